@@ -37,6 +37,10 @@ class Color(enum.Enum):
     BLUE = 2
 
 
+class State(enum.IntFlag):
+    DONE = 1
+
+
 # Kind, the module that it needs ('' for none), a value, and one that differs from it; None instead
 # of the latter: it is refused.
 KINDS: list[tuple[str, str, str, str | None]] = [
@@ -94,6 +98,7 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "{'part': fractions.Fraction(1, 4)}",
     ),
     ("enum in a dict", "", "{'color': Color.RED}", "{'color': Color.BLUE}"),
+    ("flags without a name", "", "{'state': State(4)}", "{'state': State(8)}"),
     ("UUID in a dict", "", "{'id': uuid.UUID(int=1)}", "{'id': uuid.UUID(int=2)}"),
     ("data class", "", "Result([1.0, 2.0])", "Result([1.0, 2.0], ok=None)"),
     ("data class in a list", "", "[Result(1.0), Result([1, 2])]", "[Result(1.0), Result([1, 3])]"),
@@ -137,6 +142,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "",
         "np.array([np.zeros(2), np.zeros(3), 0], object)",
         "np.array([np.zeros(2), np.ones(3), 0], object)",
+    ),
+    (
+        "an object in an array without dimensions",
+        "",
+        "np.array({'a': 1.0}, object)",
+        "np.array({'a': 2.0}, object)",
     ),
     ("memory view", "", "memoryview(b'abc')", "memoryview(b'abd')"),
     (
@@ -285,6 +296,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "m.table({'a': [1.0, 2.0], 'name': ['p', 'q']})",
         "m.table({'a': [1.0, 2.0], 'name': ['p', 'r']})",
     ),
+    (
+        "table of pyarrow with a time zone",
+        "pyarrow",
+        "m.table({'t': m.array([0], m.timestamp('us', 'UTC'))})",
+        "m.table({'t': m.array([0], m.timestamp('us'))})",
+    ),
     ("column of pyarrow with nulls", "pyarrow", "m.table({'a': [1.0, None]})", None),
     ("text", "", "'ok'", None),
     ("None", "", "None", None),
@@ -300,6 +317,7 @@ _NAMES = {
     "Pair": Pair,
     "Result": Result,
     "Color": Color,
+    "State": State,
     "OrderedDict": OrderedDict,
 }
 

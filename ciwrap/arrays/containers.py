@@ -110,7 +110,18 @@ def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:
         )
     for number, inner in enumerate(values):
         for one in _inner(inner, f"{prefix}{number}"):
-            yield replace(one, dims=part.dims or one.dims, left_out=part.left_out or one.left_out)
+            yield _of_the_whole(one, part)
+
+
+def _of_the_whole(one: Part, whole: Part) -> Part:
+    """A part of what an array holds, with what is known of the array."""
+    return replace(
+        one,
+        dims=whole.dims or one.dims,
+        unit=one.unit or whole.unit,
+        left_out=whole.left_out or one.left_out,
+        labels=(*whole.labels, *one.labels),
+    )
 
 
 def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
@@ -139,6 +150,11 @@ def _objects(part: Part, prefix: str | None) -> Iterator[Part]:
     value = part.value
     if not (isinstance(value, np.ndarray) and value.dtype.kind == "O"):
         yield from _long_or_not(part)
+        return
+    if value.ndim == 0:
+        # As a list of items, a mapping would be its keys alone.
+        for one in _inner(value.item(), part.name):
+            yield _of_the_whole(one, part)
         return
     flat = value.reshape(-1).tolist()
     is_missing = np.array([is_nothing(one) or one is np.nan for one in flat], dtype=np.bool_)

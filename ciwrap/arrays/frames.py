@@ -44,7 +44,17 @@ def parts_of_frame(value: Any, name: str, prefix: str) -> Iterator[Part] | None:
 
 def _plain_columns(value: Any, columns: Any, name: str, prefix: str) -> Iterator[Part]:
     _refuse_twice(columns, name)
-    return (Part(f"{prefix}{one}", _texts_or_itself(value[one])) for one in columns)
+    return (
+        Part(f"{prefix}{one}", _texts_or_itself(value[one]), labels=_zone(value[one]))
+        for one in columns
+    )
+
+
+def _zone(column: Any) -> tuple[tuple[str, str], ...]:
+    """The time zone of a column (Arrow's, Polars') as a label: NumPy's times have none."""
+    kind = getattr(column, "type", getattr(column, "dtype", None))
+    zone = getattr(kind, "tz", getattr(kind, "time_zone", None))
+    return () if zone is None else (("time_zone", str(zone)),)
 
 
 def _texts_or_itself(column: Any) -> Any:

@@ -53,7 +53,9 @@ def text_of_object(value: Any, name: str | None) -> str | bytes:
     ends with a zero.
     """
     if isinstance(value, enum.Enum):
-        return f"{type(value).__name__}.{value.name}"
+        kind, name = type(value).__name__, getattr(value, "name", None)
+        # A combination of flags may have no name.
+        return f"{kind}({value.value!r})" if name is None else f"{kind}.{name}"
     if isinstance(value, (str, bytes)):
         if value[-1:] in ("\0", b"\0"):
             raise UnsupportedDtypeError(

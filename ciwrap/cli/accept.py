@@ -14,7 +14,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.errors import ConfigMissingError, UsageError
-from ciwrap.golden.places import check_matches
+from ciwrap.golden.places import checks_meant
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -184,7 +184,8 @@ def _means_pending(
     if not unknown:
         return False
     waiting, _ = find_project(config_path, None).pending.found()
-    is_pending = [any(check_matches(name, one.check) for one in waiting) for name in unknown]
+    names_waiting = {one.check for one in waiting}
+    is_pending = [bool(checks_meant(name, names_waiting)) for name in unknown]
     if all(is_pending) and len(unknown) < len(names):
         raise UsageError(
             f"{unknown[0]!r} waits for review, other names are checks of the configuration",

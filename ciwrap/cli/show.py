@@ -86,12 +86,14 @@ def _named(name: str) -> list[_Golden]:
     """The goldens of tests that a name or pattern means. Raises GoldenMissingError for none."""
     from ciwrap.cli.load_project import find_project
     from ciwrap.golden.listing import stored_places
-    from ciwrap.golden.places import check_matches
+    from ciwrap.golden.places import checks_meant
 
     project = find_project(None, None)
+    places = [one for one in stored_places(project.golden_dir) if one.folder]
+    meant = checks_meant(name, (one.check for one in places))
     found = []
-    for place in stored_places(project.golden_dir):
-        if place.folder and check_matches(name, place.check):
+    for place in places:
+        if place.check in meant:
             golden = project.goldens.at(place).read(place.name)
             kind = "" if place.variant is None else f" (@{place.variant})"
             found.append(_Golden(place.check + kind, golden.manifest, golden.variables))

@@ -11,7 +11,7 @@ from ciwrap.errors import CiwrapError, WriteFailedError
 from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.names import name_of_stem
-from ciwrap.golden.paths import SHARED_SUFFIX, STAGED_SUFFIX, stored_stems
+from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX, stored_stems
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 
@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
 
 def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
-    """The places of all goldens, whole or not, in the folder and below it; sorted.
+    """The places of all goldens of checks, whole or not, in the folder and below it; sorted.
 
+    What has no manifest is of no check: somebody's own golden, which a program wrote.
     Folders whose names begin with a dot are passed over, and so are links to folders. faults: takes
     the errors of shared files that are damaged, whose goldens nobody knows; without it they are
     raised.
     """
     found: set[Place] = set()
     for here, folder in _folders(golden_dir):
-        found |= {Place(folder, name_of_stem(here, stem)) for stem in stored_stems(here)}
+        found |= {
+            Place(folder, name_of_stem(here, stem))
+            for stem in stored_stems(here, (MANIFEST_SUFFIX,))
+        }
     for folder, store in shared_stores(golden_dir):
         found |= {Place(folder, name) for name in _names_in(store, faults)}
     return sorted(found)
@@ -38,7 +42,7 @@ def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> 
 
 def _names_in(store: ModuleStore, faults: list[CiwrapError] | None) -> list[str]:
     try:
-        return store.checks()
+        return store.shared_names()
     except CiwrapError as error:
         if faults is None:
             raise

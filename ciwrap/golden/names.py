@@ -37,6 +37,9 @@ def name_of_stem(folder: Path, stem: str) -> str:
 
 
 def golden_orphans(folder: Path, known: Iterable[str]) -> dict[str, Path]:
-    """Goldens in a folder that belong to none of the `known` checks, by the name of theirs."""
-    stems = set(stored_stems(folder)).difference(map(escape_name, known))
+    """Goldens in a folder that belong to none of the `known` checks, by the name of theirs.
+
+    What has no manifest is of no check: somebody's own golden, which a program wrote.
+    """
+    stems = set(stored_stems(folder, (MANIFEST_SUFFIX,))).difference(map(escape_name, known))
     return {name_of_stem(folder, stem): folder / f"{stem}{BINARY_SUFFIX}" for stem in sorted(stems)}

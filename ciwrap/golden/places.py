@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ciwrap.errors import UsageError
 from ciwrap.golden.paths import escape_name, unescape_name
 from ciwrap.structs import Struct, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MODULE_SUFFIX = ".py"
 VARIANT_MARK = "@"
@@ -117,17 +121,27 @@ def _percent(match: re.Match[str]) -> str:
     return f"%{ord(match[0]):02X}"
 
 
-def check_matches(pattern: str, check: str) -> bool:
-    """Whether a pattern from the command line means this check.
+def checks_meant(pattern: str, checks: Iterable[str]) -> set[str]:
+    """Those of the checks that a pattern from the command line means.
 
-    It is a check's own name, that of the test, class, file or folder it belongs to, or has the wild
-    cards `*` and `?`; brackets are brackets, since pytest's ids are full of them.
+    It is a check's own name, or that of the test, class, file or folder it belongs to; or, where
+    none is called so, it has the wild cards `*` and `?`. Ids of tests may have them, too: what is
+    typed for `test_op[*]` is not meant for `test_op[+]`. Brackets are brackets, since pytest's ids
+    are full of them.
     """
+    known = set(checks)
     pattern = pattern.removesuffix("/")
-    if check == pattern or check.startswith((f"{pattern}::", f"{pattern}[", f"{pattern}/")):
-        return True
+    return {one for one in known if _is_named(pattern, one)} or _wild(pattern, known)
+
+
+def _is_named(pattern: str, check: str) -> bool:
+    ends = ("::", "/") if pattern.endswith("]") else ("::", "/", "[")
+    return check == pattern or check.startswith(tuple(pattern + end for end in ends))
+
+
+def _wild(pattern: str, checks: set[str]) -> set[str]:
     if not ("*" in pattern or "?" in pattern):
-        return False
+        return set()
     parts = re.split(r"([*?])", pattern)
     regex = "".join({"*": ".*", "?": "."}.get(part, re.escape(part)) for part in parts)
-    return re.fullmatch(regex, check, re.DOTALL) is not None
+    return {one for one in checks if re.fullmatch(regex, one, re.DOTALL)}

@@ -24,6 +24,7 @@ from msgspec import structs
 
 from ciwrap import _core
 from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.details import Number  # noqa: TC001 - msgspec looks at it
 from ciwrap.documents import DocumentError, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CiwrapError
@@ -91,7 +92,7 @@ class _Entry(Record, frozen=True, kw_only=True):
     by: str
     new_root: Root
     old_root: Root | None = None
-    share: float | None = None
+    share: Number | None = None
     bounds: tuple[str, ...] = ()
 
 

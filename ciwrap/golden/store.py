@@ -190,14 +190,7 @@ class GoldenStore:
         for a name that differs from a stored one in case only, or a manifest that could not be read
         back.
         """
-        twin = self._case_twin(check)
-        if twin is not None:
-            raise UsageError(
-                f"the golden of check {twin!r} differs from {check!r} in upper and lower case only;"
-                " on some file systems they would be one file",
-                file=self.folder,
-                remedy="rename one of the checks",
-            )
+        self.refuse_twin(check)
         path, manifest_path = self.pair_path(check), self.manifest_path(check)
         next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
         try:
@@ -263,6 +256,17 @@ class GoldenStore:
     def shown(self, check: str) -> str:
         """Where the golden lies, in words: its file, and its name in a file that it shares."""
         return str(self.path(check))
+
+    def refuse_twin(self, check: str) -> None:
+        """Raises UsageError for a name that differs from a stored one in case only."""
+        twin = self._case_twin(check)
+        if twin is not None:
+            raise UsageError(
+                f"the golden of check {twin!r} differs from {check!r} in upper and lower case only;"
+                " on some file systems they would be one file",
+                file=self.folder,
+                remedy="rename one of the checks",
+            )
 
     def _case_twin(self, check: str) -> str | None:
         """A stored check whose name differs from `check` in upper and lower case only.

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pytest
 
 _SENT = "ciwrap_collected"
@@ -61,16 +63,17 @@ class Collected:
         before = Counter(str(item.path) for item in self._before)
         left = Counter(str(item.path) for item in self._left)
         self._partial |= {path for path, count in before.items() if left[path] < count}
-        self._partial |= _named_in_part(self._config)
-        if self._config.getoption("lf", False):
-            # It leaves tests out before anybody is told of them.
+        named = _named_in_part(self._config)
+        self._partial |= named
+        # The one leaves tests out before anybody is told of them, the other names no files.
+        if self._config.getoption("lf", False) or (named and self._config.getoption("pyargs")):
             self._partial |= set(before)
         for item in self._left:
             self._tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
         self._before, self._left, self._config = [], [], None
 
-    def note_failed(self, path: str) -> None:
-        """A file that could not be collected."""
+    def note_part(self, path: str) -> None:
+        """A file that could not be collected, or of which a test is left out."""
         self._partial.add(path)
 
     def to_send(self) -> dict[str, Any]:
@@ -103,11 +106,27 @@ def test_key(test: pytest.Item | pytest.TestReport) -> str:
     return f"{test.nodeid} {where}" if where.startswith("[doctest]") else test.nodeid
 
 
+def shared_ids(items: Iterable[pytest.Item]) -> set[str]:
+    """Ids that several tests have: of parameters `a-b`, `c` and `a`, `b-c` say."""
+    found: dict[str, object] = {}
+    shared = set()
+    for item in items:
+        call = getattr(item, "callspec", None)
+        which = None if call is None else call.indices
+        # The same test may be named twice on the command line.
+        if found.setdefault(item.nodeid, which) != which:
+            shared.add(item.nodeid)
+    return shared
+
+
 def test_name(item: pytest.Item) -> tuple[str, str | None]:
     """A test's classes and function, and the id of its parameters."""
     call = getattr(item, "callspec", None)
     param = None if call is None else str(call.id)
     function = getattr(item, "originalname", None) or item.name
+    if param is None and item.name.startswith(f"{function}["):
+        # Made by a plugin, without pytest's parameters.
+        param = item.name[len(function) + 1 :].removesuffix("]")
     if hasattr(item, "dtest") and "." not in function:
         # The docstring of a whole module is called as the module, and a function may be, too.
         function += MODULE_DOCSTRING

@@ -135,6 +135,9 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
         ending.problems.append(str(error))
         project = None
     _write_results(config, project, records, ending)
+    if results.has_told_of_failures and _is_to_pass(session):
+        ending.warnings.append("checks failed, so the session does not end with 0 as it was to")
+        _fail(session)
     if ending.problems:
         _fail(session)
     return ending
@@ -150,8 +153,12 @@ def _coverage(records: list[dict[str, Any]]) -> Coverage | None:
     return sum(judged, Coverage()) if judged else None
 
 
+def _is_to_pass(session: pytest.Session) -> bool:
+    return session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
 def _fail(session: pytest.Session) -> None:
-    if session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+    if _is_to_pass(session):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

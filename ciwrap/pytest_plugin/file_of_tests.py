@@ -46,26 +46,49 @@ class TestFile:
         if others:
             # With none that ran, another machine may have the parameters that are missing here.
             return any(map(results.has_passed, others))
-        return self._defined is not None and test.test not in self._defined
+        return self._defined is not None and not self._may_define(test.test)
+
+    def _may_define(self, test: str) -> bool:
+        """Whether the file defines a test, collected here or not: it may be for some machines only.
+
+        One of a class that was not collected may be inherited.
+        """
+        assert self._defined is not None
+        heir = f"{test.rpartition('::')[0]}{_HEIR}"
+        if heir in self._defined:
+            behind = heir.removesuffix(_HEIR) + "::"
+            return (
+                not any(name.startswith(behind) for name, _ in self._ids) or test in self._defined
+            )
+        return test in self._defined
 
     @cached_property
     def _defined(self) -> frozenset[str] | None:
-        """The functions that the file defines, collected here or not (a test may be there for some
-        machines only), each behind its classes; None if that cannot be read.
+        """The names that the file binds, each behind its classes, and classes that inherit, marked;
+        None if that cannot be read.
         """
         try:
             tree = ast.parse(self._path.read_bytes())
         except (OSError, SyntaxError, ValueError):
             return None
-        return frozenset(_functions(tree.body, ""))
+        return frozenset(_names(tree.body, ""))
 
 
-def _functions(nodes: Iterable[ast.AST], classes: str) -> Iterator[str]:
+_HEIR = "(...)"
+
+
+def _names(nodes: Iterable[ast.AST], classes: str) -> Iterator[str]:
     for node in nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield classes + node.name
         elif isinstance(node, ast.ClassDef):
-            yield from _functions(node.body, f"{classes}{node.name}::")
+            if node.bases:
+                yield f"{classes}{node.name}{_HEIR}"
+            yield from _names(node.body, f"{classes}{node.name}::")
+        elif isinstance(node, ast.ImportFrom):
+            yield from (classes + (one.asname or one.name) for one in node.names)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield classes + node.id
         else:
             # Below `if`, `try` and `with`, too.
-            yield from _functions(ast.iter_child_nodes(node), classes)
+            yield from _names(ast.iter_child_nodes(node), classes)

@@ -16,12 +16,13 @@ from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId
 from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
+from ciwrap.pytest_plugin.collected import shared_ids
 from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
 from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import END_WRITING, LATE, RECORDER, is_worker
+from ciwrap.pytest_plugin.results import END_WRITING, FAILED, LATE, OPEN, RECORDER, is_worker
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked
@@ -55,11 +56,13 @@ def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
         judge = Judge(
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
+        judge.shared_ids = shared_ids(request.session.items)
         config.stash[_JUDGE] = judge
         config.stash[END_WRITING] = judge.close
         config.add_cleanup(judge.close)
     made = CiwrapFixture(request.node, judge)
     request.node.stash[RECORDER] = made
+    config.stash[OPEN][request.node.nodeid] = made
     return made
 
 
@@ -240,6 +243,12 @@ class CiwrapFixture:
             fault = name_fault(name)
             if fault is not None:
                 raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
+        if self.repeats is None and self._item.nodeid in self._judge.shared_ids:
+            raise UsageError(
+                "another test has the same id; they would share a golden",
+                file=self._item.nodeid,
+                remedy="give their parameters other ids: pytest.param(..., id='...')",
+            )
         if self._blocks.expected is not None:
             return  # Its golden is that of another check, or there is none and it fails.
         with self._lock:
@@ -339,6 +348,12 @@ class CiwrapFixture:
 
     def take_timings(self) -> list[str]:
         return self._records.take_timings()
+
+    def unreported(self) -> list[str]:
+        failed = [one for one in self._records.take(are_repeated=False) if one["outcome"] in FAILED]
+        return [
+            f"{one['check']}: the check failed, and its test ended unreported" for one in failed
+        ]
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         if report.failed or hasattr(report, "wasxfail"):

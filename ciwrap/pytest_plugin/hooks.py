@@ -19,6 +19,7 @@ from ciwrap.pytest_plugin.options import (
 from ciwrap.pytest_plugin.results import (
     END_WRITING,
     LATE,
+    OPEN,
     Results,
     hand_over,
     is_worker,
@@ -26,7 +27,7 @@ from ciwrap.pytest_plugin.results import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
     from ciwrap.pytest_plugin.ending import Ending
     from ciwrap.pytest_plugin.fixture import CiwrapFixture
@@ -43,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     refuse_nonsense(config)
     config.stash[LATE] = []
+    config.stash[OPEN] = {}
     config.pluginmanager.register(SessionHooks(config), "ciwrap-session")
 
 
@@ -120,7 +122,11 @@ class SessionHooks:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
-            self._collected.note_failed(str(self._config.rootpath / report.nodeid.split("::")[0]))
+            self._collected.note_part(str(self._config.rootpath / report.nodeid.split("::")[0]))
+
+    def pytest_deselected(self, items: Sequence[pytest.Item]) -> None:
+        for item in items:
+            self._collected.note_part(str(item.path))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._results.take(report)
@@ -142,6 +148,8 @@ class SessionHooks:
             self._ending = finish(session, self._results, self._collected)
 
     def _end_writing(self) -> None:
+        for recorder in self._config.stash[OPEN].values():
+            self._config.stash[LATE] += recorder.unreported()
         end = self._config.stash.get(END_WRITING, None)
         if end is None:
             return

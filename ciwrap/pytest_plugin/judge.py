@@ -66,7 +66,10 @@ class Outcome(Struct, frozen=True):
 
 
 class Judge:
-    """Judges the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason."""
+    """Judges the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason.
+
+    shared_ids: those that several tests of the session have, so that a golden would have two.
+    """
 
     def __init__(self, project: TestedProject, mode: str, reason: str | None) -> None:
         self.project = project
@@ -74,6 +77,7 @@ class Judge:
         self._reason = reason
         self.forked = ForkedChecks()
         self.test_count = 0
+        self.shared_ids: set[str] = set()
 
     def close(self) -> None:
         """Ends the session's writing. Raises UsageError for a check that a forked process was to

@@ -9,6 +9,7 @@ import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 UPDATE_MODES = ("none", "new", "failed", "all")
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
@@ -97,14 +98,21 @@ def refuse_nonsense(config: pytest.Config) -> None:
             f"--ciwrap-update={mode} replaces goldens, which needs a reason;"
             " add --ciwrap-reason='why the new numbers are right'"
         )
-    writes = f"--ciwrap-update={mode}" if mode != "none" else None
+    if config.option.ciwrap_update_in_ci or not is_ci():
+        return
+    if mode != "none":
+        instead = "take the pending goldens that the run leaves (`ciwrap accept --from`)"
+        raise _refused_in_ci(f"--ciwrap-update={mode}", instead)
     if unused_mode(config) == "delete":
-        writes = "--ciwrap-unused=delete"
-    if writes and is_ci() and not config.option.ciwrap_update_in_ci:
-        raise pytest.UsageError(
-            f"{writes} is refused in CI, where nobody would see the files; take the pending goldens"
-            " that the run leaves (`ciwrap accept --from`), or add --ciwrap-update-in-ci"
-        )
+        instead = "say --ciwrap-unused=fail, and prune where you work (`ciwrap prune`)"
+        raise _refused_in_ci("--ciwrap-unused=delete", instead)
+
+
+def _refused_in_ci(option: str, instead: str) -> pytest.UsageError:
+    return pytest.UsageError(
+        f"{option} is refused in CI, where nobody would see the files; {instead}, or add"
+        " --ciwrap-update-in-ci"
+    )
 
 
 def makes_all(config: pytest.Config) -> bool:
@@ -131,5 +139,10 @@ def may_have_goldens(config: pytest.Config) -> bool:
         return False
     folder = config.rootpath / (config.getini("ciwrap_golden_dir") or "golden")
     return (config.rootpath / "ciwrap.yaml").exists() or (
-        folder.is_dir() and any(one.is_dir() for one in folder.iterdir())
+        folder.is_dir() and any(_holds_goldens(one) for one in folder.iterdir())
     )
+
+
+def _holds_goldens(path: Path) -> bool:
+    """Whether goldens of tests may lie there: in a folder, or the file of those at the top."""
+    return path.suffix == ".goldens" or path.is_dir()

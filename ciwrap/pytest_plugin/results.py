@@ -1,7 +1,8 @@
 """What tests found, on its way from the test through its report to the end of the session.
 
 Reports are what pytest-xdist brings over from its workers, one by one; so nothing is lost when a
-worker dies, and a test that is run again replaces what its first run said.
+worker dies, and a test that is run again replaces what its first run said. Where several workers
+run all tests, or two tests have one id, each of them counts.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from ciwrap.pytest_plugin.collected import test_key
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# pytest's own; a run that is followed by another one has another ("rerun").
+_OUTCOMES = ("passed", "failed", "skipped")
 _ATTRIBUTE = "ciwrap_records"
 _TIMINGS = "ciwrap_timings"
 # Outcomes that no passing test may have.
@@ -36,10 +39,15 @@ class Recorder(Protocol):
     def raise_untold(self, error: BaseException | None, when: str) -> None:
         """Raises GoldenMismatch if checks failed and the test does not: it ends with `error`."""
 
+    def unreported(self) -> list[str]:
+        """Failed checks that no report has told of so far, in one line each."""
+
 
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
 # Checks made after the end of their tests, in one line each.
 LATE: pytest.StashKey[list[str]] = pytest.StashKey()
+# Those of tests whose last report has not been made, by their ids: pytest.exit() ends with none.
+OPEN: pytest.StashKey[dict[str, Recorder]] = pytest.StashKey()
 # What ends the writing of goldens, in a process that has made a check.
 END_WRITING: pytest.StashKey[Callable[[], None]] = pytest.StashKey()
 
@@ -68,6 +76,8 @@ def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.Tes
         timings = recorder.take_timings()
         if timings:
             setattr(report, _TIMINGS, timings)
+        if report.when == "teardown":
+            item.config.stash[OPEN].pop(item.nodeid, None)
 
 
 class Results:
@@ -78,15 +88,15 @@ class Results:
         self._timings: dict[str, list[str]] = {}
         self._passed: set[str] = set()
         self._failed: set[str] = set()
+        self._told: set[str] = set()
+        self._reruns: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
         test = test_key(report)
-        if report.when == "setup":
-            # Also of a test that is run again: what its first run said counts no longer.
-            self._by_test.pop(test, None)
-            self._timings.pop(test, None)
-            self._passed.discard(test)
-            self._failed.discard(test)
+        if report.when == "setup" and test in self._reruns:
+            self._forget(test)
+        if report.outcome not in _OUTCOMES:
+            self._reruns.add(test)
         records = getattr(report, _ATTRIBUTE, None)
         if records:
             self._by_test.setdefault(test, []).extend(records)
@@ -95,9 +105,18 @@ class Results:
             self._timings.setdefault(test, []).extend(timings)
         if report.failed or (report.skipped and hasattr(report, "wasxfail")):
             self._failed.add(test)
+        if report.failed:
+            self._told.add(test)
         if report.when == "call":
             # Parts of a test (subtests) are reported before it.
             (self._passed.add if report.passed else self._passed.discard)(test)
+
+    def _forget(self, test: str) -> None:
+        """The test is run again: what its first run said counts no longer."""
+        self._by_test.pop(test, None)
+        self._timings.pop(test, None)
+        for known in (self._passed, self._failed, self._told, self._reruns):
+            known.discard(test)
 
     @property
     def has_any(self) -> bool:
@@ -115,6 +134,15 @@ class Results:
     def has_passed(self, test: str) -> bool:
         """Whether the test ran to its end, so that it has made all the checks it makes."""
         return test in self._passed and test not in self._failed
+
+    @property
+    def has_told_of_failures(self) -> bool:
+        """Whether a failed check has failed its test, so that the session has to fail."""
+        return any(
+            record["outcome"] in FAILED
+            for test in self._told & self._by_test.keys()
+            for record in self._by_test[test]
+        )
 
     def untold(self) -> list[str]:
         """Failed checks of tests that were reported as neither failed nor failing as expected."""

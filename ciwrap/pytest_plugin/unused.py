@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError, UsageError
@@ -67,12 +67,15 @@ def find_unused(
         test = TestPlace.of(place) if place.folder else None
         if test is None or plain in used:
             continue
-        if _is_doctest(test) and not config.getoption("doctestmodules", False):
+        is_doctest = _is_doctest(test)
+        if is_doctest and not config.getoption("doctestmodules", False):
             continue
         if plain.folder in files:
             is_for_us = place.variant is None or place.variant in project.variants
             if files[plain.folder].does_not_use(test, results, is_for_us=is_for_us):
                 unused.append(place)
+        elif not (is_doctest or _is_named_as_tests(test, config)):
+            continue  # The golden of a check of the configuration, in the folder of a platform.
         elif not is_shortened(plain.folder) and _is_gone(project.root / test.module, config):
             unused.append(place)
     return unused
@@ -84,6 +87,11 @@ def _is_doctest(test: TestPlace) -> bool:
     The file's other tests do not tell whether it is there.
     """
     return "." in test.test
+
+
+def _is_named_as_tests(test: TestPlace, config: pytest.Config) -> bool:
+    """Whether pytest would look for tests in a file of this name."""
+    return any(PurePosixPath(test.module).match(one) for one in config.getini("python_files"))
 
 
 def moved_goldens(

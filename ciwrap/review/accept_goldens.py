@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ciwrap.config import Check
     from ciwrap.progress import Progress
+    from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.project import Project
 
 
@@ -85,10 +86,18 @@ def accept_pending(
         who = git_user(project.root)
         with project.goldens.kept(), project.pending.kept():
             for one in looked:
+                _refuse_twin(project, one)
+            for one in looked:
                 accept(project, one, reason, who)
         if project.is_own:
             project.pending.write_index(project.golden_dir_text)
     return [one.change for one in looked]
+
+
+def _refuse_twin(project: Project, looked: PendingChange) -> None:
+    store = project.goldens.at(looked.place)
+    if looked.change.path == store.pair_path(looked.place.name):
+        store.refuse_twin(looked.place.name)
 
 
 def _snapshots_of(project: Project) -> SnapshotStore | None:

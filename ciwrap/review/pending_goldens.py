@@ -38,7 +38,7 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.golden.module_store import ModuleStore
-from ciwrap.golden.places import Place, check_matches
+from ciwrap.golden.places import Place, checks_meant
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
@@ -256,21 +256,17 @@ class PendingGoldens:
         if faults is not None:
             faults += damaged
         names = {golden.check for golden in goldens}
-        is_hit = [any(check_matches(one, name) for name in names) for one in patterns]
-        if damaged and faults is None and not (patterns and all(is_hit)):
+        meant = [checks_meant(one, names) for one in patterns]
+        if damaged and faults is None and not (patterns and all(meant)):
             raise damaged[0]
         if not patterns:
             return goldens
-        for pattern, is_one in zip(patterns, is_hit, strict=True):
-            if not is_one:
+        for pattern, hits in zip(patterns, meant, strict=True):
+            if not hits:
                 near_names = difflib.get_close_matches(pattern, sorted(names), 1, 0.5)
                 hint = f"did you mean {near_names[0]!r}?" if near_names else "see `ciwrap review`"
                 raise UsageError(f"no pending golden is called {pattern!r}", remedy=hint)
-        return [
-            golden
-            for golden in goldens
-            if any(check_matches(pattern, golden.check) for pattern in patterns)
-        ]
+        return [golden for golden in goldens if any(golden.check in hits for hits in meant)]
 
     def _manifests(self) -> Iterator[tuple[str, Path]]:
         for here, folders, files in os.walk(self.folder):

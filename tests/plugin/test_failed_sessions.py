@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 from plugin.conftest import Suite, summary
 
@@ -104,6 +106,57 @@ def test_an_interrupt_after_a_hidden_failure(bad: Suite) -> None:
         )
     )
     assert bad.subprocess("-q").returncode == pytest.ExitCode.INTERRUPTED
+
+
+EXITS = {
+    "the test that hid it": """
+        def test_a(ciwrap):
+            with contextlib.suppress(AssertionError): ciwrap.check(1.0 + BAD)
+            if BAD: pytest.exit("enough", returncode=0)
+    """,
+    "a fixture behind it": """
+        @pytest.fixture
+        def last():
+            yield
+            if BAD: pytest.exit("enough", returncode=0)
+        def test_a(last, ciwrap): ciwrap.check(1.0 + BAD)
+    """,
+    "another test": """
+        def test_a(ciwrap): ciwrap.check(1.0 + BAD)
+        def test_b():
+            if BAD: pytest.exit("enough", returncode=0)
+    """,
+    "a hook of reports": """
+        def test_a(ciwrap): ciwrap.check(1.0 + BAD)
+    """,
+    "a hook of the end": """
+        def test_a(ciwrap): ciwrap.check(1.0 + BAD)
+    """,
+}
+CONFTESTS = {
+    "a hook of reports": """
+        def pytest_runtest_makereport(call):
+            if call.excinfo: pytest.exit("enough", returncode=0)
+    """,
+    "a hook of the end": """
+        def pytest_sessionfinish(session): session.exitstatus = 0
+    """,
+}
+
+
+@pytest.mark.parametrize("case", EXITS)
+def test_a_session_that_is_told_to_end_with_0(suite: Suite, case: str) -> None:
+    head = "import contextlib\nBAD = 0.0\n"
+    suite.write(head + dedent(EXITS[case]))
+    suite.run("--ciwrap-update=new")
+    suite.write(dedent(CONFTESTS.get(case, "")), "conftest.py")
+    assert suite.subprocess().returncode == 0
+    suite.write(head.replace("0.0", "0.5") + dedent(EXITS[case]))
+    done = suite.subprocess()
+    assert done.returncode == 1, done.stdout
+    told = "checks failed, so the session does not end with 0 as it was to"
+    unreported = "tests/test_it.py::test_a: the check failed, and its test ended unreported"
+    assert (told in done.stdout) != (unreported in done.stdout), done.stdout
 
 
 def test_a_plugin_that_turns_failures_into_passes(bad: Suite) -> None:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plugin.conftest import summary
 
 from ciwrap.errors import UsageError
-from ciwrap.golden.places import Place, TestPlace, check_matches
+from ciwrap.golden.places import Place, TestPlace, checks_meant
 from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
@@ -74,10 +75,20 @@ def test_no_module_leads_out_of_the_folder(module: str) -> None:
         ("mesh", "mesh", True),
         ("mesh", "mesh2", False),
         ("te", "tests/a.py::test_x", False),
+        ("tests/a.py::test_x[1]", "tests/a.py::test_x[1][2]", False),
     ],
 )
 def test_patterns_of_the_command_line(pattern: str, check: str, means: bool) -> None:
-    assert check_matches(pattern, check) is means
+    assert checks_meant(pattern, [check]) == ({check} if means else set())
+
+
+def test_the_name_of_a_check_is_no_wild_card() -> None:
+    """The command that a failure prints accepts what failed, and nothing else."""
+    checks = [f"tests/a.py::test_op[{op}]" for op in ("*", "**", "+", "?")]
+    for check in checks:
+        assert checks_meant(check, checks) == {check}
+    assert checks_meant("tests/a.py::test_op[*]", checks[1:]) == set(checks[1:])
+    assert checks_meant("*", checks) == set(checks)
 
 
 def test_what_peers_mix_up_is_kept_apart(suite: Suite) -> None:
@@ -113,6 +124,37 @@ CASES = """
 """
 
 
+def test_two_tests_of_one_id_share_no_golden(suite: Suite) -> None:
+    suite.write("""
+        @pytest.mark.parametrize("x", ["a-b", "b"])
+        @pytest.mark.parametrize("y", ["c", "c-a"])
+        def test_it(x, y, ciwrap): ciwrap.check(float(len(x)))
+    """)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=2, failed=2)
+    assert summary(result) == "ciwrap: 2 refused, 2 written"
+    assert "another test has the same id; they would share a golden" in result.stdout.str()
+    # One test that is asked for twice is one.
+    named = "tests/test_it.py::test_it[c-b]"
+    assert suite.run("--keep-duplicates", named, named).ret == 0
+
+
+def test_items_that_a_plugin_makes_have_goldens_of_their_own(suite: Suite) -> None:
+    suite.write(
+        """
+        def pytest_pycollect_makeitem(collector, name, obj):
+            make = pytest.Function.from_parent
+            if name == "test_it":
+                names = [f"{name}[{kind}]" for kind in ("fast", "slow")]
+                return [make(collector, name=n, originalname=name, callobj=obj) for n in names]
+        """,
+        "conftest.py",
+    )
+    suite.write("def test_it(request, ciwrap): ciwrap.check(float('fast' in request.node.name))")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    assert summary(suite.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
+
+
 def test_names_that_differ_in_case_only(suite: Suite) -> None:
     """Lines of one file are told apart on every file system, and files are not."""
     suite.write(CASES.replace("COUNT", "5").replace("SHIFT", "0"))
@@ -132,6 +174,19 @@ def test_large_goldens_whose_names_differ_in_case_only_are_an_error(suite: Suite
     result = suite.run("--ciwrap-update=new")
     result.assert_outcomes(passed=1, failed=2)
     assert "upper and lower case only" in result.stdout.str()
+
+
+def test_nothing_is_accepted_beside_a_name_that_cannot_be(suite: Suite) -> None:
+    text = "def test_NAME(ciwrap): ciwrap.check(np.arange(3000.0))\n"
+    suite.write(text.replace("NAME", "b"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.write("".join(text.replace("NAME", name) for name in ("a", "B", "c")))
+    suite.run().assert_outcomes(failed=3)
+    before = suite.goldens()
+    done = suite.cli("accept", "--pending")
+    assert done.returncode == 2
+    assert "in upper and lower case only" in done.stderr
+    assert suite.goldens() == before
 
 
 def test_place_of_other_files() -> None:

@@ -178,3 +178,18 @@ def test_a_golden_that_grows_and_shrinks_keeps_its_history(suite: Suite) -> None
     reasons = [one.why for one in suite.golden("test_a").manifest.accepted]
     assert reasons == ["step 0", "step 1", "step 2"]
     assert list(suite.files("golden")) == ["tests/test_it.goldens"]
+
+
+def test_a_golden_without_a_bound_stays_in_the_file_when_it_is_replaced(suite: Suite) -> None:
+    """It moved by infinitely many bounds, which JSON has no number for."""
+    for number, mode in enumerate(("new", "failed", "none")):
+        suite.write(f"def test_a(ciwrap): ciwrap.check({number}.0)")
+        result = suite.run(f"--ciwrap-update={mode}", "--ciwrap-reason=other numbers")
+        if mode == "failed":
+            assert f"  replaced: {SHARED} (test_a)" in result.outlines
+    done = suite.cli("accept", "--pending", "--reason", "and again")
+    assert f"replaced  tests/test_it.py::test_a  ({SHARED})\n" in done.stdout
+    assert list(suite.files("golden")) == ["tests/test_it.goldens"]
+    shares = [one.largest_bound_share for one in suite.golden("test_a").manifest.accepted]
+    assert shares == [None, float("inf"), float("inf")]
+    suite.run().assert_outcomes(passed=1)

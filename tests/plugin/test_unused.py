@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
+import numpy as np
 import pytest
 from plugin.conftest import Suite, summary
+
+import ciwrap
 
 TWO = """
     def test_a(ciwrap): ciwrap.check(1.0)
@@ -48,6 +54,16 @@ def test_a_test_that_is_gone(two: Suite) -> None:
     without(two, "def test_a(ciwrap): ciwrap.check(1.0)")
     result = two.run("--ciwrap-unused=fail")
     assert (result.ret, summary(result)) == (1, "ciwrap: 2 matched, 1 unused")
+
+
+def test_all_tests_are_gone(suite: Suite) -> None:
+    """Of tests at the top of the project, and where no snapshots are kept."""
+    suite.write("def test_a(ciwrap): ciwrap.check(1.0)", "test_top.py")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    shutil.rmtree(suite.root / "golden/.snapshots")
+    suite.write("def test_b(): pass", "test_top.py")
+    result = suite.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (1, "ciwrap: 1 unused")
 
 
 def test_a_file_that_is_gone(two: Suite) -> None:
@@ -115,6 +131,74 @@ def test_goldens_of_the_configuration_are_not_judged(two: Suite) -> None:
     assert "mesh.golden" in two.goldens()
 
 
+def test_goldens_of_the_configuration_for_one_platform_are_not_judged(two: Suite) -> None:
+    """As `--golden-dir golden/linux-arm64` and the action's platform-key place them."""
+    (two.root / "ciwrap.yaml").write_text("version: 1\nchecks: {mesh: {outputs: out.txt}}\n")
+    (two.root / "out.txt").write_text("1 2 3\n")
+    assert two.cli("accept", "--golden-dir", "golden/linux-arm64").returncode == 0
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+    assert "linux-arm64/mesh.golden" in two.goldens()
+
+
+def test_a_test_named_by_its_package(two: Suite) -> None:
+    cases = """
+        @pytest.mark.parametrize("case", [1, 2])
+        def test_c(case, ciwrap): ciwrap.check(float(case))
+    """
+    two.write("", "pack/__init__.py")
+    two.write(cases, "pack/test_c.py")
+    two.run("--ciwrap-update=new").assert_outcomes(passed=4)
+    before = two.goldens()
+    named = ("--pyargs", "pack.test_c::test_c[1]", "--ciwrap-unused=delete")
+    done = two.subprocess(*named, PYTHONPATH=f"{two.root}:{os.environ.get('PYTHONPATH', '')}")
+    assert "ciwrap: 1 matched\n" in done.stdout
+    assert two.goldens() == before
+
+
+def test_tests_that_a_plugin_leaves_out_before_all_others(two: Suite) -> None:
+    before = two.goldens()
+    two.write(
+        """
+        @pytest.hookimpl(wrapper=True, tryfirst=True)
+        def pytest_collection_modifyitems(config, items):
+            config.hook.pytest_deselected(items=items[1:])
+            del items[1:]
+            return (yield)
+        """,
+        "conftest.py",
+    )
+    without(two, '; ciwrap.check(3.0, "more")')
+    two.write(TWO.replace("def test_b(ciwrap):", "def test_c(ciwrap):"))
+    assert "unused" not in summary(two.run("--ciwrap-unused=delete"))
+    assert two.goldens() == before
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "if np is None:\n    class TestHeir(Base): pass",
+        "if np is None:\n    def test_b(ciwrap): pass",
+        "if np is None:\n    test_b = Base().test_it",
+        "if np is None:\n    from elsewhere import test_b",
+    ],
+)
+def test_tests_of_other_machines_whatever_makes_them(suite: Suite, kept: str) -> None:
+    base = "class Base:\n    def test_it(self, ciwrap): ciwrap.check(1.0)\n"
+    here = "class TestHeir(Base): pass\ndef test_b(ciwrap): ciwrap.check(2.0)\n"
+    suite.write(base + here)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    before = suite.goldens()
+    name = "TestHeir" if "Heir" in kept else "test_b"
+    there = [line for line in here.splitlines() if name not in line]
+    suite.write("\n".join([base, *there, kept]))
+    result = suite.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 1 matched")
+    assert suite.goldens() == before
+    suite.write("\n".join([base, *there]))
+    assert summary(suite.run()) == "ciwrap: 1 matched, 1 unused"
+
+
 def test_goldens_of_other_machines_are_kept(two: Suite) -> None:
     two.run("--ciwrap-variant=arm64", "--ciwrap-update=new").assert_outcomes(passed=2)
     two.write(TWO.replace("1.0", "1.5"))
@@ -152,6 +236,20 @@ def test_prune_keeps_what_has_changed_or_is_used_again(two: Suite) -> None:
     done = two.cli("prune", "--yes")
     assert done.stdout.startswith("no golden is known")
     assert len(two.goldens()) == 3
+
+
+def test_goldens_that_programs_write_are_nobodys(two: Suite) -> None:
+    """`Golden.write` of the Python API, into the folder of the goldens."""
+    (two.root / "ciwrap.yaml").write_text("version: 1\nchecks: {mesh: {outputs: out.npy}}\n")
+    own = ("golden/own.golden", "golden/test_gone/own.golden", "golden/tests/test_it/test_c.golden")
+    for name in own:
+        (two.root / name).parent.mkdir(parents=True, exist_ok=True)
+        ciwrap.make_golden({"x": np.arange(3.0)}).write(two.root / name)
+    result = two.run("--ciwrap-unused=delete")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 3 matched")
+    done = two.cli("prune", "--yes")
+    assert (done.returncode, done.stdout.split(" (")[0]) == (0, "no golden is known to be unused")
+    assert all((two.root / name).exists() for name in own)
 
 
 def test_prune_takes_goldens_of_checks_that_are_gone(suite: Suite) -> None:

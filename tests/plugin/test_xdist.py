@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,3 +54,22 @@ def test_a_worker_that_dies(suite: Suite) -> None:
     assert done.returncode == 1
     assert "ciwrap: 29 matched, 1 reproducible from run to run\n" in done.stdout
     assert suite.goldens() == before
+
+
+def test_all_workers_count_that_run_the_same_tests(suite: Suite) -> None:
+    """Whichever ends first: a worker that differs is in the document, too."""
+    text = """
+        import os, time
+        IS_FIRST = os.environ.get("PYTEST_XDIST_WORKER") == "gw0"
+        def test_a(): time.sleep(0 if IS_FIRST else 2)
+        def test_b(ciwrap): ciwrap.check(1.0 + BAD * IS_FIRST)
+    """
+    suite.write(text.replace("BAD", "0.0"))
+    suite.run("--ciwrap-update=new")
+    suite.write(text.replace("BAD", "0.5"))
+    target = suite.root / "found.json"
+    both = ("--dist=each", "--tx", "2*popen", "--ciwrap-json", str(target))
+    done = suite.subprocess(*both)
+    assert done.returncode == 1, done.stdout
+    assert "ciwrap: 1 matched, 1 differ\n" in done.stdout
+    assert json.loads(target.read_text())["verdict"] == "differ"
