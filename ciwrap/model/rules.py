@@ -24,13 +24,15 @@ def two_digits_above(value: float) -> float:
     """A number of two digits above a positive one, which may be rounded itself; inf where no double
     is above it.
     """
-    from decimal import ROUND_CEILING, Decimal
+    from decimal import ROUND_CEILING, Context, Decimal
 
     above = math.nextafter(value, math.inf)
     if math.isinf(above):
         return above
     exact = Decimal(above)
-    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 1)), ROUND_CEILING))
+    step = Decimal((0, (1,), exact.adjusted() - 1))
+    # A context of our own: the caller's may round to fewer digits, or raise.
+    return float(exact.quantize(step, ROUND_CEILING, Context(prec=28)))
 
 
 class ErrorBound(Struct, frozen=True):

@@ -7,7 +7,7 @@ different in kind from those that were made.
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 
 from ciwrap.structs import Struct
 
@@ -16,6 +16,8 @@ CONFIDENCE = 0.95
 LEAST_COMPARISONS = 3
 # From here on the smaller factor is enough.
 MANY_COMPARISONS = 9
+# The caller's context may round to fewer digits, or raise.
+_OWN = Context(prec=28)
 _STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
 
 
@@ -65,16 +67,20 @@ def rounded_up(value: float) -> float:
     Exact: decimals, as people write them, are compared, not their nearest doubles. Raises
     ValueError for what is not finite or not above 0.
     """
-    exponent, wanted = _exponent(value)
-    step = next(one for one in _STEPS if one.scaleb(exponent) >= wanted)
-    return float(step.scaleb(exponent))
+    with localcontext(_OWN):
+        exponent, wanted = _exponent(value)
+        return float(next(one for one in _steps(exponent) if one >= wanted))
 
 
 def rounded_down(value: float) -> float:
     """The largest of 1, 2 and 5 x 10^k that is not above a positive number; as `rounded_up`."""
-    exponent, wanted = _exponent(value)
-    step = next(one for one in reversed(_STEPS) if one.scaleb(exponent) <= wanted)
-    return float(step.scaleb(exponent))
+    with localcontext(_OWN):
+        exponent, wanted = _exponent(value)
+        return float(next(one for one in reversed(_steps(exponent)) if one <= wanted))
+
+
+def _steps(exponent: int) -> list[Decimal]:
+    return [one.scaleb(exponent) for one in _STEPS]
 
 
 class Differences(Struct, frozen=True):

@@ -63,9 +63,12 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def plain(text: str, folder: Path) -> str:
-    """The text without what is never twice the same: the folder, and how long it took, and when."""
+    """The text without what is never twice the same: the folder, and how long it took, and when;
+    and the size of a capture, which is larger if it was saved in between.
+    """
     text = text.replace(str(folder), "<folder>")
     text = re.sub(r"\b\d+(\.\d+)? (ms|s|min)\b", "<time>", text)
+    text = re.sub(r"\b[\d.]+ KiB, identity", "<size>, identity", text)
     return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:+.Z]+", "<date>", text)
 
 

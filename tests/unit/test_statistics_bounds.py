@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import math
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ciwrap.model.rules import two_digits_above
 from ciwrap.statistics.bounds import (
     Differences,
     chance_beyond,
@@ -122,3 +124,12 @@ def test_a_bound_is_absolute_where_small_values_vary_as_much_as_large_ones() -> 
 )
 def test_nothing_is_suggested_without_a_ground(found: Differences) -> None:
     assert suggest_bound(found) is None
+
+
+def test_a_program_that_counts_in_few_decimals() -> None:
+    """Whoever calls us may have set a context that rounds, or that raises where something does."""
+    with decimal.localcontext(decimal.Context(prec=1, traps=[decimal.Inexact, decimal.Rounded])):
+        assert (rounded_up(0.3), rounded_down(0.3)) == (0.5, 0.2)
+        assert rounded_up(99.0) == 100
+        assert two_digits_above(0.12345) == 0.13
+        assert two_digits_above(9.96) == 10
