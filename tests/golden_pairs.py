@@ -10,7 +10,8 @@ from ciwrap import _core
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
 
 if TYPE_CHECKING:
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import GoldenStore
 
 
 def variable(value: float) -> _core.GoldenVariable:

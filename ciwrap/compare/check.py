@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Signature
     from ciwrap.config import Check
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, VariableResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.catalog.rows import RowOrder
     from ciwrap.config import Check
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
 
 
 class GoldenVariables:

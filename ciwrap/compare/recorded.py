@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.config import Check
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
     from ciwrap.model import CheckResult, VariableId
     from ciwrap.progress import Progress
 

@@ -20,12 +20,12 @@ from ciwrap.golden import paths, shared_text
 from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS
 from ciwrap.golden.manifest import load_manifest
+from ciwrap.golden.pair import StoredGolden
 from ciwrap.golden.shared_goldens import SharedGoldens
 from ciwrap.golden.store import (
     READ_ATTEMPTS,
     RETRY_SECONDS,
     GoldenStore,
-    StoredGolden,
     write_failed,
 )
 

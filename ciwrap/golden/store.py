@@ -36,49 +36,23 @@ from ciwrap.errors import (
 )
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
-from ciwrap.golden.golden_file import decode, largest_decoded, root_of
+from ciwrap.golden.golden_file import root_of
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
     Manifest,
-    VariableRow,
     load_manifest,
     readable_text,
-    rows_of,
 )
 from ciwrap.golden.names import name_of_stem
-from ciwrap.structs import Struct
+from ciwrap.golden.pair import REMEDY_PAIR, StoredGolden, read_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 READ_ATTEMPTS = 5
 RETRY_SECONDS = 0.05
-_REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
-
-
-class StoredGolden(Struct, frozen=True):
-    """A golden as read: verified against its own checksums and its manifest.
-
-    path: the binary's usual place, or the file that it shares (is_shared). was_interrupted: an
-    accept was killed at its very end; the golden is whole and new, its file still lies under a
-    `.next` name until the next accept. result: kept beside one that waits in a shared file.
-    """
-
-    check: str
-    path: Path
-    manifest_path: Path
-    manifest: Manifest
-    variables: tuple[_core.GoldenVariable, ...]
-    byte_count: int
-    was_interrupted: bool = False
-    is_shared: bool = False
-    result: str | None = None
-
-    @property
-    def root(self) -> str:
-        return self.manifest.binary.root
 
 
 class GoldenStore:
@@ -129,7 +103,7 @@ class GoldenStore:
         for attempt in range(READ_ATTEMPTS):
             data = self.manifest_bytes(check)
             try:
-                return self._read_pair(check, data)
+                return read_pair(check, self.pair_path(check), self.manifest_path(check), data)
             except (CorruptGoldenError, GoldenMissingError):
                 # An accept that ended between our two reads looks like a torn pair: look again.
                 if attempt + 1 == READ_ATTEMPTS or self.manifest_bytes(check) == data:
@@ -319,7 +293,7 @@ class GoldenStore:
         if binary.exists():
             name = self.manifest_path(check).name
             return CorruptGoldenError(
-                f"its manifest {name} is missing", file=binary, remedy=_REMEDY_PAIR
+                f"its manifest {name} is missing", file=binary, remedy=REMEDY_PAIR
             )
         import shlex
 
@@ -335,55 +309,6 @@ class GoldenStore:
             ),
         )
 
-    def _read_pair(self, check: str, data: bytes) -> StoredGolden:
-        path, manifest_path = self.pair_path(check), self.manifest_path(check)
-        try:
-            manifest = load_manifest(data)
-        except DocumentError as error:
-            raise CorruptGoldenError(str(error), file=manifest_path, remedy=_REMEDY_PAIR) from None
-        if manifest.check != check or manifest.binary.file != path.name:
-            raise CorruptGoldenError(
-                f"it is the manifest of {manifest.binary.file!r}, check {manifest.check!r}",
-                file=manifest_path,
-                remedy="give the files their own names back, or accept the check anew",
-            )
-        source, binary = self._binary_of(check, manifest)
-        variables = decode(binary, source)
-        # The binary holds no labels, so it cannot witness them.
-        rows = rows_of(variables, manifest.labels or {})
-        if rows != manifest.variables:
-            raise _other_rows(manifest, rows, manifest_path)
-        return StoredGolden(
-            check,
-            path,
-            manifest_path,
-            manifest,
-            tuple(variables),
-            len(binary),
-            was_interrupted=source != path,
-        )
-
-    def _binary_of(self, check: str, manifest: Manifest) -> tuple[Path, bytes]:
-        path = self.pair_path(check)
-        found: bytes | None = None
-        for suffix in ("", paths.STAGED_SUFFIX):
-            candidate = path.with_name(path.name + suffix)
-            try:
-                data = read_regular(candidate, largest_decoded())
-            except FileNotFoundError:
-                continue
-            if _matches(data, manifest):
-                return candidate, data
-            if not suffix:
-                found = data
-        if found is not None:
-            raise _other_binary(manifest, found, path)
-        raise GoldenMissingError(
-            "the golden file is missing, although its manifest is there",
-            file=path,
-            remedy=_REMEDY_PAIR,
-        )
-
 
 def _text_of(manifest: Manifest, path: Path) -> str:
     try:
@@ -394,48 +319,6 @@ def _text_of(manifest: Manifest, path: Path) -> str:
             file=path,
             remedy="mend the names in it, or split the check into several",
         ) from None
-
-
-def _other_rows(
-    manifest: Manifest, rows: Sequence[VariableRow], manifest_path: Path
-) -> CorruptGoldenError:
-    """How a manifest differs from the rows that its golden file makes."""
-    message = f"it lists {len(manifest.variables)} variables, the golden file holds {len(rows)}"
-    for stated, actual in zip(manifest.variables, rows, strict=False):
-        if stated != actual:
-            fields = [
-                name
-                for name in VariableRow.__struct_fields__
-                if getattr(stated, name) != getattr(actual, name)
-            ]
-            message = (
-                f"variable {stated.name!r} is described otherwise than in the golden file"
-                f" ({', '.join(fields)})"
-            )
-            break
-    return CorruptGoldenError(message, file=manifest_path, remedy=_REMEDY_PAIR)
-
-
-def _other_binary(manifest: Manifest, found: bytes, path: Path) -> CorruptGoldenError:
-    """How a manifest differs from a binary that is not its own. Raises as `decode` does."""
-    # A damaged file says better what is wrong with it than its root could.
-    decode(found, path)
-    return CorruptGoldenError(
-        f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
-        f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
-        f" and {len(found)})",
-        file=path,
-        remedy=_REMEDY_PAIR,
-    )
-
-
-def _matches(data: bytes, manifest: Manifest) -> bool:
-    if len(data) != manifest.binary.bytes:
-        return False
-    try:
-        return _core.golden_root(data).hex() == manifest.binary.root
-    except CiwrapError:
-        return False
 
 
 def write_failed(path: Path, error: OSError) -> WriteFailedError:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ciwrap import _core
     from ciwrap.arrays.values import Labels
     from ciwrap.golden.manifest import Acceptance
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import GoldenStore
 
 
 class Status(str, Enum):

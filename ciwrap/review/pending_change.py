@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.golden.manifest import PendingOrigin
+    from ciwrap.golden.pair import StoredGolden
     from ciwrap.golden.places import Place
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, VariableId, VariableResult
     from ciwrap.review.pending_goldens import PendingGolden
     from ciwrap.review.project import Project

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Labels
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
     from ciwrap.model import VariableId
 
 RESULT_SUFFIX = ".result.json"

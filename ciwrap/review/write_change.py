@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.config import Check
-    from ciwrap.golden.store import GoldenStore, StoredGolden
+    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.review.golden_change import GoldenChange
     from ciwrap.snapshot.store import SnapshotStore
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.config import Check
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
     from ciwrap.model import CheckResult
     from ciwrap.readers.layout import OutputFile
     from ciwrap.selftest.plants import Change

@@ -33,7 +33,7 @@ for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
         importlib.import_module(_module.name)
 
 if TYPE_CHECKING:
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")

@@ -29,7 +29,7 @@ from ciwrap.readers.base import as_elements
 from ciwrap.review.pending_goldens import PendingGoldens
 
 if TYPE_CHECKING:
-    from ciwrap.golden.store import StoredGolden
+    from ciwrap.golden.pair import StoredGolden
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 

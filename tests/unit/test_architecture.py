@@ -42,7 +42,7 @@ MAY_IMPORT = {
     "arrays": {*TOOLS, "_core"},
     "trees": {*TOOLS, "model", "arrays", "_core"},
     "readers": {*TOOLS, "model", "arrays", "logs"},
-    "golden": {*TOOLS, "model", "arrays", "trees", "_core"},
+    "golden": {*TOOLS, "details", "model", "arrays", "trees", "_core"},
     "report": {*TOOLS, "details", "model", "timeline", "snapshot"},
     "catalog": {*TOOLS, "model", "arrays", "readers", "_core"},
     "captures": {*TOOLS, "model", "arrays", "trees", "readers", "catalog", "_core"},
