@@ -78,12 +78,20 @@ class PathPattern:
             return r".*" if special == "**" else r"[^/]*"
         if special == "?":
             return r"[^/]"
-        if special[0] == "[":
-            body = special[1:-1]
-            negated = body[0] in "!^" and len(body) > 1
-            escaped = re.sub(r"([\\\]\[&~|^])", r"\\\1", body[1:] if negated else body)
-            return f"[^/{escaped}]" if negated else f"[{escaped}]"
-        return self._field(special[1:-1])
+        return self._set(special[1:-1]) if special[0] == "[" else self._field(special[1:-1])
+
+    def _set(self, body: str) -> str:
+        negated = body[0] in "!^" and len(body) > 1
+        escaped = re.sub(r"([\\\]\[&~|^])", r"\\\1", body[1:] if negated else body)
+        found = f"[^/{escaped}]" if negated else f"[{escaped}]"
+        try:
+            re.compile(found)
+        except re.error:
+            raise ConfigError(
+                f"{self.text!r} has the set [{body}], of which a range runs backwards",
+                key=self._key,
+            ) from None
+        return found
 
     def _field(self, body: str) -> str:
         if body == "*":

@@ -243,7 +243,9 @@ class Check(Struct, frozen=True):
         it would be compared as nothing but zeros.
         """
         rules = [rule for rule in self.rules if name_matches(rule.pattern, variable)]
-        rules.sort(key=lambda rule: rule.is_exact)  # patterns as written, then the exact name
+        # Patterns as written, then the exact name, which may read as a pattern itself: `x[0]`.
+        own_names = (variable.name, variable.text)
+        rules.sort(key=lambda rule: rule.is_exact or rule.pattern in own_names)
         own = [rule for rule in self.value_rules if rule.is_of(variable)]
         layers = [*self.layers, *(rule.settings for rule in (*own, *rules))]
         if self.is_counted(variable):

@@ -166,6 +166,24 @@ def test_goldens_of_aligned_rows(case: Any) -> None:
             assert "1 only in the golden (140)" in found["5 / x"]["reason"]
 
 
+@pytest.mark.parametrize("evidence", ["data", "tree"])
+def test_ids_that_mean_missing_are_told_apart(case: Any, evidence: str) -> None:
+    """To a tree all fill values are one; rows of other ids are other rows."""
+    it = case(f"    align_by: id\n    evidence: {evidence}\n    fill_values: [3, 8]\n")
+    for run_name, last in (("a", 3), ("b", 8)):
+        it.save(run_name, "id.npy", np.array([last, 1, 2]))
+        it.save(run_name, "x.npy", np.array([0.5, 1.5, 2.5]))
+    it.accept("a")
+    assert it.check(0 if evidence == "data" else 3)["id"]["verdict"] == "match"
+    it.use("b")
+    assert "cannot be paired by 'id'" in it.check(3)["x"]["reason"]
+    for run_name in "ab":
+        it.save(run_name, "id.npy", np.array([5, 1, 2]))
+    it.accept("a")
+    it.use("b")
+    assert it.check(0)["x"]["verdict"] == "match"
+
+
 def test_a_golden_made_without_alignment(case: Any) -> None:
     it = case("")
     rows = particles(6)

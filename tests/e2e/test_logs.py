@@ -191,6 +191,14 @@ def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number
     assert checked(folder, text(energy=number))[0] == 1
 
 
+def test_a_period_makes_no_range_wider(folder: Path) -> None:
+    value = 'values: {e: {match: "Total [Ha]: {e}", range: [-20, 0], period: 20}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, text())[0] == 0
+    assert checked(folder, text(energy="20.0"))[0] == 1
+
+
 @pytest.mark.parametrize(
     ("rule", "code"),
     [

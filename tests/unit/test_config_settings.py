@@ -64,6 +64,13 @@ def test_an_exact_name_counts_before_later_patterns() -> None:
     assert check(text).settings_for(VariableId("b")).bound.atol == 2
 
 
+def test_a_name_with_brackets_counts_before_later_patterns() -> None:
+    text = "checks: {c: {outputs: x, variables: {'x[0]': {atol: 1}, 'x*': {atol: 2}}}}"
+    assert check(text).settings_for(VariableId("x[0]")).bound.atol == 1
+    assert check(text).settings_for(VariableId("x[0]", 3, 1)).bound.atol == 1
+    assert check(text).settings_for(VariableId("x0")).bound.atol == 2
+
+
 def test_a_bound_is_set_as_a_whole() -> None:
     """`x: {atol: 1}` must not silently keep an rtol from further out."""
     text = "defaults: {rtol: 1, atol: 1}\nchecks: {c: {outputs: x, variables: {x: {atol: 0}}}}"

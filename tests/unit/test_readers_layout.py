@@ -286,3 +286,9 @@ def test_wrong_fields(tmp_path: Path, text: str) -> None:
 )
 def test_patterns(pattern: str, path: str, fits: bool) -> None:
     assert (PathPattern(pattern).match(path) is not None) is fits
+
+
+@pytest.mark.parametrize("pattern", ["[z-a].npy", "out/x[!9-0]*", "{name}[a-cz-d]"])
+def test_a_range_that_runs_backwards_is_a_mistake(pattern: str) -> None:
+    with pytest.raises(ConfigError, match="a range runs backwards"):
+        PathPattern(pattern)
