@@ -267,6 +267,8 @@ class _Merge:
             for state in checkpoint.states:
                 one = self._captured(reader, checkpoint, state, base)
                 identity = _keep(found, one, checkpoint.attempt)
+                if one.any_tree is not None:
+                    self._note(one, identity or one.identity, one.any_tree)
                 if identity not in (None, one.identity):
                     self.repeated.append(identity)
                 if state.compared is not None and state.compared.suspect_chunks:
@@ -301,7 +303,6 @@ class _Merge:
                 }
             except (CiwrapError, ValueError) as error:
                 raise reader.damaged(f"the trees of {name}: {error}") from error
-            self._note(identity, variable.made_with.dtype, found.get(PLAIN) or found[FINE])
         return CapturedVariable(
             identity,
             variable.made_with.dtype,
@@ -312,7 +313,7 @@ class _Merge:
             reason=state.reason,
         )
 
-    def _note(self, identity: VariableId, dtype: str, tree: StoredTree) -> None:
+    def _note(self, one: CapturedVariable, kept_as: VariableId, tree: StoredTree) -> None:
         made = tree.made_with
         self._chunk_bytes = self._chunk_bytes or made.chunk_bytes
         settings = VariableSettings(
@@ -320,7 +321,9 @@ class _Merge:
             equal_nan=made.equal_nan,
             fill_values=made.fill_values,
         )
-        self._bounds.note(settings, identity, dtype)
+        self._bounds.note(settings, one.identity, one.dtype)
+        if settings != VariableSettings():  # what is exact needs no word
+            self._bounds.note(settings, kept_as, one.dtype)
 
     def _note_suspect(self, place: tuple[int, int, int], identity: VariableId) -> None:
         if self._first is None or place < self._first:

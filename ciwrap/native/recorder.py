@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ciwrap.closing import Closing
@@ -12,7 +14,7 @@ from ciwrap.errors import NotAvailableError, UsageError
 from ciwrap.native.library import library_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 _DIMENSIONS = 15
 _VERSION = 1
@@ -124,6 +126,9 @@ class Recorder(Closing):
         if self._table is not None:
             self._run = self._table.open(name.encode(), rank, ranks)
         self._comm = comm
+        # Another thread's arrays are not to be recorded as ours; a callback may record, too.
+        self._lock = threading.RLock()
+        self._process = os.getpid()  # in a child of fork() the lock may be held for ever
         self._callback: Any = None  # has to live as long as the library may call it
         self._ids: dict[str, int] = {}
         self._bounds: dict[str, tuple[float, float]] = {}
@@ -141,10 +146,16 @@ class Recorder(Closing):
         """Records these arrays as they are now; when it returns, they are the program's again.
 
         iteration: not negative. point: where in the iteration, as "after hydro". arrays: NumPy
-        arrays, any slices of them, numbers, and what has DLPack on the host.
+        arrays, any slices of them, numbers, and what has DLPack on the host. Of several threads one
+        records at a time. Raises UsageError for an iteration that is no whole number of 64 bits.
         """
+        if self.is_on and os.getpid() == self._process:
+            with self._lock:
+                self._record(_iteration(iteration), point, arrays)
+
+    def _record(self, iteration: int, point: str, arrays: Mapping[str, Any]) -> None:
         if self._table is None or self._run is None:
-            return
+            return  # another thread has closed it
         held = []  # until they are hashed
         for name, array in arrays.items():
             described, keep = _described(name, array, self._bounds.get(name, (-1.0, -1.0)))
@@ -157,7 +168,7 @@ class Recorder(Closing):
                     self._ids[name] = number
         for name in self._ids.keys() - arrays.keys():
             self._table.remove(self._run, self._ids[name])
-        self._table.checkpoint(self._run, iteration, point.encode(), 0)
+        self._table.checkpoint(self._run, iteration, _text(point), 0)
         del held
 
     def should_stop(self) -> bool:
@@ -195,22 +206,51 @@ class Recorder(Closing):
 
     def close(self) -> int:
         """Ends the journal once all is written; the number of errors."""
-        if self._table is None or self._run is None:
+        if os.getpid() != self._process:
             return 0
-        run, self._run = self._run, None
-        return int(self._table.close(run))
+        with self._lock:
+            if self._table is None or self._run is None:
+                return 0
+            run, self._run = self._run, None
+            return int(self._table.close(run))
+
+
+def _iteration(given: Any) -> int:
+    """Raises UsageError for what ctypes would cut to 64 bits: another iteration."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        number = 2**64
+    if not -(2**63) <= number < 2**63:
+        raise UsageError(f"iteration {given!r} is no whole number of 64 bits")
+    return number
+
+
+def _text(name: str) -> bytes:
+    """As the library takes it: to C a NUL is the end, and half a surrogate has no UTF-8."""
+    return name.replace("\0", "\\0").encode("utf-8", "backslashreplace")
 
 
 def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Array, Any]:
     """What the library is told of an array, and what has to live until it has been read."""
+    found = _Array(ctypes.sizeof(_Array), _HOST, _text(name), b"|V1", None, 0, _BYTE_STRIDES)
+    found.atol, found.rtol = bound
+    try:
+        return _with_data(found, array)
+    except Exception as error:  # of any library; ours refuses that "type", and counts it
+        found.dtype = _text(f"|{type(array).__name__}: {error}")
+        return found, None
+
+
+def _with_data(found: _Array, array: Any) -> tuple[_Array, Any]:
     import numpy as np
 
-    found = _Array(ctypes.sizeof(_Array), _HOST, name.encode(), b"|V1", None, 0, _BYTE_STRIDES)
-    found.atol, found.rtol = bound
     if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
         if int(array.__dlpack_device__()[0]) != 1:  # not the host's memory
             return _on_device(found, array), array
         array = np.from_dlpack(array)
+    if np.ma.is_masked(array):
+        raise UsageError("masked elements have no values; record filled(), and the mask")
     values = np.asarray(array)
     if values.size > 1 and not any(values.strides):  # to the library that is back to back
         values = values.copy()
