@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.model import VariableSettings
 
+_MASK = "mask"
+_LABEL_NAMES = {"dims": "dimension names", _MASK: "mask"}
+
 
 class Wording(Struct, frozen=True):
     """How messages speak of the two sides of a comparison.
@@ -72,6 +75,15 @@ def refuse_misfit(
         raise ShapeMismatchError(f"shape {text}", remedy=wording.remedy)
 
 
+def labels_of(labels: Labels, settings: VariableSettings) -> Labels:
+    """The labels with the name of the mask: a golden holds zeros where that is true, which would
+    match real ones wherever the variable has another mask, or none.
+    """
+    if settings.mask is None:
+        return labels
+    return tuple(sorted((*labels, (_MASK, settings.mask))))
+
+
 def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> None:
     """Raises LabelMismatchError for the first label that one side has otherwise, or not at all."""
     if reference == new:
@@ -81,7 +93,7 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
     text = wording.between.format(
         reference=_label_text(ours.get(key)), new=_label_text(theirs.get(key))
     )
-    name = "dimension names" if key == "dims" else f"label {key!r}:"
+    name = _LABEL_NAMES.get(key, f"label {key!r}:")
     raise LabelMismatchError(f"{name} {text}", remedy=wording.remedy)
 
 

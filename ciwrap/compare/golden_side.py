@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes
@@ -16,6 +16,8 @@ from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from ciwrap.arrays.series import StoredSteps
     from ciwrap.arrays.values import Labels, Signature, Values

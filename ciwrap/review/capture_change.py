@@ -9,7 +9,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.combined import refuse_combined
-from ciwrap.compare.fit import refuse_empty, refuse_unseen_mask
+from ciwrap.compare.fit import labels_of, refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.work import Work
@@ -122,7 +122,10 @@ def change_of_catalog(
         variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
     finally:
         progress.end()
-    labels = {identity: catalog.entries[identity].info.labels for identity in wanted}
+    labels = {
+        identity: labels_of(catalog.entries[identity].info.labels, check.settings_for(identity))
+        for identity in wanted
+    }
 
     def moved(
         identity: VariableId, before: _core.GoldenVariable, _: _core.GoldenVariable

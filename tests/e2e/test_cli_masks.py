@@ -54,6 +54,36 @@ def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:
     assert "its mask 'land' is not compared itself" in outcome.out
 
 
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+def test_a_golden_tells_which_mask_it_was_made_with(project: Project, evidence: str) -> None:
+    """It holds zeros where that was true, and so knows nothing of the values there."""
+    masks = (None, "land", "sea")
+    values = np.array([17.0, 0.0, 3.0])
+    project.save("land", values == 17)
+    project.save("sea", values == 0)
+
+    def configure(mask: str | None) -> None:
+        more = "" if mask is None else f", mask: {mask}"
+        project.configure(
+            "    ignore: [temperature, ids]\n"
+            f"    variables: {{x: {{evidence: {evidence}{more}}}}}\n"
+        )
+
+    for made in masks:
+        configure(made)
+        project.save("x", values)
+        project.accept("--reason", "test")
+        for asked in masks:
+            configure(asked)
+            project.save("x", values * (values != 17))  # the golden's own numbers, masked by land
+            if made == asked:
+                assert project.run("check").code == (made != "land"), (made, asked)
+                continue
+            outcome = project.run("check")
+            assert outcome.code == 3, (made, asked)
+            assert f"the golden has {'none' if made is None else repr(made)}" in outcome.out
+
+
 def test_a_mask_for_all_variables_is_compared_itself(project: Project) -> None:
     """It would be false everywhere as its own mask, whatever it takes out of the others."""
     values = BASE.copy()
