@@ -202,8 +202,8 @@ OPTIONS = Section(
         ),
         "attributes": Key(
             FLAG_OR_TEXTS,
-            "names of attributes that belong to a variable as its dtype does (units, _FillValue,"
-            " scale_factor, add_offset); true: compare all others, too; false: none",
+            "names of attributes that belong to a variable as its dtype does (units, calendar,"
+            " _FillValue, scale_factor, add_offset); true: compare all others, too; false: none",
         ),
         "regions": Key(
             MappingOf(_REGION), "veloc: dtype, and name and shape, of each region by its id"

@@ -61,6 +61,7 @@ class Ending(Struct):
     timings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    cut_short: list[str] = field(default_factory=list)  # tests; pytest itself prints these
     files: list[tuple[str, str]] = field(default_factory=list)
 
     def tell(self, reporter: pytest.TerminalReporter) -> None:
@@ -122,6 +123,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     ending = Ending(Counter(record["outcome"] for record in records), _coverage(records))
     ending.timings = results.timings()
     ending.problems += [*results.untold(), *config.stash[LATE]]
+    ending.cut_short = results.cut_short()
     try:
         project = find_project(config)
         _note_written(ending, records, project)
@@ -249,6 +251,11 @@ def _write_results(
         ending.problems.append(str(error))
 
 
+def _verdict(of_checks: Verdict, ending: Ending) -> Verdict:
+    lost = ending.problems or (ending.cut_short and of_checks.is_good)
+    return Verdict.NOT_COMPARABLE if lost else of_checks
+
+
 def _write_report(path: str, run: RunResult) -> None:
     from ciwrap.report.outputs import write_report
 
@@ -260,6 +267,10 @@ def _run_result(
 ) -> RunResult:
     """All checks as one result; without any it is not comparable."""
     messages = [Message(MessageLevel.ERROR, text) for text in ending.problems]
+    messages += [
+        Message(MessageLevel.ERROR, f"{test} failed, and what it did not come to is not compared")
+        for test in ending.cut_short
+    ]
     expected = [record for record in records if record["outcome"] == EXPECTED]
     if expected:
         records = [record for record in records if record["outcome"] != EXPECTED]
@@ -282,7 +293,7 @@ def _run_result(
     run = from_document(document)
     return replace(
         run,
-        verdict=Verdict.NOT_COMPARABLE if ending.problems else run.verdict,
+        verdict=_verdict(run.verdict, ending),
         messages=tuple(messages),
         environment={} if project is None else environment_of_process(project.root),
         ciwrap_version=version("ciwrap"),

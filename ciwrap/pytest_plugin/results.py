@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _OUTCOMES = ("passed", "failed", "skipped")
 _ATTRIBUTE = "ciwrap_records"
 _TIMINGS = "ciwrap_timings"
+_USES_CIWRAP = "ciwrap_used"
 # Outcomes that no passing test may have.
 FAILED = ("differ", "not_comparable", "new", "not_repeated", "refused")
 
@@ -67,6 +68,8 @@ def raise_untold(item: pytest.Item, error: BaseException | None, when: str) -> N
 
 def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Puts what the test found into its report."""
+    if "ciwrap" in getattr(item, "fixturenames", ()) or item.get_closest_marker("ciwrap"):
+        setattr(report, _USES_CIWRAP, True)
     recorder = item.stash.get(RECORDER, None)
     if recorder is not None:
         recorder.note_report(None if call.excinfo is None else call.excinfo.value, report)
@@ -89,6 +92,7 @@ class Results:
         self._passed: set[str] = set()
         self._failed: set[str] = set()
         self._told: set[str] = set()
+        self._users: set[str] = set()  # tests that make checks, if they come to them
         self._reruns: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
@@ -107,6 +111,9 @@ class Results:
             self._failed.add(test)
         if report.failed:
             self._told.add(test)
+        # Of a test whose process has died (pytest-xdist's own report) nobody knows.
+        if hasattr(report, _USES_CIWRAP) or report.when not in ("setup", "call", "teardown"):
+            self._users.add(test)
         if report.when == "call":
             # Parts of a test (subtests) are reported before it.
             (self._passed.add if report.passed else self._passed.discard)(test)
@@ -115,7 +122,7 @@ class Results:
         """The test is run again: what its first run said counts no longer."""
         self._by_test.pop(test, None)
         self._timings.pop(test, None)
-        for known in (self._passed, self._failed, self._told, self._reruns):
+        for known in (self._passed, self._failed, self._told, self._users, self._reruns):
             known.discard(test)
 
     @property
@@ -143,6 +150,14 @@ class Results:
             for test in self._told & self._by_test.keys()
             for record in self._by_test[test]
         )
+
+    def cut_short(self) -> list[str]:
+        """Tests that failed, though no check did: some of theirs may not have been made."""
+        return [
+            test
+            for test in sorted(self._told & self._users)
+            if not any(one["outcome"] in FAILED for one in self._by_test.get(test, ()))
+        ]
 
     def untold(self) -> list[str]:
         """Failed checks of tests that were reported as neither failed nor failing as expected."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.history import Place
 
 # What numbers mean: a variable with another one of these is another variable.
-MEANING = ("_FillValue", "add_offset", "scale_factor", "units")
+MEANING = ("_FillValue", "add_offset", "calendar", "scale_factor", "units")
 # The values of an unpacked variable already tell of these.
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
 

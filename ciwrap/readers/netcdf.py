@@ -97,7 +97,8 @@ def _classic_variable(
     dtype, read = np.dtype(one.dtype), classic.reader(one)
     packing = Packing.of(one.attributes, dtype)
     dimensions = one.dimensions if steps is None else one.dimensions[1:]
-    labels = attributes.labels(dimensions, one.attributes, is_unpacked=packing is not None)
+    is_unpacked = packing is not None and packing.is_scaled
+    labels = attributes.labels(dimensions, one.attributes, is_unpacked=is_unpacked)
     if packing is not None:
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
@@ -287,7 +288,7 @@ class _Walk:
         dimensions = _dimension_names(variable, dataset)
         if dimensions is not None and steps is not None:
             dimensions = dimensions[1:]
-        is_unpacked = packing is not None
+        is_unpacked = packing is not None and packing.is_scaled
         labels = self._attributes.labels(dimensions, variable.attrs, is_unpacked=is_unpacked)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
             opened, place = self._opened, Place(name)

@@ -1,4 +1,6 @@
-"""Numbers packed into integers by the CF conventions (scale_factor, add_offset)."""
+"""Numbers packed into integers by the CF conventions (scale_factor, add_offset), and integers that
+are unsigned by the NetCDF conventions (_Unsigned), where a format has signed ones alone.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ class Packing(Struct, frozen=True):
     """value = raw * scale + offset; raw numbers in `missing` become NaN.
 
     dtype: of the values, that of the attributes; float64 where that would make one number of two.
+    as_unsigned: what the stored bytes are instead, if they are not what they are stored as.
+    is_scaled: if not, the values are the raw numbers, and none becomes NaN.
     """
 
     scale: float
     offset: float
     missing: tuple[Any, ...]
     dtype: np.dtype[Any]
+    as_unsigned: np.dtype[Any] | None = None
+    is_scaled: bool = True
 
     @staticmethod
     def of(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
@@ -36,6 +42,9 @@ class Packing(Struct, frozen=True):
         given = {
             key: attributes[key] for key in ("scale_factor", "add_offset") if key in attributes
         }
+        unsigned = _unsigned(attributes, dtype)
+        if not given and unsigned is not None:
+            return Packing(1.0, 0.0, (), unsigned, unsigned, is_scaled=False)
         if not given or dtype.kind not in "iuf":
             return None
         scale = _number(given.get("scale_factor", 1.0), "scale_factor")
@@ -55,18 +64,21 @@ class Packing(Struct, frozen=True):
             most = abs(scale) * (1 << 8 * dtype.itemsize) + abs(offset)
             is_short = _keeps_apart(scale, most, np.dtype(np.float32))
         target = np.dtype(np.float32 if is_short else np.float64)
-        return Packing(scale, offset, held, target)
+        return Packing(scale, offset, held, target, unsigned)
 
     def reader(
         self, read: Callable[[int, int], NDArray[Any]]
     ) -> Callable[[int, int], NDArray[Any]]:
         def unpack(first: int, count: int) -> NDArray[Any]:
-            raw = read(first, count)
+            stored = read(first, count)
+            raw = stored if self.as_unsigned is None else stored.view(self.as_unsigned)
+            if not self.is_scaled:
+                return raw
             with np.errstate(all="ignore"):
                 values = raw.astype(np.float64) * self.scale + self.offset
                 found = values.astype(self.dtype)
             if self.missing:
-                is_missing = np.isin(raw, np.array(self.missing, dtype=raw.dtype))
+                is_missing = np.isin(stored, np.array(self.missing, dtype=stored.dtype))
                 found[is_missing] = np.nan
                 raw = raw[~is_missing]
             self._check_kept_apart(raw)
@@ -84,6 +96,13 @@ class Packing(Struct, frozen=True):
                 f"holds integers that unpacking (scale {self.scale:g}, offset {self.offset:g})"
                 f" would not keep apart in {self.dtype}"
             )
+
+
+def _unsigned(attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The type that the attribute _Unsigned (NetCDF Users Guide) gives to signed integers."""
+    if dtype.kind != "i" or str(attributes.get("_Unsigned", "")).lower() != "true":
+        return None
+    return np.dtype(f"{dtype.str[0]}u{dtype.itemsize}")
 
 
 def _keeps_apart(scale: float, most: float, dtype: np.dtype[Any]) -> bool:

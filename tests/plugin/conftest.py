@@ -27,6 +27,7 @@ from ciwrap.golden.stores import GoldenStores
 
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
+importlib.import_module("numpy.ma")  # which NumPy itself loads when it is asked for
 for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
     # Libraries for programs lie beside them, which are no modules.
     if not _module.name.endswith((".__main__", ".libciwrap_record", ".libciwrap_kokkos")):

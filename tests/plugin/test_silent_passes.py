@@ -98,6 +98,33 @@ def test_crash_before_the_check_while_updating(suite: Suite) -> None:
         assert "unused" not in summary(result)
 
 
+def test_a_test_that_fails_before_its_check_matches_nothing(suite: Suite) -> None:
+    text = """
+        def test_a(ciwrap): ciwrap.check(1.0)
+        def test_b(ciwrap):
+            EARLY
+            ciwrap.check(2.0)
+        def test_c(): OTHER
+    """
+    suite.write(text.replace("EARLY", "ciwrap.check(1.0, 'other')").replace("OTHER", "pass"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=3)
+    for early, other, verdict, lost in (
+        ("pass", "assert False", "match", []),  # test_c makes no checks
+        ("assert False", "pass", "not_comparable", ["test_b"]),
+        ("ciwrap.check(1.0, 'other')", "pass", "match", []),
+        ("ciwrap.check(1.5, 'other')", "pass", "differ", []),
+        ("ciwrap.check(1.5, 'other'); assert False", "pass", "differ", []),
+    ):
+        suite.write(text.replace("EARLY", early).replace("OTHER", other))
+        document = suite.document()
+        assert document["verdict"] == verdict
+        texts = [one["text"] for one in document["messages"] if one["level"] == "error"]
+        assert texts == [
+            f"tests/test_it.py::{test} failed, and what it did not come to is not compared"
+            for test in lost
+        ]
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

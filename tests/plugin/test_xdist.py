@@ -50,10 +50,17 @@ def test_a_worker_that_dies(suite: Suite) -> None:
             "ciwrap.check(np", "if number == 9: __import__('os')._exit(1)\n        ciwrap.check(np"
         )
     )
-    done = suite.subprocess(*XDIST, "--ciwrap-unused=delete")
+    target = suite.root / "found.json"
+    done = suite.subprocess(*XDIST, "--ciwrap-unused=delete", "--ciwrap-json", str(target))
     assert done.returncode == 1
     assert "ciwrap: 29 matched, 1 reproducible from run to run\n" in done.stdout
     assert suite.goldens() == before
+    found = json.loads(target.read_text())
+    assert found["verdict"] == "not_comparable"
+    (message,) = (one["text"] for one in found["messages"] if one["level"] == "error")
+    assert message == (
+        "tests/test_it.py::test_it[9] failed, and what it did not come to is not compared"
+    )
 
 
 def test_all_workers_count_that_run_the_same_tests(suite: Suite) -> None:

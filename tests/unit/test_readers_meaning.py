@@ -104,6 +104,40 @@ def test_what_the_values_tell_already_is_no_label(tmp_path: Path, kind: str) -> 
     assert named == {"dims": "x", "scale_factor": "0.5", "_FillValue": "-9"}
 
 
+@pytest.mark.parametrize("kind", NETCDF)
+def test_times_of_another_calendar_are_other_times(tmp_path: Path, kind: str) -> None:
+    meaning = {"units": "days since 2000-01-01", "calendar": "360_day"}
+    path = netcdf(tmp_path / "x.nc", kind, "x", **meaning)
+    assert labels(NetcdfReader(), path) == {"dims": "x", **meaning}
+
+
+@pytest.mark.parametrize("packing", [{}, {"scale_factor": 0.5, "_FillValue": np.int8(-2)}])
+@pytest.mark.parametrize("kind", NETCDF)
+@pytest.mark.parametrize("told", ["true", "false", None])
+def test_signed_integers_that_are_unsigned(
+    tmp_path: Path, kind: str, packing: dict[str, Any], told: str | None
+) -> None:
+    """The attribute of the NetCDF Users Guide; netCDF4 follows it, too."""
+    path = tmp_path / "x.nc"
+    with netcdf4.Dataset(path, "w", format=kind) as file:
+        file.createDimension("x", 4)
+        one = file.createVariable("t", "i1", ("x",), fill_value=packing.get("_FillValue"))
+        one.set_auto_maskandscale(False)
+        one.setncatts({key: value for key, value in packing.items() if key != "_FillValue"})
+        if told is not None:
+            one.setncattr("_Unsigned", told)
+        one[:] = np.array([0, 127, -128, -1], dtype="i1")
+    with netcdf4.Dataset(path) as file:
+        wanted = np.ma.filled(file["t"][:].astype("f8"), np.nan)
+    with NetcdfReader().open(path) as source:
+        info = source.info("t")
+        found = source.read("t", 0, 4)
+    np.testing.assert_array_equal(found.astype("f8"), wanted)
+    assert found.dtype.str == info.dtype
+    if not packing:
+        assert info.dtype == ("|u1" if told == "true" else "|i1")
+
+
 @pytest.mark.parametrize("kind", CLASSIC)
 def test_an_odd_variable_of_classic_netcdf(tmp_path: Path, kind: str) -> None:
     path = netcdf(tmp_path / "x.nc", kind, "x", scale_factor="half")
