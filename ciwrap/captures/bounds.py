@@ -36,7 +36,7 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, settings: VariableSettings, dtype: str | None = None, *names: str) -> BoundRow:
+    def of(cls, settings: VariableSettings, dtype: str | None = None) -> BoundRow:
         bound = settings.bound
         return cls(
             bound.atol,
@@ -45,7 +45,6 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             settings.equal_nan,
             kept_fill_values(settings.fill_values),
             dtype,
-            names or None,
         )
 
     @property
