@@ -1,0 +1,102 @@
+"""How the bytes of a capture come into its file."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ciwrap.captures import container
+from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter, Section
+from ciwrap.captures.listing import capture_paths
+
+LONG = os.urandom(10_000)
+
+
+def written(path: Path) -> Section:
+    with CaptureWriter(path) as writer:
+        section = writer.append(LONG)
+        writer.commit(b"the index")
+    return section
+
+
+def test_a_system_that_writes_less_than_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does when a signal comes, or a limit is reached, and for more than 2 GiB."""
+    path, pwrite, asked = tmp_path / "run.tree", os.pwrite, []
+
+    def short(descriptor: int, data: memoryview, offset: int) -> int:
+        asked.append((offset, len(data)))
+        return pwrite(descriptor, data[:999], offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container.os, "pwrite", short)
+        with CaptureWriter(path) as writer:
+            # The head is written in one go, and is whole or nothing that was ever completed.
+            os.ftruncate(writer._descriptor, HEAD_BYTES)
+            section = writer.append(LONG)
+            writer.commit(b"the index")
+    assert (section.offset + 999, section.byte_count - 999) in asked
+    with CaptureFile(path) as file:
+        assert file.section(section) == LONG
+        assert file.packed_section(file.root) == b"the index"
+
+
+def test_a_writer_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number is soon that of another file."""
+    writer = CaptureWriter(tmp_path / "run.tree")
+    writer.commit(b"")
+    writer.close()
+    closed: list[int] = []
+    monkeypatch.setattr(container.os, "close", closed.append)
+    writer.close()
+    assert closed == []
+
+
+def test_a_capture_is_as_readable_as_other_files(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        written(tmp_path / "run.tree")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "run.tree").stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("count", [1, 8, 20_000])
+def test_a_file_of_zeros_is_begun_anew(tmp_path: Path, count: int) -> None:
+    """What a machine that lost power may leave of a new file."""
+    path = tmp_path / "run.tree"
+    path.write_bytes(bytes(count))
+    section = written(path)
+    with CaptureFile(path) as file:
+        assert file.section(section) == LONG
+
+
+def test_a_full_disk_while_closing_hides_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was not committed may stay behind the end that counts; what was committed counts."""
+    path = tmp_path / "run.tree"
+    first = written(path)
+
+    def fails(*_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with CaptureWriter(path) as writer:
+        writer.append(LONG)
+        monkeypatch.setattr(container.os, "ftruncate", fails)
+    monkeypatch.undo()
+    with CaptureFile(path) as file:
+        assert file.section(first) == LONG
+    with CaptureWriter(path):
+        pass
+    with CaptureFile(path) as file:
+        assert path.stat().st_size == file.committed_bytes
+
+
+def test_the_root_of_a_file_system_has_nothing_beside_it() -> None:
+    assert capture_paths(Path("/")) == (Path("/.ciwrap.tree"),)
+    assert capture_paths(Path("/a/b")) == (Path("/a/b/.ciwrap.tree"), Path("/a/b.tree"))
