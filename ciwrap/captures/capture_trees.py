@@ -331,12 +331,16 @@ def _stored(
 ) -> StoredTree:
     tree = builder.finish()
     drift = builder.drift
-    residues = None if against is not None or tree.residues is None else tree.residues
+    digests = writer.append(tree.digests.tobytes())
+    residues = None
+    if against is None and tree.parameters.residue_levels > 1:
+        # An array of nothing has none, and is held against all the same.
+        residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())
     return StoredTree(
         MadeWith.of(tree.parameters),
         tree.root,
-        writer.append(tree.digests.tobytes()),
-        None if residues is None else writer.append(residues.tobytes()),
+        digests,
+        residues,
         against,
         None if drift is None else float(drift.max_share),
     )

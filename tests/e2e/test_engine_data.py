@@ -76,6 +76,20 @@ def test_a_lost_part_leaves_no_match(tmp_path: Path) -> None:
     assert document["checks"][0]["variables"] == []
 
 
+def test_a_large_file_of_one_run_alone_counts_once(tmp_path: Path) -> None:
+    for run in "AB":
+        (tmp_path / run / "iter_1").mkdir(parents=True)
+        np.save(tmp_path / run / "iter_1/x.npy", np.arange(3.0))
+    (tmp_path / "A/iter_2").mkdir()
+    np.save(tmp_path / "A/iter_2/x.npy", np.arange(300_000.0))
+    (tmp_path / "part-bytes").write_text("500000")
+    (tmp_path / "unit-bytes").write_text("500000")
+    code, document, text = compared(tmp_path, "here")
+    assert code == 3, text
+    coverage = document["checks"][0]["coverage"]
+    assert (coverage["missing"], coverage["compared_variables"]) == (1, 1)
+
+
 @pytest.mark.parametrize("engine", ["here", "process"])
 @pytest.mark.parametrize("part", [0, 1, 4])
 def test_a_part_whose_file_cannot_be_opened_leaves_no_match(
