@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,15 @@ from ciwrap.catalog.files import change_since
 from ciwrap.errors import (
     CorruptCaptureError,
     CorruptFileError,
+    DuplicateVariableError,
     NotComparableError,
     UsageError,
 )
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap import _core
     from ciwrap.arrays.values import Signature, Values
     from ciwrap.captures.index import (
@@ -71,6 +75,8 @@ class Variables:
         self.look = Look(side, key, seen)
         variables = () if checkpoint is None else checkpoint.variables
         self.captured = {one.identity: one for one in variables}
+        if len(self.captured) < len(variables):
+            self.errors += self._claimed_twice(variables)
         is_known = bool(self.captured) or not self.has_data
         self.identities = set(self.captured if is_known else self.catalog.entries)
 
@@ -82,6 +88,22 @@ class Variables:
         except CorruptCaptureError as error:  # of a fingerprint, in whose place there is nothing
             self.errors.append(error)
             return None, None, None
+
+    def _claimed_twice(self, variables: Sequence[CapturedVariable]) -> list[CiwrapError]:
+        """An error for each variable that several checkpoints of a fingerprint hold, which are one
+        here since paths tell of the other run's less: one of them alone is compared.
+        """
+        counts = Counter(one.identity for one in variables)
+        return [
+            DuplicateVariableError(
+                "is in several of its checkpoints, of which the other run makes one",
+                file=None if self.side.capture is None else self.side.capture.path,
+                variable=identity.text,
+                remedy="leave one of the files out with --exclude, and capture the run again",
+            )
+            for identity in self.captured
+            if counts[identity] > 1
+        ]
 
     @property
     def has_data(self) -> bool:

@@ -88,6 +88,7 @@ class Spread(Struct):
                 side.verify_checksums,
                 side.header,
                 side.is_fingerprint,
+                side.is_whole,
             )
             for side in sides
         )
