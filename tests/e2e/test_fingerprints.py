@@ -403,3 +403,29 @@ def test_what_two_checkpoints_hold_is_not_compared_as_one(
             assert ciwrap(tmp_path, "compare", tmp_path / one, tmp_path / other)[0] == 3
             said = capsys.readouterr()
             assert "iter 5 / history/x: is " in said.out + said.err
+
+
+def test_what_stands_in_files_that_are_not_paired_is_not_let_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Iteration 5 stands in a path of A and within a file of B, and both have such files."""
+    write_histories(
+        tmp_path,
+        {
+            "A/history.h5": {"step_1/x": 1.0},
+            "A/iter_5/history.h5": {"x": 1.0},
+            "B/history.h5": {"step_1/x": 1.0, "step_5/x": 2.0},
+        },
+    )
+    (tmp_path / "ciwrap.yaml").write_text(
+        "checks: {some: {outputs: ., strict: {variables: false}}}\n"
+    )
+    check = ("--check=some", f"--config={tmp_path / 'ciwrap.yaml'}")
+    for one, other in itertools.product(("A", "A.tree"), ("B", "B.tree")):
+        for words in ((), check):
+            code, document = ciwrap(tmp_path, "compare", tmp_path / one, tmp_path / other, *words)
+            coverage = document["checks"][0]["coverage"]
+            counts = [coverage[name] for name in ("not_comparable", "missing", "extra", "let_go")]
+            assert (code, counts) == (3, [1, 0, 0, 0])
+            said = capsys.readouterr().out
+            assert "iter 5 / history/x: is on both sides, but its iteration or rank stands" in said
