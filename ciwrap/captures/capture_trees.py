@@ -300,7 +300,8 @@ def _chunk_bytes_of(
             remedy="leave --chunk-bytes out",
         )
     inherited = theirs or earlier
-    found = asked or (DEFAULT_CHUNK_BYTES if inherited is None else inherited.chunk_bytes)
+    found = DEFAULT_CHUNK_BYTES if inherited is None else inherited.chunk_bytes
+    found = found if asked is None else asked
     if earlier is not None and not is_anew and found != earlier.chunk_bytes:
         raise UsageError(
             f"the capture that is there has chunks of {earlier.chunk_bytes} bytes, asked for are"

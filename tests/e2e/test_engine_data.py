@@ -171,6 +171,19 @@ def test_every_unit_lists_its_differences(tmp_path: Path, engine: str) -> None:
     assert len(rows) == 6
 
 
+def test_a_list_that_is_gone_is_written_again(tmp_path: Path) -> None:
+    """A journal knows what a unit came to, but not each element that differs."""
+    write_runs(tmp_path)
+    words = ("here", "--list=some.csv", "--journal=j.jsonl")
+    assert compared(tmp_path, *words)[0] == 1
+    lists = {path: path.read_text() for path in tmp_path.glob("some.*.csv")}
+    begun, gone = len(units_begun(tmp_path)), max(lists)
+    gone.unlink()
+    assert compared(tmp_path, *words, "--resume")[0] == 1
+    assert {path: path.read_text() for path in tmp_path.glob("some.*.csv")} == lists
+    assert len(units_begun(tmp_path)) == begun + 1
+
+
 def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
     """The bound of a capture holds for workers, too; a journal goes on under no other one."""
     write_runs(tmp_path)
