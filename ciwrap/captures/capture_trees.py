@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.captures.bounds import Bounds, rules_with
 from ciwrap.captures.index import (
+    BY_STEP,
     IGNORED,
     IN_AN_ORDER,
     IN_ANOTHER_WAY,
@@ -135,7 +136,7 @@ class TreeMaker:
         if not settings.has_own_trees:
             return True
         if variable.plain is None:
-            return False
+            return variable.reason == BY_STEP
         if variable.plain.parameters != self._parameters(variable.dtype, settings, 1):
             return False
         fine = self._parameters(variable.dtype, settings, settings.residue_levels)
@@ -165,6 +166,9 @@ class TreeMaker:
             self.without_tree.append((identity, reason))
             return _without_tree(identity, info, reason)
         values = catalog.values(identity)
+        if values.series is not None and values.series.steps is not None:
+            self.without_tree.append((identity, BY_STEP))
+            return _without_tree(identity, info, BY_STEP)
         plan = {"plain": self._parameters(info.dtype, settings, 1, identity)}
         fine = self._parameters(info.dtype, settings, settings.residue_levels, identity)
         if self._residues and fine.residue_levels > 1:

@@ -185,8 +185,13 @@ class Variables:
         return self.catalog.values(identity, mask)
 
     def is_series(self, identity: VariableId) -> bool:
-        """Whether the variable was found element by element in a text, which is at hand."""
-        return not self.captured and self.catalog.is_series(identity)
+        """Whether the variable was found element by element in a text, which is at hand; of one
+        that has a tree it does not matter, for steps are not told of its elements.
+        """
+        captured = self.captured.get(identity)
+        if not self.has_data or (captured is not None and captured.any_tree is not None):
+            return False
+        return self.catalog.is_series(identity)
 
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order."""
