@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.captures.bounds import Bounds, rules_with
 from ciwrap.captures.index import (
+    BY_STEP,
     IGNORED,
     IN_AN_ORDER,
     IN_ANOTHER_WAY,
@@ -135,7 +136,7 @@ class TreeMaker:
         if not settings.has_own_trees:
             return True
         if variable.plain is None:
-            return False
+            return variable.reason == BY_STEP
         if variable.plain.parameters != self._parameters(variable.dtype, settings, 1):
             return False
         fine = self._parameters(variable.dtype, settings, settings.residue_levels)
@@ -165,6 +166,9 @@ class TreeMaker:
             self.without_tree.append((identity, reason))
             return _without_tree(identity, info, reason)
         values = catalog.values(identity)
+        if values.series is not None and values.series.steps is not None:
+            self.without_tree.append((identity, BY_STEP))
+            return _without_tree(identity, info, BY_STEP)
         plan = {"plain": self._parameters(info.dtype, settings, 1, identity)}
         fine = self._parameters(info.dtype, settings, settings.residue_levels, identity)
         if self._residues and fine.residue_levels > 1:
@@ -300,7 +304,8 @@ def _chunk_bytes_of(
             remedy="leave --chunk-bytes out",
         )
     inherited = theirs or earlier
-    found = asked or (DEFAULT_CHUNK_BYTES if inherited is None else inherited.chunk_bytes)
+    found = DEFAULT_CHUNK_BYTES if inherited is None else inherited.chunk_bytes
+    found = found if asked is None else asked
     if earlier is not None and not is_anew and found != earlier.chunk_bytes:
         raise UsageError(
             f"the capture that is there has chunks of {earlier.chunk_bytes} bytes, asked for are"
@@ -331,12 +336,16 @@ def _stored(
 ) -> StoredTree:
     tree = builder.finish()
     drift = builder.drift
-    residues = None if against is not None or tree.residues is None else tree.residues
+    digests = writer.append(tree.digests.tobytes())
+    residues = None
+    if against is None and tree.parameters.residue_levels > 1:
+        # An array of nothing has none, and is held against all the same.
+        residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())
     return StoredTree(
         MadeWith.of(tree.parameters),
         tree.root,
-        writer.append(tree.digests.tobytes()),
-        None if residues is None else writer.append(residues.tobytes()),
+        digests,
+        residues,
         against,
         None if drift is None else float(drift.max_share),
     )

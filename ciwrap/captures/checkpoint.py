@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,15 @@ from ciwrap.catalog.files import change_since
 from ciwrap.errors import (
     CorruptCaptureError,
     CorruptFileError,
+    DuplicateVariableError,
     NotComparableError,
     UsageError,
 )
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap import _core
     from ciwrap.arrays.values import Signature, Values
     from ciwrap.captures.index import (
@@ -71,6 +75,8 @@ class Variables:
         self.look = Look(side, key, seen)
         variables = () if checkpoint is None else checkpoint.variables
         self.captured = {one.identity: one for one in variables}
+        if len(self.captured) < len(variables):
+            self.errors += self._claimed_twice(variables)
         is_known = bool(self.captured) or not self.has_data
         self.identities = set(self.captured if is_known else self.catalog.entries)
 
@@ -82,6 +88,22 @@ class Variables:
         except CorruptCaptureError as error:  # of a fingerprint, in whose place there is nothing
             self.errors.append(error)
             return None, None, None
+
+    def _claimed_twice(self, variables: Sequence[CapturedVariable]) -> list[CiwrapError]:
+        """An error for each variable that several checkpoints of a fingerprint hold, which are one
+        here since paths tell of the other run's less: one of them alone is compared.
+        """
+        counts = Counter(one.identity for one in variables)
+        return [
+            DuplicateVariableError(
+                "is in several of its checkpoints, of which the other run makes one",
+                file=None if self.side.capture is None else self.side.capture.path,
+                variable=identity.text,
+                remedy="leave one of the files out with --exclude, and capture the run again",
+            )
+            for identity in self.captured
+            if counts[identity] > 1
+        ]
 
     @property
     def has_data(self) -> bool:
@@ -163,8 +185,13 @@ class Variables:
         return self.catalog.values(identity, mask)
 
     def is_series(self, identity: VariableId) -> bool:
-        """Whether the variable was found element by element in a text, which is at hand."""
-        return not self.captured and self.catalog.is_series(identity)
+        """Whether the variable was found element by element in a text, which is at hand; of one
+        that has a tree it does not matter, for steps are not told of its elements.
+        """
+        captured = self.captured.get(identity)
+        if not self.has_data or (captured is not None and captured.any_tree is not None):
+            return False
+        return self.catalog.is_series(identity)
 
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order."""

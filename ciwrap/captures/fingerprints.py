@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from ciwrap.captures.journals import is_recording
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
 from ciwrap.captures.side import Side
-from ciwrap.catalog.files import relative_path, why_changed
+from ciwrap.catalog.files import relative_path, walk_with_links, why_changed
 from ciwrap.errors import NotComparableError, UnreadableFileError
 from ciwrap.readers.layout import FoundOutputs
 
@@ -87,7 +86,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
 
 def _is_since(path: Path, moment: float) -> bool:
     with contextlib.suppress(FileNotFoundError):
-        return path.lstat().st_mtime >= moment
+        return any(one.st_mtime >= moment for one in (path.lstat(), path.stat()))
     return False
 
 
@@ -96,8 +95,8 @@ def _holds_files(folder: Path) -> bool:
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
-    """All files that are not hidden, nor in a hidden folder."""
-    for here, folders, names in os.walk(folder, followlinks=False):
+    """All files that are not hidden, nor in a hidden folder. Raises UnreadableFileError."""
+    for here, folders, names in walk_with_links(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(here) / name for name in names if not name.startswith("."))
 

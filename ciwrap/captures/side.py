@@ -50,6 +50,7 @@ class Side(Struct):
     arrangement: Arrangement | None = None
     header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
     is_fingerprint: bool = False
+    is_whole: bool = False  # whether WHOLE_RUN is all that there is, not what no path tells of
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()  # what the run lacks
 
@@ -86,7 +87,8 @@ class Side(Struct):
             self.close()
             self.capture = self.index = None
         self.arrangement = arrangement
-        if not by_iteration:
+        self.is_whole = not by_iteration
+        if self.is_whole:
             self.groups = {WHOLE_RUN: list(self.found.files)}
             return
         self.groups = {}
@@ -128,13 +130,13 @@ class Side(Struct):
         """What a fingerprint says of one checkpoint, or of all. Raises CorruptCaptureError."""
         assert self.capture is not None
         assert self.index is not None
-        directory = self.index.checkpoints.get(key)
-        if directory is not None:
+        if not self.is_whole:
+            directory = self.index.checkpoints.get(key)
+            if directory is None:
+                raise CorruptCaptureError(
+                    "no longer has what it had when the comparison began", file=self.capture.path
+                )
             return read_checkpoint(self.capture, directory)
-        if key != WHOLE_RUN:
-            raise CorruptCaptureError(
-                "no longer has what it had when the comparison began", file=self.capture.path
-            )
         variables = [
             one
             for directory in self.index.checkpoints.values()

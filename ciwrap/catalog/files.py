@@ -80,9 +80,39 @@ def _how(file: OutputFile) -> str:
 
 
 def _inside(run: Path, folder: Path, how: str) -> Iterator[SourceFile]:
-    for here, _, names in os.walk(folder):
+    for here, _, names in walk_with_links(folder):
         for name in names:
             yield _source(run, Path(here) / name, how)
+
+
+def walk_with_links(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """As os.walk, but links to folders are followed, since readers follow them, too; each folder is
+    visited once, whatever links lead to it. Raises UnreadableFileError.
+    """
+    seen: set[tuple[int, int]] = set()
+
+    def is_new(path: str) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            place = inode_of(Path(path))
+            if place not in seen:
+                seen.add(place)
+                return True
+        return False
+
+    try:
+        is_new(str(folder))
+        for here, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+            folders[:] = [name for name in sorted(folders) if is_new(os.path.join(here, name))]  # noqa: PTH118
+            yield here, folders, names
+    except OSError as error:
+        why = f"cannot be listed: {error.strerror or error}"
+        raise UnreadableFileError(why, file=error.filename or folder) from error
+
+
+def _raise(error: OSError) -> None:
+    """What has gone meanwhile holds nothing."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def relative_path(run: Path, path: Path | str) -> str:

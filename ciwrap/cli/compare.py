@@ -13,7 +13,7 @@ from ciwrap.cli.history import (
     compare_sides,
     history_options,
     own_files,
-    refuse_spread,
+    refuse_contradictions,
     refuse_with_fingerprints,
     refuse_without_folders,
     with_layout_of,
@@ -68,7 +68,7 @@ def command(
 
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
-    refuse_spread(history)
+    refuse_contradictions(history)
     if history["executor"] is None:
         return _coordinate(session, golden, new, chosen, history, None)
     from ciwrap.compare.engines import open_pool

@@ -29,6 +29,8 @@ _F = TypeVar("_F", bound="Callable[..., Any]")
 _SMALLEST_MEMORY_BYTES = 1 << 20
 # Options that change what is found, beside the rules.
 _DECIDING = ("no_captures", "verify_checksums", "common", "offset")
+# Options that say how captures are used.
+_OF_CAPTURES = ("capture_a", "capture_b", "verify_checksums")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -159,7 +161,7 @@ def refuse_captures(history: Mapping[str, Any], why: str) -> None:
     """Raises UsageError if a capture is to be used where it cannot be, for its trees are of the
     files as they are.
     """
-    for name in ("capture_a", "capture_b", "verify_checksums"):
+    for name in _OF_CAPTURES:
         if history[name]:
             option = "--" + name.replace("_", "-")
             raise UsageError(
@@ -168,12 +170,18 @@ def refuse_captures(history: Mapping[str, Any], why: str) -> None:
             )
 
 
-def refuse_spread(history: Mapping[str, Any]) -> None:
-    """Raises UsageError for options that say nothing without others."""
+def refuse_contradictions(history: Mapping[str, Any]) -> None:
+    """Raises UsageError for options that say nothing without others, or beside them."""
     for name, needed in (("resume", "journal_path"), ("scheduler", "executor")):
         if history[name] and history[needed] is None:
             other = "--" + needed.removesuffix("_path")
             raise UsageError(f"--{name} says nothing without {other}", remedy=f"give {other}")
+    for name in _OF_CAPTURES:
+        if history[name] and history["no_captures"]:
+            option = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{option}, but --no-captures has all data read", remedy="leave out one of them"
+            )
 
 
 class Ending(Struct, frozen=True):

@@ -104,6 +104,7 @@ def compare_histories(
                 progress=progress,
             )
             outcome = loop.run(units)
+            _refuse_unpaired(outcome)
             spread.has_ended_early = loop.has_ended_early
     finally:
         progress.end()
@@ -214,6 +215,24 @@ def _with_history(check: CheckResult, outcome: Outcome, golden: Side) -> CheckRe
     from ciwrap.compare.timelines import history_facts
 
     return replace(check, history=history_facts(check, outcome))
+
+
+def _refuse_unpaired(outcome: Outcome) -> None:
+    """Makes what both runs have, but in checkpoints that were not held against each other, not
+    comparable: it is no variable that is new or gone, whatever the rules say of these.
+    """
+    both = {one.id for one in outcome.missing} & {one.id for one in outcome.extra}
+    if not both:
+        return
+    error = NotComparableError(
+        "is on both sides, but its iteration or rank stands in the path on one side, and in the"
+        " file on the other, so the two were not held against each other",
+        remedy="write both runs in one way",
+    )
+    unpaired = [one for one in outcome.extra if one.id in both]
+    outcome.results += [not_comparable(one, error) for one in unpaired]
+    for found in (outcome.missing, outcome.extra):
+        found[:] = [one for one in found if one.id not in both]
 
 
 def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> None:

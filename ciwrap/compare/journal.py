@@ -20,6 +20,7 @@ import msgspec
 from ciwrap.captures.index import CheckpointKey
 from ciwrap.closing import Closing
 from ciwrap.compare.outcome_record import OutcomeRecord, to_text
+from ciwrap.compare.unit_comparer import list_of_unit
 from ciwrap.compare.units import Part
 from ciwrap.documents import DocumentError, to_record
 from ciwrap.documents.load_json import load_json
@@ -83,11 +84,20 @@ class Journal(Closing):
     """A journal that is being written. Raises WriteFailedError, and LockBusyError while another
     process writes it.
 
-    former: batches of the plan it began with. Units have to have stamps.
+    former: batches of the plan it began with. Units have to have stamps. list_path: where every
+    unit lists its differences, which the journal does not hold.
     """
 
-    def __init__(self, path: Path, made_with: JournalRules, *, resume: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        made_with: JournalRules,
+        *,
+        resume: bool,
+        list_path: Path | None = None,
+    ) -> None:
         self._path = path
+        self._list_path = list_path
         self._made_with = made_with
         self._entries: dict[Any, OutcomeRecord] = {}
         self.former: list[tuple[CheckpointKey, ...]] = []
@@ -179,11 +189,16 @@ class Journal(Closing):
             self._sync()
 
     def known(self, unit: Unit) -> Outcome | None:
-        """What the unit came to, if it was compared and its files are still the same."""
-        if "" in unit.stamps:
+        """What the unit came to, if it was compared, its files are still the same, and its list of
+        differences is there.
+        """
+        if "" in unit.stamps or not self._has_list(unit):
             return None
         entry = self._entries.get((unit.keys, unit.part, unit.stamps))
         return None if entry is None else entry.outcome()
+
+    def _has_list(self, unit: Unit) -> bool:
+        return self._list_path is None or list_of_unit(self._list_path, unit).exists()
 
     def add(self, unit: Unit, outcome: Outcome) -> None:
         self._write(JournalEntry(unit.keys, unit.stamps, OutcomeRecord.of(outcome), unit.part))

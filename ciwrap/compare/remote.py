@@ -56,7 +56,7 @@ class Seen(Struct, frozen=True):
 
 class SideOrder(Struct, frozen=True):
     """One of the two runs, for a worker. capture: where the one in use lies. header: of the one
-    that says which bounds hold, used or not. is_fingerprint: whether the capture is all there is.
+    that says which bounds hold, used or not. is_fingerprint, is_whole: as of a Side.
     """
 
     run: Path
@@ -64,6 +64,7 @@ class SideOrder(Struct, frozen=True):
     verify_checksums: bool
     header: CaptureHeader | None = None
     is_fingerprint: bool = False
+    is_whole: bool = False
 
 
 class Order(Struct, frozen=True):
@@ -196,7 +197,7 @@ def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
 def _opened(order: SideOrder) -> Side:
     if order.is_fingerprint:
         assert order.capture is not None
-        return open_fingerprint(order.run, order.capture)
+        return replace(open_fingerprint(order.run, order.capture), is_whole=order.is_whole)
     side = open_side(
         order.run,
         FoundOutputs(()),

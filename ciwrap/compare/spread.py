@@ -61,7 +61,10 @@ class Spread(Struct):
             str(new.run),
             hashlib.sha256(rules.encode()).hexdigest(),
         )
-        return opened.enter_context(Journal(self.journal_path, made_with, resume=self.resume))
+        journal = Journal(
+            self.journal_path, made_with, resume=self.resume, list_path=self.list_path
+        )
+        return opened.enter_context(journal)
 
     def engine(self, comparer: UnitComparer, steps: UnitSteps) -> Engine:
         """Who compares units. steps: what the comparer tells of its progress."""
@@ -88,6 +91,7 @@ class Spread(Struct):
                 side.verify_checksums,
                 side.header,
                 side.is_fingerprint,
+                side.is_whole,
             )
             for side in sides
         )

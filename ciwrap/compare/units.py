@@ -152,11 +152,14 @@ def _batches(
 def _parts(key: CheckpointKey, sides: tuple[Side, Side], sizes: Sequence[int]) -> list[Part]:
     """The parts of a checkpoint with a very large file; [] for one that stays whole.
 
-    What both captures hold is not cut: the trees say which chunks have to be read at all.
+    What both captures hold is not cut: the trees say which chunks have to be read at all. Nor is
+    what one run alone has, of which no data are read.
     """
     largest = max(sizes, default=0)
     are_captured = all(side.index and key in side.index.checkpoints for side in sides)
-    is_whole = sides[0].arrangement is not None or any(side.is_fingerprint for side in sides)
+    is_whole = sides[0].arrangement is not None or any(
+        side.is_fingerprint or key not in side.groups for side in sides
+    )
     if largest <= LARGE_FILE_BYTES or are_captured or is_whole:
         return []
     count = -(-largest // PART_BYTES)

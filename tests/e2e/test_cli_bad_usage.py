@@ -54,6 +54,12 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
         (("accept", "--reason", "  "), ("--reason",)),
         (("compare", "out", "out/ids.npy"), ("folder",)),
         (("compare", "out/ids.npy"), ("Missing argument",)),
+        (
+            ("compare", "out", "out", "--no-captures", "--capture-b=x.tree"),
+            ("--capture-b", "--no-"),
+        ),
+        (("compare", "out", "out", "--no-captures", "--verify-checksums"), ("--verify-", "--no-")),
+        (("capture", "out", "--settle=0", "--chunk-bytes=0"), ("chunk_bytes", "64")),
         (("check", "--threads", "-1"), ("--threads",)),
         (("check", "--engine", "mmap"), ("--engine",)),
     ],

@@ -76,6 +76,20 @@ def test_a_lost_part_leaves_no_match(tmp_path: Path) -> None:
     assert document["checks"][0]["variables"] == []
 
 
+def test_a_large_file_of_one_run_alone_counts_once(tmp_path: Path) -> None:
+    for run in "AB":
+        (tmp_path / run / "iter_1").mkdir(parents=True)
+        np.save(tmp_path / run / "iter_1/x.npy", np.arange(3.0))
+    (tmp_path / "A/iter_2").mkdir()
+    np.save(tmp_path / "A/iter_2/x.npy", np.arange(300_000.0))
+    (tmp_path / "part-bytes").write_text("500000")
+    (tmp_path / "unit-bytes").write_text("500000")
+    code, document, text = compared(tmp_path, "here")
+    assert code == 3, text
+    coverage = document["checks"][0]["coverage"]
+    assert (coverage["missing"], coverage["compared_variables"]) == (1, 1)
+
+
 @pytest.mark.parametrize("engine", ["here", "process"])
 @pytest.mark.parametrize("part", [0, 1, 4])
 def test_a_part_whose_file_cannot_be_opened_leaves_no_match(
@@ -155,6 +169,19 @@ def test_every_unit_lists_its_differences(tmp_path: Path, engine: str) -> None:
     rows = sorted(row for lines in listed for row in lines[1:])
     assert rows == sorted((tmp_path / "all.csv").read_text().splitlines()[1:])
     assert len(rows) == 6
+
+
+def test_a_list_that_is_gone_is_written_again(tmp_path: Path) -> None:
+    """A journal knows what a unit came to, but not each element that differs."""
+    write_runs(tmp_path)
+    words = ("here", "--list=some.csv", "--journal=j.jsonl")
+    assert compared(tmp_path, *words)[0] == 1
+    lists = {path: path.read_text() for path in tmp_path.glob("some.*.csv")}
+    begun, gone = len(units_begun(tmp_path)), max(lists)
+    gone.unlink()
+    assert compared(tmp_path, *words, "--resume")[0] == 1
+    assert {path: path.read_text() for path in tmp_path.glob("some.*.csv")} == lists
+    assert len(units_begun(tmp_path)) == begun + 1
 
 
 def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:

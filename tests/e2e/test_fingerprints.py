@@ -349,3 +349,83 @@ def test_a_folder_of_nothing_but_hidden_things_without_a_capture_is_no_run(tmp_p
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / ".hidden").write_text("x")
     assert ciwrap(tmp_path, "compare", tmp_path / "a", tmp_path / "b")[0] == 3
+
+
+def write_histories(folder: Path, files: dict[str, dict[str, float]]) -> None:
+    """HDF5 files, and the captures of the folders that they lie in."""
+    h5py = pytest.importorskip("h5py")
+    for name, inside in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with h5py.File(path, "w") as file:
+            for variable, value in inside.items():
+                file[variable] = np.full(3, value)
+    for run in {name[0] for name in files}:
+        capture(folder, folder / run, "-o", folder / f"{run}.tree")
+
+
+def test_checkpoints_that_no_path_tells_of_are_not_all_of_a_run(tmp_path: Path) -> None:
+    """A has iteration 6 besides, in a file whose path tells; B's paths tell of all others."""
+    write_histories(
+        tmp_path,
+        {
+            "A/history.h5": {"step_5/x": 1.0},
+            "A/iter_6/history.h5": {"x": 1.0},
+            "B/iter_5/history.h5": {"x": 1.0},
+        },
+    )
+    pairs = [*itertools.product(("A", "A.tree"), ("B", "B.tree")), ("A.tree", "B", "process")]
+    for one, other, *engine in pairs:
+        spread = [f"--executor={name}" for name in engine]
+        code, document = ciwrap(tmp_path, "compare", tmp_path / one, tmp_path / other, *spread)
+        coverage = document["checks"][0]["coverage"]
+        assert (code, coverage["compared_variables"], coverage["missing"]) == (3, 1, 1)
+    code, document = ciwrap(tmp_path, "compare", tmp_path / "B", tmp_path / "A.tree")
+    coverage = document["checks"][0]["coverage"]
+    assert (code, coverage["compared_variables"], coverage["extra"]) == (3, 1, 1)
+
+
+def test_what_two_checkpoints_hold_is_not_compared_as_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One file's path tells the iteration, the other file does; B is as the one, C as the other."""
+    write_histories(
+        tmp_path,
+        {
+            "A/history.h5": {"step_5/x": 7.0},
+            "A/iter_5/history.h5": {"x": 1.0},
+            "B/iter_5/history.h5": {"x": 1.0},
+            "C/iter_5/history.h5": {"x": 7.0},
+        },
+    )
+    for other in ("B", "C", "B.tree", "C.tree"):
+        for one in ("A", "A.tree"):
+            assert ciwrap(tmp_path, "compare", tmp_path / one, tmp_path / other)[0] == 3
+            said = capsys.readouterr()
+            assert "iter 5 / history/x: is " in said.out + said.err
+
+
+def test_what_stands_in_files_that_are_not_paired_is_not_let_go(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Iteration 5 stands in a path of A and within a file of B, and both have such files."""
+    write_histories(
+        tmp_path,
+        {
+            "A/history.h5": {"step_1/x": 1.0},
+            "A/iter_5/history.h5": {"x": 1.0},
+            "B/history.h5": {"step_1/x": 1.0, "step_5/x": 2.0},
+        },
+    )
+    (tmp_path / "ciwrap.yaml").write_text(
+        "checks: {some: {outputs: ., strict: {variables: false}}}\n"
+    )
+    check = ("--check=some", f"--config={tmp_path / 'ciwrap.yaml'}")
+    for one, other in itertools.product(("A", "A.tree"), ("B", "B.tree")):
+        for words in ((), check):
+            code, document = ciwrap(tmp_path, "compare", tmp_path / one, tmp_path / other, *words)
+            coverage = document["checks"][0]["coverage"]
+            counts = [coverage[name] for name in ("not_comparable", "missing", "extra", "let_go")]
+            assert (code, counts) == (3, [1, 0, 0, 0])
+            said = capsys.readouterr().out
+            assert "iter 5 / history/x: is on both sides, but its iteration or rank stands" in said

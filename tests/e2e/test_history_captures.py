@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -351,3 +352,31 @@ def test_what_a_capture_does_not_hold_of_its_check_is_told(
     assert unsaid in out
     assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B", *check)[0] == 0
     assert "capture was made" not in capsys.readouterr().out
+
+
+def test_arrays_of_nothing_are_captured_with_residues(tmp_path: Path) -> None:
+    """A rank without particles: its tree has residues of no element."""
+    runs = tmp_path / "A", tmp_path / "B"
+    for run in runs:
+        (run / "iter_1").mkdir(parents=True)
+        np.save(run / "iter_1/none.npy", np.empty((0, 3)))
+        np.save(run / "iter_1/x.npy", np.arange(9.0))
+    atol = f"--atol={ATOL}"
+    capture(tmp_path, runs[0], atol, "--residues")
+    assert capture(tmp_path, runs[0], atol, "--residues")["captured"] == []
+    against = f"--against={runs[0] / '.ciwrap.tree'}"
+    capture(tmp_path, runs[1], atol, against)
+    assert capture(tmp_path, runs[1], atol, against)["captured"] == []
+    for a, b in itertools.product(*((run, run / ".ciwrap.tree") for run in runs)):
+        code, document = ciwrap(tmp_path, "compare", a, b)
+        assert code == 0
+        assert document["checks"][0]["coverage"]["compared_variables"] == 2
+
+
+def test_a_run_that_has_nothing_is_held_against(tmp_path: Path) -> None:
+    for name in "AB":
+        (tmp_path / name).mkdir()
+        np.save(tmp_path / name / "none.npy", np.empty(0))
+    capture(tmp_path, tmp_path / "A", f"--atol={ATOL}", "--residues")
+    capture(tmp_path, tmp_path / "B", f"--against={tmp_path / 'A/.ciwrap.tree'}")
+    assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B")[0] == 0
