@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableId
 
 MAGIC = b"\x89CWCAP\r\n"
-VERSION = 4
+VERSION = 5
 SLOT_OFFSETS = (64, 4096 + 64)
 HEAD_BYTES = 8192
 _HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
