@@ -61,8 +61,8 @@ _FEW_VALUES = 15
 # The size of a box, as a share of the range that the values in it fill: least, most.
 _ONE_WAY = (0.9, 2.0)
 _BOTH_WAYS = (0.5, math.inf)
-# Of numbers that were rounded some need one of the last three bits, and some lost a tenth of a step
-# of their type: four in five lose more.
+# Of numbers that were rounded some need one of the last three bits, and on average they lost a tenth
+# of a step of their type: a quarter is to be expected.
 _FILLED = 8
 _LEAST_LOST = 0.1
 # Mantissa bits of the shorter types, and what they are called.
@@ -277,7 +277,7 @@ def _are_rounded(short: NDArray[np.float64], whole: NDArray[np.float64], bits: i
         digits = np.abs(np.ldexp(fraction, bits + 1))
         is_filled = bool(np.any(digits % _FILLED))
         step = np.ldexp(1.0, exponent - (bits + 1))
-        return is_filled and bool(np.any(np.abs(whole - short) >= _LEAST_LOST * step))
+        return is_filled and bool(np.mean(np.abs(whole - short) / step) >= _LEAST_LOST)
 
 
 def _rounded(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
