@@ -61,8 +61,8 @@ _FEW_VALUES = 15
 # The size of a box, as a share of the range that the values in it fill: least, most.
 _ONE_WAY = (0.9, 2.0)
 _BOTH_WAYS = (0.5, math.inf)
-# Of numbers that were rounded some need one of the last three bits, and on average they lost a tenth
-# of a step of their type: a quarter is to be expected.
+# Of numbers that were rounded some need one of the last three bits, and on average they lost a
+# tenth of a step of their type: a quarter is to be expected.
 _FILLED = 8
 _LEAST_LOST = 0.1
 # Mantissa bits of the shorter types, and what they are called.
