@@ -12,6 +12,7 @@ from ciwrap.report.sizes import (
     counted_lost,
     element_share_text,
     has_distance,
+    relative_text,
     special_counts,
     variable_is_exact,
 )
@@ -299,8 +300,9 @@ def fact_lines(
         if first.bound_share is not None and not variable_is_exact(variable):
             is_multiple = math.isfinite(first.bound_share)
             line += f"{' =' if is_multiple else ','} {element_share_text(variable, first)}"
-        if variable.compared_elements == 1 and variable.max_rel_difference:
-            line += f"; relative {size_text(variable.max_rel_difference)}"
+        relative = relative_text(variable.max_rel_difference, variable.max_abs_difference)
+        if variable.compared_elements == 1 and relative:
+            line += f"; relative {relative}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
@@ -339,8 +341,8 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
     line = f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}{at}"
     # Nothing is relative to a golden number that is 0.
-    if variable.max_rel_difference:
-        line += f"; largest relative {size_text(variable.max_rel_difference)}"
+    if relative := relative_text(variable.max_rel_difference, variable.max_abs_difference):
+        line += f"; largest relative {relative}"
     share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         line += f"; up to {share_text(share)}"
