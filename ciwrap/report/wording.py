@@ -21,6 +21,8 @@ from ciwrap.report.text import (
     index_text,
     percent_text,
     plural,
+    rounded_down,
+    rounded_up,
     safe_name,
     safe_text,
     seconds_text,
@@ -189,13 +191,14 @@ def used_share(variable: VariableResult) -> float | None:
 
 def interval_text(low: float, high: float) -> str:
     """How much of an error bound something is that is known to lie between two shares:
-    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`.
+    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`. Both ends are rounded outwards.
     """
     if low == high:
         return share_text(high)
-    if percent_text(low) in ("0 %", "< 0.1 %"):
-        return f"less than {share_text(high)}"
-    return f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
+    least, most = rounded_down(low), rounded_up(high)
+    if percent_text(least) in ("0 %", "< 0.1 %"):
+        return f"less than {share_text(most)}"
+    return f"{percent_text(least).removesuffix(' %')} to {percent_text(most)} of the bound"
 
 
 def used_words(share: float | None) -> str:
