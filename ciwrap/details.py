@@ -81,7 +81,8 @@ class Explanation(Struct, frozen=True):
     how many, or the atol that would have passed. axes: what is moved or exchanged. on_golden:
     whether it is the golden side that holds the fill value or is rounded. words: what the factor or
     the type is called, the part of the number that the bit is in, what the ranks hold (rows,
-    array), or what is to be said beside a bound. remedy: a line for ciwrap.yaml.
+    array), the digits of a fill value that no double is, or what is to be said beside a bound.
+    remedy: a line for ciwrap.yaml.
     """
 
     cause: Cause

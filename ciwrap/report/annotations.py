@@ -23,14 +23,16 @@ _LONGEST = 2000
 
 
 def render_annotations(run: RunResult) -> str:
-    """Lines of `::error` and `::warning`, worst first; the last one tells of what is left out.
+    """Lines of `::error` and `::warning`: errors, then variables, worst first; the last one tells
+    of what is left out.
 
     `::notice` says that the numbers match, and what was not compared. Nothing in a name or message
     can make a command.
     """
     portable_run = portable(run)
-    errors = [_of_group(group) for group in _bad(portable_run)]
-    errors += _of_messages(portable_run, MessageLevel.ERROR)
+    # What could not be read is one line; what is missing because of it may be many.
+    errors = _of_messages(portable_run, MessageLevel.ERROR)
+    errors += [_of_group(group) for group in _bad(portable_run)]
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
     said = []

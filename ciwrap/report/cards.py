@@ -24,7 +24,7 @@ from ciwrap.report.figure_rows import Figures, figures_of
 from ciwrap.report.figures import is_suspect
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
-from ciwrap.report.sizes import variable_is_exact
+from ciwrap.report.sizes import relative_text, variable_is_exact
 from ciwrap.report.text import (
     capital,
     common_start,
@@ -271,10 +271,15 @@ def _worst_row(one: DifferingElement, pads: tuple[str, str], *, is_exact: bool) 
         golden=_parted(one.golden, one.new) + pads[0],
         new=_parted(one.new, one.golden) + pads[1],
         absolute=shown(one.abs_difference),
-        relative=shown(one.rel_difference),
+        relative=_relative(one),
         ulps="" if one.ulps is None or _is_sign_other(one) else _grouped(one.ulps),
         share="" if share is None or is_exact or math.isinf(share) else _times(share),
     )
+
+
+def _relative(one: DifferingElement) -> str:
+    relative = relative_text(one.rel_difference, one.abs_difference)
+    return "0" if one.rel_difference == 0 else relative
 
 
 def _pads(texts: list[str]) -> list[str]:

@@ -107,18 +107,24 @@ _WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED,
 
 
 def _value_words(one: Explanation) -> str:
-    """A count or a fill value as it is, a factor in six digits, all else in three."""
+    """A count or a fill value as it is, factors and offsets in six digits, all else in three."""
     if not one.values:
         return ""
     value = one.values[0]
     if one.cause is Cause.CONSTANT_FACTOR and len(one.values) == 2:
-        imaginary = short_number(abs(one.values[1]))
-        return f"({short_number(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
+        imaginary = _six_digits(abs(one.values[1]))
+        return f"({_six_digits(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
     if one.cause in _WHOLE:
         return f"{value:.0f}"
     if one.cause is Cause.CONSTANT_FACTOR:
         return _factor_text(value)
-    return number_text(value) if one.cause is Cause.FILL_VALUE else short_number(value)
+    if one.cause is Cause.FILL_VALUE:
+        return safe_name(one.words) if one.words else number_text(value)
+    return _six_digits(value) if one.cause is Cause.CONSTANT_OFFSET else short_number(value)
+
+
+def _six_digits(value: float) -> str:
+    return number_text(float(f"{value:.6g}"))
 
 
 def _factor_text(value: float) -> str:
@@ -138,18 +144,20 @@ def _said(one: Explanation, golden: str, new: str) -> str:
     axes = " and ".join(map(str, one.axes))
     called = safe_name(one.words or "")
     named = f" ({called})" if called else ""
+    # Where there is nothing to configure it is a fill value by the configuration.
+    which = "perhaps a fill value" if one.remedy else "a fill value"
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
         Cause.CONSTANT_OFFSET: f"{new} = {golden} {plus}",
         Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
-        Cause.FILL_VALUE: f"{side} is {value}, beyond all other values, perhaps a fill value",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other finite values, {which}",
         Cause.LESS_PRECISE: f"{side} is {other} rounded to {called}",
         Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
-        f" {', '.join(dict.fromkeys(short_number(period) for period in one.values if period))}",
+        f" {', '.join(dict.fromkeys(_six_digits(period) for period in one.values if period))}",
         Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",

@@ -10,6 +10,8 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import (
     index_text,
     percent_text,
+    rounded_down,
+    rounded_up,
     safe_name,
     share_text,
     short_number,
@@ -43,9 +45,10 @@ def by_digests_sentence(variable: VariableResult) -> str:
         return f"{chunks} suspect: {count} of {total} differ{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
+        share = percent_text(rounded_down(variable.guaranteed_share))
         return (
-            f"{chunks} suspect: in each, an element moved by more than"
-            f" {percent_text(variable.guaranteed_share)} of its bound{note}{_lost_words(variable)}"
+            f"{chunks} suspect: in each, an element moved by more than {share} of its"
+            f" bound{note}{_lost_words(variable)}"
         )
     return (
         f"{chunks} suspect: in each, an element moved; whether beyond its"
@@ -126,12 +129,13 @@ def told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
 
 
 def share_interval_words(least: float, greatest: float) -> str:
-    """`1.25 to 1.5 x the bound`."""
+    """`1.25 to 1.5 x the bound`, both ends rounded outwards."""
     if math.isinf(greatest):
         return "more than the bound"
-    if short_number(least) == short_number(greatest):
+    if least == greatest:
         return share_text(greatest)
-    return f"{short_number(least)} to {short_number(greatest)} x the bound"
+    ends = rounded_down(least), rounded_up(greatest)
+    return f"{short_number(ends[0])} to {short_number(ends[1])} x the bound"
 
 
 def new_values_words(new: NewValues) -> str:

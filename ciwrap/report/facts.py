@@ -10,7 +10,13 @@ from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
-from ciwrap.report.sizes import lost_count, special_counts, variable_is_exact
+from ciwrap.report.sizes import (
+    lost_count,
+    mean_text,
+    relative_text,
+    special_counts,
+    variable_is_exact,
+)
 from ciwrap.report.svg import number
 from ciwrap.report.text import (
     bytes_text,
@@ -65,17 +71,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         )
     if result.byte_count is not None:
         yield "size", bytes_text(result.byte_count)
-    for name, value, index in (
-        ("largest |difference|", result.max_abs_difference, result.max_abs_index),
-        ("largest relative", result.max_rel_difference, result.max_rel_index),
-    ):
-        if value:
-            at = f" at {index_text(index)}" if index else ""
-            effect = None if result.details is None else result.details.effect
-            share = range_words(effect, value) if name == "largest |difference|" else ""
-            yield name, f"{size_text(value)}{at}{f', {share}' if share else ''}"
-    if result.mean_abs_difference:
-        yield "mean |difference|", size_text(result.mean_abs_difference)
+    yield from _size_facts(result)
     if result.details is not None and result.details.effect is not None:
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
@@ -94,6 +90,26 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         yield "fill values", "elements that hold one on both sides are not compared"
     if result.source_path:
         yield "file", safe_name(result.source_path)
+
+
+def _size_facts(result: VariableResult) -> Iterator[tuple[str, str]]:
+    """How large the largest difference is, of the number and of the range, and the mean one."""
+    size, relative = result.max_abs_difference, result.max_rel_difference
+    if size:
+        effect = None if result.details is None else result.details.effect
+        share = range_words(effect, size)
+        yield (
+            "largest |difference|",
+            f"{size_text(size)}{_at(result.max_abs_index)}{f', {share}' if share else ''}",
+        )
+    if words := relative_text(relative, size):
+        yield "largest relative", f"{words}{_at(result.max_rel_index)}"
+    if words := mean_text(result.mean_abs_difference):
+        yield "mean |difference|", words
+
+
+def _at(index: tuple[int, ...] | None) -> str:
+    return f" at {index_text(index)}" if index else ""
 
 
 def levels_of(result: VariableResult) -> Iterator[LevelRow]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
-from ciwrap.report.sizes import variable_is_exact
+from ciwrap.report.sizes import mean_text, relative_text, variable_is_exact
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     index_text,
@@ -19,7 +19,6 @@ from ciwrap.report.text import (
     safe_name,
     safe_text,
     share_text,
-    size_text,
 )
 from ciwrap.report.wording import (
     GOLDEN_AND_NEW,
@@ -205,11 +204,12 @@ def _rest_share(variable: VariableResult) -> float | None:
 
 def _mean_lines(variable: VariableResult) -> list[str]:
     # A mean of 0 beside elements that differ is one of no pair that has a difference.
-    if not variable.mean_abs_difference or variable.compared_elements == 1:
+    mean = mean_text(variable.mean_abs_difference)
+    if not mean or variable.compared_elements == 1:
         return []
-    line = f"    mean |difference| {size_text(variable.mean_abs_difference)}"
-    if variable.mean_rel_difference:
-        line += f", mean relative {size_text(variable.mean_rel_difference)}"
+    line = f"    mean |difference| {mean}"
+    if relative := relative_text(variable.mean_rel_difference, variable.max_abs_difference):
+        line += f", mean relative {relative}"
     return [line]
 
 

@@ -36,7 +36,7 @@ from ciwrap.report.palette import (
 )
 from ciwrap.report.png import palette_png
 from ciwrap.report.sizes import lost_count, variable_is_exact
-from ciwrap.report.text import capital, scale_ticks, short_number
+from ciwrap.report.text import axes_words, capital, scale_ticks, short_number
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -354,11 +354,11 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
             continue
         what = "Suspect chunks" if is_suspect(result) else "Differing elements"
         hidden = [
-            str(axis)
+            axis
             for axis, extent in enumerate(shape)
             if extent > 1 and axis not in (one.row_axis, one.column_axis)
         ]
-        note = f"seen along axis {' and '.join(hidden)}" if hidden else "in the array's own shape"
+        note = f"seen along {axes_words(hidden)}" if hidden else "in the array's own shape"
         label = f"{result.name}: {what}, {note}"
         yield Figure(what, _image(one, one.classes, SHARE_PALETTE, shape, label), note)
 

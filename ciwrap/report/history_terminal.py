@@ -10,7 +10,7 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.sizes import variable_is_exact, without_share_text
-from ciwrap.report.text import safe_name, share_text, size_text
+from ciwrap.report.text import rounded_down, safe_name, share_text, size_text
 from ciwrap.report.where import where_text
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]
     least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
     if moved:
-        yield f"an element moved by more than {share_text(max(moved))}"
+        yield f"an element moved by more than {share_text(rounded_down(max(moved)))}"
     elif least:
-        how_far = share_text(least)
+        how_far = share_text(rounded_down(least))
         yield f"in each, an element moved by more than {how_far}, or is no number on one side"
 
 

@@ -19,7 +19,7 @@ from ciwrap.report.findings import (
     leading,
 )
 from ciwrap.report.sizes import counted_lost, has_distance, lost_count, variable_is_exact
-from ciwrap.report.text import capital, percent_text, size_text
+from ciwrap.report.text import capital, percent_text, rounded_down, size_text
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_listed
 from ciwrap.report.wording import headline, sides_of
@@ -93,7 +93,7 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     worst = max(known, key=_known_share, default=variable)
     last = _size(worst)
     if worst.max_bound_share is None and _known_share(worst):
-        last = f"more than {beyond_text(_known_share(worst))}"
+        last = f"more than {beyond_text(rounded_down(_known_share(worst)))}"
     if worst.id == variable.id or not last or last == first:
         return first
     at = [] if worst.iteration is None else [f"iteration {worst.iteration}"]
@@ -120,7 +120,7 @@ def _size(variable: VariableResult) -> str:
     if variable.differing_count is None and variable.moved_elements:
         return moved_words(variable.moved_elements[0])
     if variable.differing_count is None and variable.guaranteed_share:
-        return f"more than {percent_text(variable.guaranteed_share)} of the bound"
+        return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
     if variable.differing_count is None and variable.verdict.is_alarm:
         return "not known: the golden is a tree alone"
     parts = []

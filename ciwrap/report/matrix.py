@@ -21,7 +21,13 @@ from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.sizes import variable_is_exact, without_share_text
-from ciwrap.report.text import LEAST_TOLD_SHARE, grouped_number, percent_text, safe_name
+from ciwrap.report.text import (
+    LEAST_TOLD_SHARE,
+    grouped_number,
+    percent_text,
+    rounded_down,
+    safe_name,
+)
 from ciwrap.report.view import cell_of, sortable_share, worse_cell
 from ciwrap.report.wording import headline, interval_text
 from ciwrap.structs import Struct
@@ -118,9 +124,9 @@ def _worst_words(group: Group) -> str:
         return "no number"
     moved = [m.share_from for one in known for m in one.moved_elements if m.share_from]
     if moved and max(moved) > 1:
-        return f"> {grouped_number(max(moved))}\u00a0\u00d7"
+        return f"> {grouped_number(rounded_down(max(moved)))}\u00a0\u00d7"
     shares = [one.guaranteed_share for one in group.differing if one.guaranteed_share]
-    return f"> {percent_text(max(shares))}" if shares else ""
+    return f"> {percent_text(rounded_down(max(shares)))}" if shares else ""
 
 
 def _count_words(group: Group) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import number_text
 from ciwrap.model.repeat_result import Behaviour, BoundFit
+from ciwrap.report.sizes import relative_text
 from ciwrap.report.text import percent_text, plural, safe_name, short_number, size_text
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     if one.max_abs is not None:
         run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
         words.append(f"|d| {_reach('up to', one.max_abs)}{run}")
-    if one.max_rel:
-        words.append(f"relative {size_text(one.max_rel)}")
+    if relative := relative_text(one.max_rel, one.max_abs):
+        words.append(f"relative {relative}")
     if one.varying_share is not None:
         words.append(f"{percent_text(one.varying_share)} of the elements")
     if one.common_digits is not None:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.text import share_text
+from ciwrap.report.text import share_text, size_text
 
 if TYPE_CHECKING:
     from ciwrap.model import DifferingElement, VariableResult
@@ -32,6 +32,19 @@ def element_share_text(variable: VariableResult, element: DifferingElement) -> s
     if math.isinf(share) and is_zero and not has_sum:
         return "beyond a bound of 0"
     return share_text(share)
+
+
+def relative_text(relative: float | None, difference: float | None) -> str:
+    """A relative difference, in three digits; nothing where there is none, or where the difference
+    is more than a double holds, so that nobody knows what it is of the number.
+    """
+    is_known = difference is not None and math.isfinite(difference)
+    return size_text(relative) if relative and is_known else ""
+
+
+def mean_text(mean: float | None) -> str:
+    """A mean difference, in three digits; nothing where its sum was more than a double holds."""
+    return size_text(mean) if mean and math.isfinite(mean) else ""
 
 
 def without_share_text(variable: VariableResult) -> str:

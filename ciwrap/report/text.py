@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 200
 # A share that is hardly more than 1 is not told in digits.
 LEAST_TOLD_SHARE = 1.005
+# What doubles lose; and by how much smaller steps are than they would be by the book, so that
+# nothing is missed: 87.5 % is meant.
+_ROUNDING = 1e-9
+_HAIR = 3e-6
 
 
 def safe_text(text: object) -> str:
@@ -55,9 +59,17 @@ def index_text(index: Sequence[int]) -> str:
     return f"[{', '.join(map(str, index))}]"
 
 
+def axes_words(axes: Sequence[int]) -> str:
+    """`axis 2`, `axes 0, 1 and 4`."""
+    *others, last = map(str, axes)
+    return f"axes {', '.join(others)} and {last}" if others else f"axis {last}"
+
+
 def scale_ticks(low: float, high: float) -> tuple[str, str, str]:
     """The numbers at the ends and in the middle of a scale; what is next to 0 beside them is 0."""
-    middle, reach = low + (high - low) / 2, high / 2 - low / 2
+    # Halved first: what lies between two huge numbers may be more than a double holds.
+    reach = high / 2 - low / 2
+    middle = low + reach
     if abs(middle) < 1e-3 * reach:
         middle = 0.0
     low, high = (0.0 if abs(end) < 1e-9 * reach else end for end in (low, high))
@@ -139,16 +151,29 @@ def at_most_text(share: float) -> str:
     """A share that something does not pass: `at most 31 %`, `less than 0.1 %`; three digits, of
     which the last is rounded up, unless it is off by the rounding of doubles alone.
     """
-    percent = 100 * share
-    shown = float(f"{percent:.3g}")
-    if shown < percent * (1 - 1e-9):
-        step = 10.0 ** (math.floor(math.log10(percent)) - 2)
-        shown = float(f"{shown + step:.3g}")
+    shown = rounded_up(100 * share)
     if share < 0.001:
         return "less than 0.1 %" if share else "at most 0 %"
     if share < 1 <= shown / 100:
         return "less than 100 %"
     return f"at most {short_number(shown)} %"
+
+
+def rounded_up(value: float) -> float:
+    """What a size does not pass, in three digits."""
+    shown = float(f"{value:.3g}")
+    return float(f"{shown + _step(value):.3g}") if shown < value * (1 - _ROUNDING) else shown
+
+
+def rounded_down(value: float) -> float:
+    """What a size reaches at least, in three digits."""
+    shown = float(f"{value:.3g}")
+    return float(f"{shown - _step(value):.3g}") if shown > value * (1 + _HAIR) else shown
+
+
+def _step(value: float) -> float:
+    """One of the last of three digits."""
+    return 10.0 ** (math.floor(math.log10(value)) - 2)
 
 
 def bytes_text(count: int) -> str:

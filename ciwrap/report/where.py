@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
 from ciwrap.model.coverage import grouped_plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ciwrap.model import CheckResult, VariableResult
 
@@ -59,7 +60,10 @@ def extent_words(check: CheckResult) -> str:
         each = "the variable" if len(names) == 1 else f"all {len(names):,} variables"
         match = "matches" if len(names) == 1 else "match"
         return f"{each} that could be compared {match}, and not everything could be"
-    parts = [f"{len({one.name for one in bad}):,} of {grouped_plural(len(names), 'variable')}"]
+    verdicts = _verdicts(bad)
+    parts = [f"{len(verdicts):,} of {grouped_plural(len(names), 'variable')}"]
+    if len(set(verdicts.values())) > 1:
+        parts[0] += f" do not match ({_counted(verdicts.values())})"
     for preposition, noun, of in (
         ("at", "iteration", _iterations),
         ("on", "rank", _ranks),
@@ -69,9 +73,24 @@ def extent_words(check: CheckResult) -> str:
             parts.append(f"{preposition} {len(hit):,} of {grouped_plural(len(every), noun)}")
     words = ", ".join(parts)
     if all(one.verdict is not check.verdict for one in bad):
-        worst = Verdict.worst(one.verdict for one in bad)
-        return f"not everything could be compared; {worst.words}: {words}"
+        kinds = set(verdicts.values())
+        which = f"{kinds.pop().words}: " if len(kinds) == 1 else ""
+        return f"not everything could be compared; {which}{words}"
     return words
+
+
+def _verdicts(bad: Sequence[VariableResult]) -> dict[str, Verdict]:
+    """Of each name the worst verdict."""
+    by_name: dict[str, list[Verdict]] = {}
+    for one in bad:
+        by_name.setdefault(one.name, []).append(one.verdict)
+    return {name: Verdict.worst(verdicts) for name, verdicts in by_name.items()}
+
+
+def _counted(verdicts: Collection[Verdict]) -> str:
+    """`1 not comparable, 3 differ`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
 
 
 def _iterations(results: Iterable[VariableResult]) -> list[int]:

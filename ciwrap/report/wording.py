@@ -12,6 +12,7 @@ from ciwrap.report.sizes import (
     counted_lost,
     element_share_text,
     has_distance,
+    relative_text,
     special_counts,
     variable_is_exact,
 )
@@ -20,6 +21,8 @@ from ciwrap.report.text import (
     index_text,
     percent_text,
     plural,
+    rounded_down,
+    rounded_up,
     safe_name,
     safe_text,
     seconds_text,
@@ -188,13 +191,14 @@ def used_share(variable: VariableResult) -> float | None:
 
 def interval_text(low: float, high: float) -> str:
     """How much of an error bound something is that is known to lie between two shares:
-    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`.
+    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`. Both ends are rounded outwards.
     """
     if low == high:
         return share_text(high)
-    if percent_text(low) in ("0 %", "< 0.1 %"):
-        return f"less than {share_text(high)}"
-    return f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
+    least, most = rounded_down(low), rounded_up(high)
+    if percent_text(least) in ("0 %", "< 0.1 %"):
+        return f"less than {share_text(most)}"
+    return f"{percent_text(least).removesuffix(' %')} to {percent_text(most)} of the bound"
 
 
 def used_words(share: float | None) -> str:
@@ -299,8 +303,9 @@ def fact_lines(
         if first.bound_share is not None and not variable_is_exact(variable):
             is_multiple = math.isfinite(first.bound_share)
             line += f"{' =' if is_multiple else ','} {element_share_text(variable, first)}"
-        if variable.compared_elements == 1 and variable.max_rel_difference:
-            line += f"; relative {size_text(variable.max_rel_difference)}"
+        relative = relative_text(variable.max_rel_difference, variable.max_abs_difference)
+        if variable.compared_elements == 1 and relative:
+            line += f"; relative {relative}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
     lines += _special_lines(variable)
@@ -339,8 +344,8 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
     line = f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}{at}"
     # Nothing is relative to a golden number that is 0.
-    if variable.max_rel_difference:
-        line += f"; largest relative {size_text(variable.max_rel_difference)}"
+    if relative := relative_text(variable.max_rel_difference, variable.max_abs_difference):
+        line += f"; largest relative {relative}"
     share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         line += f"; up to {share_text(share)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 from ciwrap import api
+from ciwrap.compare.explain.values import _rounded
 from ciwrap.details import Cause, Explanation
+from ciwrap.report.causes import cause_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,6 +77,52 @@ def test_what_was_planted_is_found(cause: Cause, plant: Plant, shape: tuple[int,
     assert 0.5 * differing <= found.held_count <= differing
 
 
+@pytest.mark.parametrize("value", [273.15, -0.001, 1013.25, 1e-4 / 3])
+def test_an_offset_and_a_factor_are_told_in_the_digits_that_they_have(value: float) -> None:
+    golden = base((500,), 21)
+    random = np.random.default_rng(22)
+    for noise in (0.0, 1e-7):
+        new = golden + value + noise * random.uniform(-1, 1, 500)
+        found = told(golden, new, atol=1e-6)
+        assert found is not None
+        assert (found.cause, found.values) == (
+            Cause.CONSTANT_OFFSET,
+            (pytest.approx(value, abs=2e-6),),
+        )
+        if value != 1e-4 / 3:
+            assert found.values == (value,)
+            assert cause_words(found, ("A", "B")).endswith(f"{abs(value):g}")
+        found = told(golden, golden * value * 1e4 * (1 + noise * random.uniform(-1, 1)), rtol=1e-6)
+        assert found is not None
+        assert found.cause is Cause.CONSTANT_FACTOR
+        if value != 1e-4 / 3:
+            assert found.values == (value * 1e4,)
+
+
+@pytest.mark.parametrize("kind", ["<i8", "<u8", ">i8", "<f8", "<f4"])
+def test_a_fill_value_that_is_offered_is_the_one_that_stands_there(kind: str) -> None:
+    dtype = np.dtype(kind)
+    is_float = dtype.kind == "f"
+    values = [1e20, 9.96921e36] if is_float else [int(np.iinfo(dtype).max) - 1, 2**62 + 1]
+    golden = np.random.default_rng(23).integers(1, 1000, 300).astype(dtype)
+    for value in values:
+        new = golden.copy()
+        new[5:40] = value
+        found = told(golden, new, atol=0)
+        assert found is not None
+        assert found.cause is Cause.FILL_VALUE
+        assert found.remedy is not None
+        (offered,) = json.loads(found.remedy.removeprefix("fill_values: "))
+        assert np.array(offered, dtype) == new[5]
+        if not is_float:
+            assert f"new is {value}, " in cause_words(found, ("golden", "new"))
+        # Once it is one, nothing more is offered.
+        found = told(golden, new, atol=0, fill_values=[offered])
+        assert found is not None
+        assert (found.cause, found.remedy) == (Cause.FILL_VALUE, None)
+        assert "perhaps" not in cause_words(found, ("golden", "new"))
+
+
 def test_an_offset_of_a_slope_is_no_shift() -> None:
     """2 more is two rows further in np.arange, but for the last two."""
     golden = np.arange(40.0)
@@ -127,16 +176,19 @@ def test_another_order_is_found_beside_a_row_that_changed(shape: tuple[int, ...]
 
 
 @pytest.mark.parametrize("shape", LAYOUTS, ids=str)
-@pytest.mark.parametrize(("name", "rtol"), [("float32", 6.1e-8), ("float16", 5e-4)])
+@pytest.mark.parametrize(
+    ("name", "rtol"), [("float32", 6.1e-8), ("float16", 5e-4), ("bfloat16", 4e-3)]
+)
 def test_lost_precision_is_found(name: str, rtol: float, shape: tuple[int, ...]) -> None:
     golden = base(shape, 5)
-    found = told(golden, golden.astype(name).astype(np.float64), atol=1e-14)
+    golden.reshape(-1)[:3] = 1 + 2.0**-8, 1 + 2.0**-11, 1 + 2.0**-24
+    rounded = _rounded(golden, name)
+    found = told(golden, rounded, atol=1e-14)
     assert found is not None
     assert (found.cause, found.words, found.on_golden) == (Cause.LESS_PRECISE, name, False)
     assert found.remedy is not None
     offered = float(found.remedy.removeprefix("rtol: "))
     assert offered <= rtol
-    rounded = golden.astype(name).astype(np.float64)
     assert api.compare_arrays(golden, rounded, rtol=offered).differing_count == 0
 
 

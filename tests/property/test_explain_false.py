@@ -120,6 +120,43 @@ def test_what_is_not_next_to_zero_is_not_said_to_be() -> None:
         assert Cause.NEAR_ZERO not in causes(golden, new, rtol=1e-9)
 
 
+@pytest.mark.parametrize("noise", [1e-9, 1e-6, 2e-4])
+def test_round_numbers_with_noise_beside_them_were_not_rounded(noise: float) -> None:
+    """What noise is added to is what the sum rounds to, too."""
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        golden = random.integers(-100, 100, 300).astype(np.float64)
+        golden = (golden, np.full(300, 1.0), golden / 4, np.exp2(golden // 20))[seed % 4]
+        new = golden + random.uniform(-noise, noise, 300)
+        sides = (golden, new) if seed % 8 < 4 else (new, golden)
+        assert Cause.LESS_PRECISE not in causes(*sides, atol=noise / 1000)
+
+
+@pytest.mark.parametrize("factor", [1000.1, 2.0003, 0.09999, -100.01, 59.99, 1 / 3600.2])
+def test_a_factor_next_to_one_of_a_name_has_none(factor: float) -> None:
+    golden = np.random.default_rng(0).normal(300, 10, 400)
+    (found,) = (
+        one
+        for one in api.compare_arrays(golden, golden * factor, atol=1e-9).explanations
+        if one.cause is Cause.CONSTANT_FACTOR
+    )
+    assert found.words is None
+    # Noise that the bound allows leaves the name.
+    named = golden * 1000 + np.random.default_rng(1).uniform(-1e-3, 1e-3, 400)
+    (found,) = (
+        one
+        for one in api.compare_arrays(golden, named, atol=1e-3).explanations
+        if one.cause is Cause.CONSTANT_FACTOR
+    )
+    assert (found.values, found.words) == ((1000.0,), "a unit prefix: 1000")
+
+
+def test_one_number_beside_nan_alone_is_no_fill_value() -> None:
+    golden, new = np.full(50, np.nan), np.full(50, 5.0)
+    assert causes(golden, new) == set()
+    assert causes(new, golden) == {Cause.ALL_NAN}
+
+
 @pytest.mark.parametrize("shape", [(4000,), (60, 70), (16, 17, 18)], ids=str)
 def test_next_to_zero_is_found_in_every_layout(shape: tuple[int, ...]) -> None:
     random = np.random.default_rng(1)

@@ -7,8 +7,8 @@ import re
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ciwrap.model import VariableResult, Verdict
-from ciwrap.report.where import where_text
+from ciwrap.model import CheckResult, VariableResult, Verdict
+from ciwrap.report.where import extent_words, where_text
 
 ITERATIONS, RANKS = 5, 4
 PLACES = [(i, r) for i in range(ITERATIONS) for r in range(RANKS)]
@@ -89,3 +89,31 @@ def test_of_any_map(bad: set[tuple[int, int]]) -> None:
         assert ranks_in(first[1]) == {r for i, r in bad if i == hit[0]}
     else:
         assert ranks_in(text) == {r for _, r in bad}
+
+
+def test_the_title_of_two_runs_counts_each_verdict() -> None:
+    """ "NOT COMPARABLE  3 of 4 variables" was said where one of these is, and two differ."""
+    verdicts = {
+        "a": (Verdict.DIFFER, Verdict.MATCH),
+        "b": (Verdict.NOT_COMPARABLE, Verdict.DIFFER),
+        "c": (Verdict.MATCH, Verdict.DIFFER),
+        "d": (Verdict.MATCH, Verdict.MATCH),
+    }
+
+    count = {Verdict.MATCH: 0, Verdict.DIFFER: 1, Verdict.NOT_COMPARABLE: None}
+
+    def title(names: str, verdict: Verdict) -> str:
+        found = [
+            VariableResult(name, one, at, element_count=9, differing_count=count[one], reason="r")
+            for name in names
+            for at, one in enumerate(verdicts[name], 1)
+        ]
+        return extent_words(CheckResult("c", verdict, tuple(found)))
+
+    assert title("abcd", Verdict.NOT_COMPARABLE) == (
+        "3 of 4 variables do not match (1 not comparable, 2 differ), at 2 of 2 iterations"
+    )
+    assert title("acd", Verdict.DIFFER) == "2 of 3 variables, at 2 of 2 iterations"
+    assert title("ad", Verdict.NOT_COMPARABLE) == (
+        "not everything could be compared; differ: 1 of 2 variables, at 1 of 2 iterations"
+    )

@@ -16,6 +16,7 @@ import pytest
 import ciwrap
 from ciwrap import api, details
 from ciwrap.cli.main import COMMANDS
+from ciwrap.details import Cause
 from ciwrap.errors import UnsupportedDtypeError
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -108,6 +109,33 @@ def test_the_command_page_has_every_command_and_exit_code() -> None:
         assert f"`ciwrap {name}" in text, name
     for code in (0, 1, 2, 3, 70, 130):
         assert f"\n| {code} | " in text, code
+
+
+def test_the_share_that_never_raises_an_alarm_is_what_the_page_says() -> None:
+    text = page("how-to/choose-bounds.md")
+    golden = np.linspace(-1, 1, 1000)
+    for bound, percent in (({"atol": 1e-6}, 87.5), ({"rtol": 0.1}, 80)):
+        made = api.make_golden({"x": golden}, evidence="residues", **bound).variables[0]
+        share = api.check_array(golden + 1.0, made).guaranteed_share
+        assert share == pytest.approx(percent / 100, abs=5e-4)
+        assert f"{percent:g} %" in text
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_is_told_of_one_or_two_elements_is_what_the_page_says(count: int) -> None:
+    text = page("how-to/read-the-report.md")
+    assert "Of one or two elements a flipped bit is told, and\nwhat is known of the bound" in text
+    golden = np.linspace(1, 2, 50)
+    new = golden.copy()
+    new[:count] *= -1
+    told = {one.cause for one in api.compare_arrays(golden, new).explanations}
+    assert told == {Cause.WIDER_BOUND}
+
+
+def test_a_shift_is_told_of_what_has_a_source_in_the_array() -> None:
+    golden = np.random.default_rng(0).normal(size=12)
+    (told, *_) = api.compare_arrays(golden, np.roll(golden, 3)).explanations
+    assert (told.cause, told.held_count, told.differing_count) == (Cause.SHIFTED, 9, 12)
 
 
 def test_pictures_are_there_and_small() -> None:

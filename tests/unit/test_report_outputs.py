@@ -142,6 +142,15 @@ def test_what_is_left_out_is_counted() -> None:
     assert len(render_annotations(run_of(*run.checks[:10])).splitlines()) == 10
 
 
+def test_what_could_not_be_read_is_among_the_annotations() -> None:
+    bad = tuple(replace(differ(), name=f"v{at}") for at in range(20))
+    error = Message(MessageLevel.ERROR, "outputs/b.npz is no archive")
+    run = run_of(replace(check("c", *bad, messages=(error,)), verdict=Verdict.NOT_COMPARABLE))
+    lines = render_annotations(run).splitlines()
+    assert lines[0].endswith("::outputs/b.npz is no archive")
+    assert lines[MOST_PER_TYPE - 1].endswith("::+12 more; see the summary or the report")
+
+
 def test_annotations_name_files_of_the_repository(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

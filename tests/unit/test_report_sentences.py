@@ -366,6 +366,10 @@ def test_no_difference_of_finite_numbers_is_infinite() -> None:
         assert "|difference| over 1.79e308" in text
         assert "|difference| inf" not in text
         assert "relative inf" not in text
+        # It is 2; and the mean is 1e308.
+        assert "relative over" not in text
+        assert "mean |difference| over" not in text
+    assert not re.search("mean .difference. *over", text_of(run))
 
 
 def test_an_exact_golden_of_digests_alone_has_no_infinite_share() -> None:

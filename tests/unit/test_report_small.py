@@ -29,7 +29,7 @@ from ciwrap.report.html import render_html
 from ciwrap.report.junit import render_junit
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.terminal import render
-from ciwrap.report.text import common_start, share_text
+from ciwrap.report.text import axes_words, common_start, scale_ticks, share_text
 from ciwrap.report.where import where_text
 from ciwrap.structs import replace
 
@@ -173,7 +173,7 @@ def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
     new = golden.copy()
     new[3:8] = -9999.0
     page = render_html(compared(golden, new))
-    assert "-9999, beyond all other values, perhaps a fill value" in page
+    assert "-9999, beyond all other finite values, perhaps a fill value" in page
     told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
     assert cause_words(told, ("A", "B")) == "B is A of iteration 123457"
 
@@ -250,6 +250,14 @@ def test_a_few_elements_are_not_spread_over_an_array() -> None:
     page = render_html(run_of(api.compare_arrays(golden, new, atol=1e-6)))
     assert "pread over" not in page.split("<style>")[0] + page.split("</style>")[1]
     assert "first at [0, 0]" in page.lower().replace("\u00a0", " ")
+
+
+def test_hidden_axes_and_the_middle_of_a_scale_are_told() -> None:
+    assert axes_words([2]) == "axis 2"
+    assert axes_words([0, 1, 4]) == "axes 0, 1 and 4"
+    assert scale_ticks(-1e308, 1e308) == ("-1e308", "0", "1e308")
+    assert scale_ticks(1.0, 1.7e308) == ("0", "8.5e307", "1.7e308")
+    assert scale_ticks(2.0, 3.0) == ("2", "2.5", "3")
 
 
 def test_differences_at_the_faces_are_placed_there() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from ciwrap import api
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
@@ -22,16 +25,20 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.console import make_console
+from ciwrap.report.digest_words import share_interval_words
 from ciwrap.report.terminal import render
 from ciwrap.report.text import (
     at_most_text,
     bytes_text,
     percent_text,
+    rounded_down,
+    rounded_up,
     safe_name,
     safe_text,
     share_text,
     sparkline,
 )
+from ciwrap.report.wording import headline, interval_text
 
 BOUND = ErrorBound(1e-6)
 
@@ -274,6 +281,42 @@ def test_shares_in_words(share: float, text: str) -> None:
 )
 def test_what_something_does_not_pass_is_rounded_up(share: float, text: str) -> None:
     assert at_most_text(share) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0, 0.03125, "less than 3.13 %"),
+        (0.0, 1.0, "less than 100 %"),
+        (0.4995, 0.5625, "49.9 to 56.3 %"),
+        (0.49999904, 0.515625, "50 to 51.6 %"),
+        (0.30781728, 1.0, "30.7 to 100 %"),
+        (0.9997, 0.9999, "99.9 to 100 %"),
+    ],
+)
+def test_both_ends_of_an_interval_are_rounded_outwards(low: float, high: float, text: str) -> None:
+    assert interval_text(low, high) == f"{text} of the bound"
+
+
+def test_what_moved_by_more_than_a_share_did() -> None:
+    """The share is made a hair smaller than what the steps come to, which is not told."""
+    random = np.random.default_rng(0)
+    for value in (10 ** random.uniform(-3, 5, 500)).tolist():
+        assert value * 0.99 < rounded_down(value) <= value * (1 + 3e-6)
+        assert value * (1 - 1e-9) <= rounded_up(value) < value * 1.01
+    assert share_interval_words(1.3749, 1.3751) == "1.37 to 1.38 x the bound"
+    assert share_interval_words(1.375, 1.375) == "1.38 x the bound"
+    golden = random.normal(size=2000)
+    for bound in ({"atol": 1e-6, "rtol": 0.1}, {"rtol": 0.05}, {"atol": 1e-3, "rtol": 1e-2}):
+        for levels in (3, 5, 15, 63):
+            made = api.make_golden(
+                {"x": golden}, evidence="residues", residue_levels=levels, **bound
+            )
+            found = api.check_array(golden * (1 + 9 * bound["rtol"]), made.variables[0])
+            assert found.guaranteed_share is not None
+            if not found.moved_elements:
+                (said,) = re.findall(r"more than ([0-9.]+) % of its bound", headline(found))
+                assert float(said) / 100 <= found.guaranteed_share * (1 + 3e-6)
 
 
 def test_what_is_below_the_bound_is_never_shown_as_all_of_it() -> None:

@@ -11,17 +11,18 @@ from ciwrap.compare.explain.bits import byte_order, one_bit
 from ciwrap.compare.explain.difference import CLEAR, told, whole_or_short
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
-from ciwrap.model import number_text
+from ciwrap.model import number_text, two_digits_above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from ciwrap.compare.explain.difference import Difference
 
-# Factors between units and other things that have a name; each also the other way round.
-_FACTORS = (
+# Factors between units and other things that have a name; each also the other way round. These are
+# what they are to the last digit: 1000.1 is no unit prefix.
+_EXACT_FACTORS = (
     (1e3, "a unit prefix: 1000"),
     (1e6, "a unit prefix: 10^6"),
     (1e9, "a unit prefix: 10^9"),
@@ -30,19 +31,7 @@ _FACTORS = (
     (100.0, "100: metre and centimetre, or percent"),
     (1e5, "10^5: bar and pascal"),
     (2.0, "2: counted twice, or diameter and radius"),
-    (3.0, "3"),
-    (4.0, "4"),
     (4.184, "4.184: calorie and joule"),
-    (180 / math.pi, "180/pi: degree and radian"),
-    (2 * math.pi, "2 pi: angular and plain frequency"),
-    (math.pi, "pi"),
-    (math.sqrt(2), "the square root of 2"),
-    (96.48533212, "96.485: electronvolt and kJ/mol"),
-    (23.06054783, "23.06: electronvolt and kcal/mol"),
-    (27.211386246, "27.211: hartree and electronvolt"),
-    (0.529177210903, "0.52918: bohr and Angstrom"),
-    (2625.4996394799, "2625.5: hartree and kJ/mol"),
-    (627.5094740631, "627.51: hartree and kcal/mol"),
     (1.01325, "1.01325: atmosphere and bar"),
     (101325.0, "101325: atmosphere and pascal"),
     (9.80665, "9.80665: kilogram-force and newton"),
@@ -53,11 +42,29 @@ _FACTORS = (
     (3600.0, "3600: hours and seconds"),
     (86400.0, "86400: days and seconds"),
 )
+# These everybody rounds in another way.
+_ROUNDED_FACTORS = (
+    (180 / math.pi, "180/pi: degree and radian"),
+    (2 * math.pi, "2 pi: angular and plain frequency"),
+    (math.pi, "pi"),
+    (math.sqrt(2), "the square root of 2"),
+    (96.48533212, "96.485: electronvolt and kJ/mol"),
+    (23.06054783, "23.06: electronvolt and kcal/mol"),
+    (27.211386246, "27.211: hartree and electronvolt"),
+    (0.529177210903, "0.52918: bohr and Angstrom"),
+    (2625.4996394799, "2625.5: hartree and kJ/mol"),
+    (627.5094740631, "627.51: hartree and kcal/mol"),
+)
 _SAME_FACTOR = 2e-4
+_MOST_DIGITS = 15
 _FEW_VALUES = 15
 # The size of a box, as a share of the range that the values in it fill: least, most.
 _ONE_WAY = (0.9, 2.0)
 _BOTH_WAYS = (0.5, math.inf)
+# Of numbers that were rounded some need one of the last three bits, and on average they lost a
+# tenth of a step of their type: a quarter is to be expected.
+_FILLED = 8
+_LEAST_LOST = 0.1
 # Mantissa bits of the shorter types, and what they are called.
 _TYPES = ((23, "float32"), (10, "float16"), (7, "bfloat16"))
 
@@ -113,12 +120,26 @@ def _offset(
 ) -> Explanation | None:
     moved = new - golden
     value = float(np.median(moved))
-    held = np.abs(moved - value) <= 2 * slack
-    if abs(value) <= CLEAR * float(np.median(slack)) or not difference.is_most(held):
+
+    def held(value: float) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = np.abs(moved - value) <= 2 * slack
+        return found
+
+    is_clear = abs(value) > CLEAR * float(np.median(slack))
+    if not is_clear or not difference.is_most(held(value)):
         return None
-    return Explanation(
-        Cause.CONSTANT_OFFSET, int(np.count_nonzero(held)), difference.count, values=(value,)
-    )
+    value = _shortest(value, held)
+    count = int(np.count_nonzero(held(value)))
+    return Explanation(Cause.CONSTANT_OFFSET, count, difference.count, values=(value,))
+
+
+def _shortest(value: float, held: Callable[[float], NDArray[np.bool_]]) -> float:
+    """The number of the fewest digits that holds on as many elements: the last ones of a median say
+    no more than which elements there are.
+    """
+    least = np.count_nonzero(held(value))
+    short = (float(f"{value:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
+    return next((one for one in short if np.count_nonzero(held(one)) >= least), value)
 
 
 def _factor(
@@ -141,26 +162,40 @@ def _factor(
         value = float(np.median(new[large] / golden[large]))
     if not math.isfinite(abs(value)) or value in (0.0, 1.0):
         return None
-    held = np.abs(new - value * golden) <= 2 * slack * max(1.0, abs(value))
+    width = 2 * slack * max(1.0, abs(value))
+
+    def held(value: float | complex) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = np.abs(new - value * golden) <= width
+        return found
+
     clear = np.median(abs(value - 1) * np.abs(golden)) > CLEAR * np.median(slack)
-    if not clear or not difference.is_most(held):
+    if not clear or not difference.is_most(held(value)):
         return None
+    if isinstance(value, float):
+        value = _shortest(value, held)
     return Explanation(
         Cause.CONSTANT_FACTOR,
-        int(np.count_nonzero(held)),
+        int(np.count_nonzero(held(value))),
         difference.count,
         values=(value,) if isinstance(value, float) else (value.real, value.imag),
-        words=_factor_words(value),
+        words=_turn_words(value)
+        if isinstance(value, complex)
+        else _factor_words(value, lambda known: difference.is_most(held(known))),
     )
 
 
-def _factor_words(value: float | complex) -> str | None:
-    if isinstance(value, complex):
-        is_turn = abs(abs(value) - 1) <= _SAME_FACTOR
-        return f"a turn of the phase by {cmath.phase(value):.3g}" if is_turn else None
-    for factor, words in _FACTORS:
+def _turn_words(value: complex) -> str | None:
+    is_turn = abs(abs(value) - 1) <= _SAME_FACTOR
+    return f"a turn of the phase by {cmath.phase(value):.3g}" if is_turn else None
+
+
+def _factor_words(value: float, holds: Callable[[float], bool]) -> str | None:
+    """What the factor is called. holds: whether another one is as right of the elements."""
+    for factor, words in (*_EXACT_FACTORS, *_ROUNDED_FACTORS):
         for known in (factor, 1 / factor):
-            if abs(abs(value) / known - 1) <= _SAME_FACTOR:
+            if abs(abs(value) / known - 1) > _SAME_FACTOR:
+                continue
+            if (factor, words) in _ROUNDED_FACTORS or holds(math.copysign(known, value)):
                 return words
     return None
 
@@ -179,19 +214,33 @@ def _fill_value(
         value = float(np.partition(finite, finite.size // 2)[finite.size // 2])
         held = values == value
         rest = np.abs(every[every != value])
-        is_beyond = not rest.size or abs(value) > 2 * float(rest.max())
+        is_beyond = rest.size > 0 and abs(value) > 2 * float(rest.max())
         # From one number to another is an offset.
         is_beyond = is_beyond and bool(np.any(others != others[0]))
         if value != 0 and is_beyond and difference.is_most(held):
-            return Explanation(
-                Cause.FILL_VALUE,
-                int(np.count_nonzero(held)),
-                difference.count,
-                values=(value,),
-                on_golden=on_golden,
-                remedy=f"fill_values: [{whole_or_short(value)}]",
-            )
+            side = difference.golden if on_golden else difference.new
+            number = side.reshape(-1)[difference.positions[np.argmax(held)]]
+            return _told_fill_value(difference, number, held, on_golden=on_golden)
     return None
+
+
+def _told_fill_value(
+    difference: Difference, number: Any, held: NDArray[np.bool_], *, on_golden: bool
+) -> Explanation | None:
+    """The explanation; a whole number that no double is has its digits in words."""
+    value = float(number)
+    exact = int(number) if number.dtype.kind in "iu" else value
+    is_known = exact in difference.parameters.fill_values
+    digits = None if exact == value else str(exact)
+    return Explanation(
+        Cause.FILL_VALUE,
+        int(np.count_nonzero(held)),
+        difference.count,
+        values=(value,),
+        on_golden=on_golden,
+        words=digits,
+        remedy=None if is_known else f"fill_values: [{digits or whole_or_short(value)}]",
+    )
 
 
 def _less_precise(difference: Difference) -> Explanation | None:
@@ -206,16 +255,29 @@ def _less_precise(difference: Difference) -> Explanation | None:
             continue
         for one, other, on_golden in ((golden, new, False), (new, golden, True)):
             held = np.isfinite(one) & (_rounded(one, name) == other)
-            if difference.is_most(held):
+            if difference.is_most(held) and _are_rounded(other[held], one[held], bits):
                 return Explanation(
                     Cause.LESS_PRECISE,
                     int(np.count_nonzero(held)),
                     difference.count,
                     on_golden=on_golden,
                     words=name,
-                    remedy=f"rtol: {number_text(float(f'{2.0 ** -(bits + 1) * 1.01:.2g}'))}",
+                    remedy=f"rtol: {number_text(two_digits_above(2.0 ** -(bits + 1)))}",
                 )
     return None
+
+
+def _are_rounded(short: NDArray[np.float64], whole: NDArray[np.float64], bits: int) -> bool:
+    """Whether numbers look as if they had lost digits: counts and other round numbers with noise
+    beside them are what it rounds to, too, but fill a type of so few bits neither in their own
+    digits nor in what they are off by.
+    """
+    with np.errstate(all="ignore"):
+        fraction, exponent = np.frexp(short)
+        digits = np.abs(np.ldexp(fraction, bits + 1))
+        is_filled = bool(np.any(digits % _FILLED))
+        step = np.ldexp(1.0, exponent - (bits + 1))
+        return is_filled and bool(np.mean(np.abs(whole - short) / step) >= _LEAST_LOST)
 
 
 def _rounded(values: NDArray[np.float64], name: str) -> NDArray[np.float64]:
