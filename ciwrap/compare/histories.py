@@ -69,59 +69,21 @@ def compare_histories(
     spread = Spread() if spread is None else spread
     rules = rules_between(rules, golden, new)
     unused = tuple(unused_settings(rules, (("A", golden), ("B", new))))
-    # Rows that are aligned by an id, perhaps across ranks, are a matter of whole iterations.
-    is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
-    if rules.arrangement is not None or not is_paired:
-        is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
-        for side in (golden, new):
-            side.take_whole(rules.arrangement, by_iteration=is_by_path)
-    if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
-        raise UsageError(
-            "rows are aligned, or copies chosen, which captures know nothing of",
-            remedy="give the runs themselves",
-        )
+    _lay_out(golden, new, rules)
     started = time.monotonic()
     progress.begin(name, None)
     try:
-        with ExitStack() as opened:
-            journal = spread.journal(golden, new, opened)
-            units = plan_units(
-                golden,
-                new,
-                former=() if journal is None else journal.former,
-                has_stamps=journal is not None,
-            )
-            if sum(unit.byte_count for unit in units) > _MOST_DETAILED_BYTES:
-                options = replace(options, detail_bytes=0)
-            steps = UnitSteps(progress)
-            comparer = UnitComparer(
-                Work(resources, steps), golden, new, rules, options, differences, spread.list_path
-            )
-            loop = UnitLoop(
-                spread.engine(comparer, steps),
-                journal=journal,
-                silence_seconds=spread.silence_seconds,
-                progress=progress,
-            )
-            outcome = loop.run(units)
-            _refuse_unpaired(outcome)
-            spread.has_ended_early = loop.has_ended_early
+        steps = UnitSteps(progress)
+        work = Work(resources, steps)
+        comparer = UnitComparer(work, golden, new, rules, options, differences, spread.list_path)
+        outcome = _compare_units(comparer, steps, spread, progress)
     finally:
         progress.end()
     is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
     if options.is_explained and outcome.ended_by is None and not is_match:
         _explain(outcome, resources, (golden, new), rules)
-    if options.is_common:
-        from ciwrap.compare.common import leave_out_uncommon
-
-        outcome.notes += leave_out_uncommon(outcome)
-    if options.ended_in is not None:
-        from ciwrap.compare.common import leave_out_after
-
-        outcome.notes += leave_out_after(outcome, options.ended_in)
-    if options.is_brief:
-        outcome.results = with_brief_ones(outcome.results)
-    if options.detail_bytes > 0 and not is_match:
+    _leave_out(outcome, options)
+    if not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
     result = _finish(name, outcome, (golden, new), rules, wording, can_go_on=can_go_on)
@@ -137,6 +99,22 @@ def compare_histories(
     )
 
 
+def _lay_out(golden: Side, new: Side, rules: Rules) -> None:
+    """Makes both sides whole where files cannot be paired: rows that are aligned by an id, perhaps
+    across ranks, are a matter of whole iterations.
+    """
+    is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
+    if rules.arrangement is not None or not is_paired:
+        is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
+        for side in (golden, new):
+            side.take_whole(rules.arrangement, by_iteration=is_by_path)
+    if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
+        raise UsageError(
+            "rows are aligned, or copies chosen, which captures know nothing of",
+            remedy="give the runs themselves",
+        )
+
+
 def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
     """Whether iterations or ranks stand in the paths of one run and in the files of the other, so
     that variables, not files, have to be paired.
@@ -146,6 +124,28 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
         != any(key[part] is None for key in new.groups)
         for part in (0, 1)
     )
+
+
+def _compare_units(
+    comparer: UnitComparer, steps: UnitSteps, spread: Spread, progress: Progress
+) -> Outcome:
+    golden, new = comparer.golden, comparer.new
+    with ExitStack() as opened:
+        journal = spread.journal(golden, new, opened)
+        former = () if journal is None else journal.former
+        units = plan_units(golden, new, former=former, has_stamps=journal is not None)
+        if sum(unit.byte_count for unit in units) > _MOST_DETAILED_BYTES:
+            comparer.options = replace(comparer.options, detail_bytes=0)
+        loop = UnitLoop(
+            spread.engine(comparer, steps),
+            journal=journal,
+            silence_seconds=spread.silence_seconds,
+            progress=progress,
+        )
+        outcome = loop.run(units)
+        spread.has_ended_early = loop.has_ended_early
+    _refuse_unpaired(outcome)
+    return outcome
 
 
 def _explain(
@@ -160,6 +160,20 @@ def _explain(
         outcome.results,
         lambda first: (parts_of_side(sides[0], first), parts_of_side(sides[1], first)),
     )
+
+
+def _leave_out(outcome: Outcome, options: HistoryOptions) -> None:
+    """Drops what nobody wants to be told of, and notes what that was."""
+    if options.is_common:
+        from ciwrap.compare.common import leave_out_uncommon
+
+        outcome.notes += leave_out_uncommon(outcome)
+    if options.ended_in is not None:
+        from ciwrap.compare.common import leave_out_after
+
+        outcome.notes += leave_out_after(outcome, options.ended_in)
+    if options.is_brief:
+        outcome.results = with_brief_ones(outcome.results)
 
 
 def _finish(
