@@ -118,40 +118,8 @@ def _compare(
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
     prints = [fingerprint_of(path) for path in (ours, theirs)]
-    is_folder = [
-        one is not None or (path.is_dir() and not chosen.is_store(path))
-        for path, one in zip((ours, theirs), prints, strict=True)
-    ]
-    if ours.exists() and theirs.exists() and is_folder[0] != is_folder[1]:
-        raise UsageError(
-            f"{golden} is a {'folder' if is_folder[0] else 'file'}, {new} is not",
-            remedy="give two files or two folders",
-        )
-    notes: list[Message] = []
-    if not is_folder[0]:
-        refuse_without_folders(history)
-        chosen, note = chosen.for_pair((ours, theirs))
-        notes += [] if note is None else [Message(MessageLevel.NOTE, note)]
-    placed = chosen
-    if any(prints):
-        refuse_with_fingerprints(history, prints)
-        placed = with_layout_of(chosen, prints)
-    own = [
-        history[name]
-        for name in ("capture_a", "capture_b", "journal_path")
-        if history[name] is not None
-    ]
-    sides = [
-        # Two single arrays are held against each other whatever their files are called.
-        one
-        or placed.outputs_of(
-            path,
-            beside=(other,),
-            leave_out=own_files(path, *own) if own else (),
-            name=ours.stem,
-        )
-        for path, other, one in zip((ours, theirs), (theirs, ours), prints, strict=True)
-    ]
+    chosen, note = _chosen_for((ours, theirs), prints, chosen, history)
+    sides = _outputs_of((ours, theirs), prints, chosen, history)
     offset = history["offset"]
     if offset:
         sides = [
@@ -178,7 +146,7 @@ def _compare(
             checks=(result,),
             kind=session.kind,
             messages=(
-                *notes,
+                *([] if note is None else [Message(MessageLevel.NOTE, note)]),
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
                 *([_offset_note(offset)] if offset else ()),
@@ -193,6 +161,56 @@ def _compare(
         sys.stderr.flush()
         ending.exit(code)
     return code
+
+
+def _chosen_for(
+    paths: tuple[Path, Path],
+    prints: Sequence[Path | None],
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+) -> tuple[RuleOptions, str | None]:
+    """The options as they hold for these two, and what is to be told of that.
+
+    Raises UsageError for a file beside a folder, and for options that are for folders alone.
+    """
+    is_folder = [
+        one is not None or (path.is_dir() and not chosen.is_store(path))
+        for path, one in zip(paths, prints, strict=True)
+    ]
+    if is_folder[0] != is_folder[1] and all(path.exists() for path in paths):
+        raise UsageError(
+            f"{paths[0]} is a {'folder' if is_folder[0] else 'file'}, {paths[1]} is not",
+            remedy="give two files or two folders",
+        )
+    if is_folder[0]:
+        return chosen, None
+    refuse_without_folders(history)
+    return chosen.for_pair(paths)
+
+
+def _outputs_of(
+    paths: tuple[Path, Path],
+    prints: Sequence[Path | None],
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+) -> list[FoundOutputs | Path]:
+    """What is to be compared; of a run of which there is a capture alone, that."""
+    if any(prints):
+        refuse_with_fingerprints(history, prints)
+        chosen = with_layout_of(chosen, prints)
+    names = ("capture_a", "capture_b", "journal_path")
+    own = [history[name] for name in names if history[name] is not None]
+    return [
+        # Two single arrays are held against each other whatever their files are called.
+        one
+        or chosen.outputs_of(
+            path,
+            beside=(other,),
+            leave_out=own_files(path, *own) if own else (),
+            name=paths[0].stem,
+        )
+        for path, other, one in zip(paths, paths[::-1], prints, strict=True)
+    ]
 
 
 def _offset_note(offset: int) -> Message:
