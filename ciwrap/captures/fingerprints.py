@@ -86,7 +86,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
 
 def _is_since(path: Path, moment: float) -> bool:
     with contextlib.suppress(FileNotFoundError):
-        return any(one.st_mtime >= moment for one in (path.lstat(), path.stat()))
+        return any(look().st_mtime >= moment for look in (path.lstat, path.stat))
     return False
 
 

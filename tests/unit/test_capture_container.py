@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import math
 import os
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ciwrap import _core
@@ -28,7 +25,6 @@ from ciwrap.captures.container import (
     pack_slot,
     replaced_capture,
 )
-from ciwrap.captures.index_codec import decode_checkpoint, decode_index, encode_checkpoint
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -37,10 +33,9 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     UsageError,
 )
-from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
-    from ciwrap.captures.index import CapturedCheckpoint
+    from pathlib import Path
 
 
 def read_root(path: Path) -> bytes:
@@ -301,144 +296,6 @@ def test_damage_is_an_error_or_harmless(tmp_path: Path, data: st.DataObject) -> 
     path.write_bytes(raw)
     with contextlib.suppress(CiwrapError):
         assert read_root(path) in (b"one", b"two")
-
-
-_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(1 << 63), (1 << 64) - 1)
-    | st.floats()
-    | st.text(max_size=5)
-    | st.binary(max_size=17),
-    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=9), inner),
-    max_leaves=20,
-)
-
-
-@given(st.one_of(st.binary(max_size=50), _VALUES.map(msgspec.msgpack.encode)))
-@example(b"\xdd\xff\xff\xff\xff")  # a list of 2**32 - 1 rows that are not there
-@example(b"\x91" * 10_000)
-def test_an_index_of_anything_is_refused(data: bytes) -> None:
-    for decode in (
-        lambda: decode_index(data, Path("x")),
-        lambda: decode_checkpoint(data, (None, None), Path("x")),
-    ):
-        with contextlib.suppress(CorruptCaptureError):
-            decode()
-
-
-def _row() -> list[Any]:
-    """A checkpoint as docs/reference/capture-format.md has it."""
-    parameters = ["<f4", 1e-6, 0.0, 0, 1, 64, 16, True, [math.inf, -999.0]]
-    tree = [parameters, bytes(16), [8192, 16 * 8, bytes(16)]]
-    return [
-        [1, 0],
-        [["iter_1/x.npy", 100, 5, 6, 7, "npy", None]],
-        [
-            [
-                {"name": "x", "iteration": 1, "rank": 0},
-                "<f4",
-                [10, 10],
-                tree,
-                None,
-                None,
-                None,
-                ["iter_1/x.npy", 128],
-                [["dims", "x y"], ["units", "m"]],
-            ]
-        ],
-    ]
-
-
-def _decoded(row: Any) -> CapturedCheckpoint:
-    return decode_checkpoint(msgspec.msgpack.encode(row), (1, 0), Path("x"))
-
-
-def test_a_sound_checkpoint_is_taken() -> None:
-    found = _decoded(_row())
-    (variable,) = found.variables
-    assert variable.shape == (10, 10)
-    assert variable.identity == VariableId("x", 1, 0)
-    assert variable.plain is not None
-    assert variable.plain.parameters.fill_values == (math.inf, -999.0)
-    assert msgspec.msgpack.decode(encode_checkpoint(found, Path())) == [
-        *_row()[:2],
-        [[*_row()[2][0][:3], [*_row()[2][0][3], None, None, None], *_row()[2][0][4:]]],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        ((0, 0), 2, "a checkpoint's key"),
-        ((0, 0), -1, "a checkpoint's key"),
-        ((1, 0, 0), "elsewhere.npy", "a region's file"),
-        ((2, 0, 0, "rank"), -1, "a rank"),
-        ((2, 0, 0, "iteration"), -1, "an iteration"),
-        ((2, 0, 1), "<f8", "a tree's dtype"),
-        ((2, 0, 2), [10, 20], "the size of a tree"),
-        ((2, 0, 2), [1 << 31, 1 << 31], "a shape"),
-        ((2, 0, 2), [1] * 65, "length <= 64"),
-        ((2, 0, 3, 0, 1), -1.0, "bound"),
-        ((2, 0, 3, 0, 7), 1, "bool"),
-        ((2, 0, 3, 1), bytes(15), "length >= 16"),
-        ((2, 0, 3, 2, 0), 1 << 62, "int"),
-        ((2, 0, 7, 1), -1, "int"),
-        ((2, 0, 3, 4), [bytes(16)], "a baseline"),
-        ((2, 0, 3, 3), [0, 16, bytes(16)], "residues"),
-        ((2, 0, 8, 0), ["dims"], "length"),
-    ],
-)
-def test_one_wrong_value_is_named(place: tuple[Any, ...], value: Any, message: str) -> None:
-    row = _row()
-    node: Any = row
-    for key in place[:-1]:
-        node = node[key]
-    if isinstance(node, list):
-        node.extend([None] * (place[-1] + 1 - len(node)))  # what is missing at the end is nil
-    node[place[-1]] = value
-    with pytest.raises(CorruptCaptureError, match=message):
-        _decoded(row)
-
-
-def test_a_variable_stands_there_once() -> None:
-    row = _row()
-    row[2].append(row[2][0])
-    with pytest.raises(CorruptCaptureError, match="a variable twice"):
-        _decoded(row)
-
-
-@settings(max_examples=300)
-@given(st.data())
-def test_a_checkpoint_with_something_else_in_it_is_refused_or_sound(data: st.DataObject) -> None:
-    """One value replaced anywhere: an error of ours, or a checkpoint; nothing else."""
-    row = _row()
-    places: list[tuple[Any, Any]] = []
-
-    def walk(node: Any) -> None:
-        items = node.items() if isinstance(node, dict) else enumerate(node)
-        for key, value in items:
-            places.append((node, key))
-            if isinstance(value, (dict, list)):
-                walk(value)
-
-    walk(row)
-    node, key = data.draw(st.sampled_from(places))
-    node[key] = data.draw(
-        st.one_of(_VALUES, st.sampled_from([-1, 1 << 63, 1e400, "|O8", "<U4", [0] * 65]))
-    )
-    with contextlib.suppress(CorruptCaptureError):
-        _decoded(row)
-
-
-@settings(max_examples=300)
-@given(st.data())
-def test_damaged_bytes_of_a_checkpoint_are_refused_or_sound(data: st.DataObject) -> None:
-    raw = bytearray(msgspec.msgpack.encode(_row()))
-    for _ in range(data.draw(st.integers(1, 3))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    with contextlib.suppress(CorruptCaptureError):
-        decode_checkpoint(bytes(raw), (1, 0), Path("x"))
 
 
 def test_slots_are_sectors_apart() -> None:
