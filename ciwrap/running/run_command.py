@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, UsageError, one_line
-from ciwrap.interrupts import ends_are_interrupts
+from ciwrap.interrupts import ends_are_interrupts, later_interrupts
 from ciwrap.model import CommandOutcome
 from ciwrap.running.command_output import CommandOutput
 from ciwrap.running.cores import own_cores
@@ -62,31 +62,26 @@ def _run(
     watcher: ProgramWatcher | None,
 ) -> CommandOutcome:
     started = time.perf_counter()
+    process: subprocess.Popen[bytes] | None = None
+    output: CommandOutput | None = None
     try:
-        with _on_cores(settings.cores):
-            process = subprocess.Popen(
-                settings.words if isinstance(settings.words, str) else list(settings.words),
-                shell=isinstance(settings.words, str),
-                cwd=settings.working_dir,
-                env={**os.environ, **settings.env},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-    except OSError as error:
-        why = error.strerror or str(error)
-        return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
-    assert process.stdout is not None
-    output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
-    try:
+        with later_interrupts():  # else it might run before anybody knows whom to end
+            try:
+                process = _begin(settings)
+            except OSError as error:
+                why = error.strerror or str(error)
+                return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
+            assert process.stdout is not None
+            output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
         with _watching(watcher, process.pid, settings):
             timed_out = not _wait(process, settings.timeout_seconds, stop)
     except BaseException:
         try:
-            _end(process)
+            if process is not None:
+                _end(process)
         finally:
-            output.show_no_more()
+            if output is not None:
+                output.show_no_more()
         raise
     seconds = time.perf_counter() - started
     is_ended = timed_out or (stop is not None and stop.is_set())
@@ -102,6 +97,21 @@ def _run(
         timed_out=timed_out,
         output_tail=bytes(output.tail).decode("utf-8", "replace"),
     )
+
+
+def _begin(settings: CommandSettings) -> subprocess.Popen[bytes]:
+    """Starts a command in a process group of its own. Raises OSError."""
+    with _on_cores(settings.cores):
+        return subprocess.Popen(
+            settings.words if isinstance(settings.words, str) else list(settings.words),
+            shell=isinstance(settings.words, str),
+            cwd=settings.working_dir,
+            env={**os.environ, **settings.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
 
 def _watching(

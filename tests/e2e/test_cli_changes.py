@@ -331,7 +331,15 @@ PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
     ),
     "fewer attributes": (
         edit(("    ulps: 4", "    ulps: 4\n    options: {attributes: [units]}")),
-        [Told("tree", None, "check", True, "options: attributes: _FillValue, add_offset, ")],
+        [
+            Told(
+                "tree",
+                None,
+                "check",
+                True,
+                "options: attributes: _FillValue, add_offset, calendar, ",
+            )
+        ],
     ),
     "more attributes": (
         edit(("    ulps: 4", "    ulps: 4\n    options: {attributes: true}")),
@@ -387,7 +395,7 @@ def test_planted_edits(here: Path, name: str) -> None:
 
 DEFAULT_OPTIONS = (
     "skip_rows: 0, comment: ['#'], final_newline: true, empty_is_nan: false, header: auto,"
-    " attributes: [units, scale_factor, add_offset, _FillValue]"
+    " attributes: [units, scale_factor, add_offset, calendar, _FillValue]"
 )
 HARMLESS: dict[str, Callable[[], None]] = {
     "nothing": lambda: None,

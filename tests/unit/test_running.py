@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ciwrap.config import CommandSettings
 from ciwrap.errors import UsageError
+from ciwrap.running import run_command as running
 from ciwrap.running.cores import halves_of_cores
 from ciwrap.running.run_command import ending_of, run_command
 
@@ -203,6 +204,32 @@ def _is_alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state not in "ZX"
+
+
+@pytest.mark.parametrize("late", ["Popen", "CommandOutput"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_it_starts_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, late: str
+) -> None:
+    """On a busy machine a command may run for long before its start is over for us."""
+    module = subprocess if late == "Popen" else running
+    begin, begun = getattr(module, late), []
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        begun.append(begin(*arguments, **options))
+        os.kill(os.getpid(), number)
+        return begun[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, late, interrupted)
+        pids = tmp_path / "pid"
+        with pytest.raises(KeyboardInterrupt):
+            run_command(CommandSettings(f"echo $$ > {pids}; sleep 60; true", tmp_path))
+    assert len(begun) == 1
+    if late == "Popen":
+        assert begun[0].returncode is not None
+    if pids.exists() and pids.read_text().strip():
+        assert not _is_alive(int(pids.read_text()))
 
 
 def test_a_time_limit_does_not_blur_run_times(tmp_path: Path) -> None:
