@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from golden_pairs import value_of, write
@@ -19,12 +19,14 @@ from ciwrap.errors import (
     WriteFailedError,
 )
 from ciwrap.golden import files, lock, paths
+from ciwrap.golden import store as golden_store
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.golden.pair import StoredGolden
     from ciwrap.golden.store import GoldenStore
 
 
@@ -72,6 +74,41 @@ def test_a_manifest_of_more_variables_than_there_are(store: GoldenStore) -> None
     (row,) = [line for line in path.read_text().splitlines() if line.startswith("- {name")]
     edit(store, row, f"{row}\n{row.replace('name: x', 'name: y')}")
     with pytest.raises(CorruptGoldenError, match="it lists 2 variables, the golden file holds 1"):
+        store.read("mesh")
+
+
+@pytest.mark.parametrize("times", [1, 4, 5, 9])
+def test_a_golden_that_others_replace_while_it_is_read(
+    store: GoldenStore, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Between manifest and golden file: what is read is one pair or the other, or an error."""
+    read_pair, reads, waits = golden_store.read_pair, [], []
+
+    def late(*arguments: Any) -> StoredGolden:
+        if len(reads) < times:
+            write(store, "mesh", 2.0 + len(reads))
+        reads.append(1)
+        return read_pair(*arguments)
+
+    monkeypatch.setattr(golden_store, "read_pair", late)
+    monkeypatch.setattr(golden_store.time, "sleep", waits.append)
+    if times < golden_store.READ_ATTEMPTS:
+        assert value_of(store.read("mesh")) == 1.0 + times
+        assert len(reads) == times + 1
+        assert waits == [golden_store.RETRY_SECONDS] * times
+    else:
+        with pytest.raises(CorruptGoldenError):
+            store.read("mesh")
+        assert (len(reads), len(waits)) == (5, 4)
+
+
+def test_a_golden_that_nobody_replaces_is_read_once(
+    store: GoldenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = store.pair_path("mesh")
+    path.write_bytes(path.read_bytes()[:-1])
+    monkeypatch.setattr(golden_store.time, "sleep", lambda _: pytest.fail("waits for nobody"))
+    with pytest.raises(CorruptGoldenError):
         store.read("mesh")
 
 
