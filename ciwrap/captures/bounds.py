@@ -36,7 +36,7 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, settings: VariableSettings, dtype: str | None = None) -> BoundRow:
+    def of(cls, settings: VariableSettings) -> BoundRow:
         bound = settings.bound
         return cls(
             bound.atol,
@@ -44,7 +44,6 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
             bound.ulps,
             settings.equal_nan,
             kept_fill_values(settings.fill_values),
-            dtype,
         )
 
     @property
@@ -130,7 +129,7 @@ class Bounds(Struct):
         """Takes down what is asked for of a variable, if a row can say it."""
         if _is_combined(settings):
             return
-        row = BoundRow.of(settings, dtype)
+        row = BoundRow.of(settings)
         name = identity.text if self.by_place else identity.name
         known = self._named.get((name, dtype)) or self._general
         if known is None or not _are_same(known.over(settings), settings):

@@ -70,6 +70,13 @@ def test_a_run_as_it_was(run: Path) -> None:
     assert refused(run) is None
 
 
+def test_what_was_captured_changes_beside_nothing_else(run: Path) -> None:
+    (run / "notes.md").unlink()
+    assert refused(run) is None
+    np.save(run / "iter_2" / "x.npy", np.full(5, 2.0))
+    assert refused(run) == "iter_2/x.npy had 160 bytes, now 168"
+
+
 def test_what_was_captured_changes_or_goes(run: Path) -> None:
     set_time(run / "notes.md", made_at(run) - SHORTLY)
     np.save(run / "iter_2" / "x.npy", np.full(5, 2.0))
@@ -109,6 +116,8 @@ def test_a_link_that_leads_nowhere_is_a_file(run: Path) -> None:
     link.symlink_to("gone")
     os.utime(link, ns=(0, made_at(run) + SECOND), follow_symlinks=False)
     assert refused(run) == "iter_3.npy was written since"
+    os.utime(link, ns=(0, made_at(run) - SHORTLY), follow_symlinks=False)
+    assert refused(run) is None
 
 
 def test_a_run_without_its_data_is_what_its_capture_tells(run: Path) -> None:
@@ -118,6 +127,10 @@ def test_a_run_without_its_data_is_what_its_capture_tells(run: Path) -> None:
     run.rmdir()
     assert refused(run) is None
     refuse_other_data(capture_of(run), capture_of(run))
+
+
+def test_a_recorded_run_is_its_own_capture(run: Path) -> None:
+    refuse_other_data(run, run)
 
 
 def test_captured_data_that_are_gone_while_others_are_there(run: Path) -> None:
