@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import pytest
@@ -10,6 +11,7 @@ from ciwrap.captures.bounds import Bounds, CaptureHeader, rules_with
 from ciwrap.catalog.rules import Rules
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
+from ciwrap.structs import replace
 
 X, Y = VariableId("x", 1, 0), VariableId("y", 1, 0)
 
@@ -59,6 +61,15 @@ def test_one_name_has_a_bound_for_each_of_its_types() -> None:
         one.refuse_other(settings(0.25), Y, "<f8")  # of which nothing is known
         with pytest.raises(UsageError, match=r"asked for is atol=0\.25 .* made with atol=0\.5"):
             one.refuse_other(settings(0.25), X, "<f4")
+
+
+@pytest.mark.parametrize("bound", [ErrorBound(0.5, 0.25), ErrorBound(ulps=3)])
+def test_a_row_keeps_all_that_decides(bound: ErrorBound) -> None:
+    asked = VariableSettings(bound=bound, equal_nan=False, fill_values=(-9.0, math.inf))
+    bounds = Bounds("given")
+    bounds.note(asked, X, "<f4")
+    found = kept(bounds).settings_for(VariableSettings(chunk_bytes=64), X, "<f4")
+    assert found == replace(asked, chunk_bytes=64)
 
 
 def test_variables_of_one_bound_stand_together() -> None:

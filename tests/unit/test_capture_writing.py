@@ -11,6 +11,7 @@ import pytest
 from ciwrap.captures import container
 from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter, Section
 from ciwrap.captures.listing import capture_paths
+from ciwrap.errors import LockBusyError, WriteFailedError
 
 LONG = os.urandom(10_000)
 
@@ -43,6 +44,31 @@ def test_a_system_that_writes_less_than_it_is_asked_to(
     with CaptureFile(path) as file:
         assert file.section(section) == LONG
         assert file.packed_section(file.root) == b"the index"
+
+
+def test_a_system_that_reads_less_than_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, pread = tmp_path / "run.tree", os.pread
+    section = written(path)
+    monkeypatch.setattr(
+        container.os, "pread", lambda at, count, offset: pread(at, min(count, 999), offset)
+    )
+    with CaptureFile(path) as file:
+        assert file.bytes_read == HEAD_BYTES
+        assert file.section(section) == LONG
+        assert file.bytes_read == HEAD_BYTES + len(LONG)
+        assert file.packed_section(file.root) == b"the index"
+
+
+def test_whoever_cannot_write_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.tree"
+    with CaptureWriter(path), pytest.raises(LockBusyError) as busy:
+        CaptureWriter(path)
+    with pytest.raises(WriteFailedError) as failed:
+        CaptureWriter(tmp_path / "nowhere" / "run.tree")
+    assert busy.value.file == str(path)
+    assert failed.value.file == str(tmp_path / "nowhere" / "run.tree")
 
 
 def test_a_writer_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
