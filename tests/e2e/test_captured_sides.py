@@ -1,0 +1,98 @@
+"""Which side is which, where one run's capture is held against the other run's data."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from e2e.history_runs import ATOL, ITERATIONS, RANKS, capture, change, ciwrap, path_of, write_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BOUND = f"--atol={ATOL}"
+CHANGED = (ITERATIONS[0], RANKS[0], "phi")
+
+
+def add_noise(run: Path, share: float, *, name: str = "phi") -> None:
+    rng = np.random.default_rng(7)
+    for iteration in ITERATIONS:
+        for rank in RANKS:
+            path = path_of(run, iteration, rank, name)
+            values = np.load(path)
+            np.save(path, values + rng.choice([-1, 1], values.shape) * share * ATOL)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """phi differs in one element, and is a little off everywhere else."""
+    write_run(tmp_path / "A")
+    shutil.copytree(tmp_path / "A", tmp_path / "B")
+    add_noise(tmp_path / "B", 0.25)
+    change(path_of(tmp_path / "B", *CHANGED), (3, 4), by=7.0)
+    return tmp_path
+
+
+def lose_data(run: Path) -> None:
+    """Its capture stays."""
+    for folder in run.iterdir():
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
+def compared(pair: Path, a: str, b: str, code: int) -> dict[tuple[int, int, str], Any]:
+    found, document = ciwrap(pair, "compare", pair / a, pair / b, BOUND)
+    assert found == code, document
+    (check,) = document["checks"]
+    return {(one["iteration"], one["rank"], one["name"]): one for one in check["variables"]}
+
+
+def roots(found: dict[tuple[int, int, str], Any]) -> dict[Any, tuple[str, str]]:
+    return {key: (one["golden_root"], one["root"]) for key, one in found.items()}
+
+
+@pytest.mark.parametrize("more", [(), ("--residues",)])
+def test_roots_are_those_of_their_sides(pair: Path, more: tuple[str, ...]) -> None:
+    for run in ("A", "B"):
+        capture(pair, pair / run, BOUND)
+    both = roots(compared(pair, "A", "B", 1))
+    turned = roots(compared(pair, "B", "A", 1))
+    assert turned == {key: (new, golden) for key, (golden, new) in both.items()}
+    golden, new = both[CHANGED]
+    assert golden != new
+    for run, other in (("A", "B"), ("B", "A")):
+        capture(pair, pair / run, BOUND, *more, "--rebuild")
+        (pair / other / ".ciwrap.tree").unlink()
+        found = roots(compared(pair, "A", "B", 1))
+        if not more:
+            assert found == both
+        else:  # trees with residues have roots of their own
+            golden, new = found[CHANGED]
+            assert golden != new
+        capture(pair, pair / other, BOUND)
+
+
+@pytest.mark.parametrize("lost", ["A", "B"])
+def test_residues_of_either_side_settle_what_noise_leaves_open(pair: Path, lost: str) -> None:
+    other = {"A": "B", "B": "A"}[lost]
+    capture(pair, pair / lost, BOUND, "--residues")
+    lose_data(pair / lost)
+    found = compared(pair, "A", "B", 1)
+    bad = {key for key, one in found.items() if one["verdict"] != "match"}
+    assert bad == {CHANGED}
+    change(path_of(pair / other, *CHANGED), (3, 4), by=7.0 if other == "A" else -7.0)
+    found = compared(pair, "A", "B", 0)
+    for key, one in found.items():
+        assert one["golden_root"] == one["root"], key  # held against residues, noise makes none
+        assert one["max_drift_share"] <= 0.5, key
+
+
+def test_one_tree_cannot_tell_noise_from_a_change(pair: Path) -> None:
+    """Of a run without data and without residues: what differs in it is not known."""
+    capture(pair, pair / "B", BOUND)
+    lose_data(pair / "B")
+    found = compared(pair, "A", "B", 3)
+    assert {one["verdict"] for key, one in found.items() if key[2] == "x"} == {"match"}
+    assert "match" not in {one["verdict"] for key, one in found.items() if key[2] == "phi"}
