@@ -11,7 +11,7 @@ import pytest
 from ciwrap.captures import container
 from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter, Section
 from ciwrap.captures.listing import capture_paths
-from ciwrap.errors import LockBusyError, WriteFailedError
+from ciwrap.errors import LockBusyError, UnreadableFileError, WriteFailedError
 
 LONG = os.urandom(10_000)
 
@@ -79,6 +79,34 @@ def test_a_writer_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     closed: list[int] = []
     monkeypatch.setattr(container.os, "close", closed.append)
     writer.close()
+    assert closed == []
+
+
+def test_what_could_not_be_opened_is_not_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[int] = []
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(container.os, "open", refuse)
+        patch.setattr(container.os, "close", closed.append)
+        with pytest.raises(UnreadableFileError):
+            CaptureFile(tmp_path / "run.tree")
+        with pytest.raises(WriteFailedError):
+            CaptureWriter(tmp_path / "run.tree")
+    assert closed == []
+
+
+def test_a_reader_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "run.tree")
+    file = CaptureFile(tmp_path / "run.tree")
+    file.close()
+    closed: list[int] = []
+    monkeypatch.setattr(container.os, "close", closed.append)
+    file.close()
     assert closed == []
 
 
