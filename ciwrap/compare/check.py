@@ -11,7 +11,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.catalog.rows import Arrangement
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import GOLDEN, labels_of, refuse_unseen_mask
+from ciwrap.compare.fit import GOLDEN, labels_with_mask, refuse_unseen_mask
 from ciwrap.compare.golden_side import GoldenVariables, refuse_other_rows, steps_of
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.law import begun, failed_check, not_comparable
@@ -331,7 +331,7 @@ def _compare(
             ours.variables.__contains__,
         )
         values = catalog.values(identity, settings.mask)
-        values.labels = labels_of(values.labels, settings)
+        values.labels = labels_with_mask(values.labels, settings)
         order = catalog.order_of(identity)
         if order is not None and order.name != identity.name:
             refuse_other_rows(order, ours.variables, identity)

@@ -75,7 +75,7 @@ def refuse_misfit(
         raise ShapeMismatchError(f"shape {text}", remedy=wording.remedy)
 
 
-def labels_of(labels: Labels, settings: VariableSettings) -> Labels:
+def labels_with_mask(labels: Labels, settings: VariableSettings) -> Labels:
     """The labels with the name of the mask: a golden holds zeros where that is true, which would
     match real ones wherever the variable has another mask, or none.
     """

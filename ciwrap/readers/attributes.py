@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Labels
     from ciwrap.readers.entries import Listing
     from ciwrap.readers.history import Place
+    from ciwrap.readers.packed import Packing
 
 # What numbers mean: a variable with another one of these is another variable.
 MEANING = ("_FillValue", "add_offset", "calendar", "scale_factor", "units")
@@ -50,16 +51,15 @@ class AttributeRule(Struct, frozen=True):
         self,
         dimensions: Sequence[str | None] | None,
         attributes: Mapping[str, Any],
-        *,
-        is_unpacked: bool = False,
+        packing: Packing | None = None,
     ) -> Labels:
         """The labels of a variable. attributes: all that it has; only those that count are read.
 
-        is_unpacked: whether its values are what the packing says. Raises UnsupportedDtypeError for
+        packing: how its values are unpacked, if they are. Raises UnsupportedDtypeError for
         an attribute that is neither number nor text.
         """
         names = self.names
-        if is_unpacked and names == MEANING:
+        if packing is not None and packing.is_scaled and names == MEANING:
             names = tuple(name for name in names if name not in PACKING)
         return labels_of(
             dimensions, {name: attributes[name] for name in names if name in attributes}

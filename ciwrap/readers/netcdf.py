@@ -97,8 +97,7 @@ def _classic_variable(
     dtype, read = np.dtype(one.dtype), classic.reader(one)
     packing = Packing.of(one.attributes, dtype)
     dimensions = one.dimensions if steps is None else one.dimensions[1:]
-    is_unpacked = packing is not None and packing.is_scaled
-    labels = attributes.labels(dimensions, one.attributes, is_unpacked=is_unpacked)
+    labels = attributes.labels(dimensions, one.attributes, packing)
     if packing is not None:
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
@@ -288,8 +287,7 @@ class _Walk:
         dimensions = _dimension_names(variable, dataset)
         if dimensions is not None and steps is not None:
             dimensions = dimensions[1:]
-        is_unpacked = packing is not None and packing.is_scaled
-        labels = self._attributes.labels(dimensions, variable.attrs, is_unpacked=is_unpacked)
+        labels = self._attributes.labels(dimensions, variable.attrs, packing)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
             opened, place = self._opened, Place(name)
             add_dataset(

@@ -174,8 +174,7 @@ class _Walk:
         steps = self._steps_of(array, dimensions, above, parent)
         packing = None if is_text else Packing.of(attributes, dtype)
         named = dimensions if dimensions is None or steps is None else dimensions[1:]
-        is_unpacked = packing is not None and packing.is_scaled
-        labels = self._attributes.labels(named, attributes, is_unpacked=is_unpacked)
+        labels = self._attributes.labels(named, attributes, packing)
         facts = {**place.facts, "steps": steps, "labels": labels}
         if is_text:
             read_box = _box_reader(listing.path, array)

@@ -9,7 +9,7 @@ from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.combined import refuse_combined
-from ciwrap.compare.fit import labels_of, refuse_empty, refuse_unseen_mask
+from ciwrap.compare.fit import labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.work import Work
@@ -123,7 +123,9 @@ def change_of_catalog(
     finally:
         progress.end()
     labels = {
-        identity: labels_of(catalog.entries[identity].info.labels, check.settings_for(identity))
+        identity: labels_with_mask(
+            catalog.entries[identity].info.labels, check.settings_for(identity)
+        )
         for identity in wanted
     }
 
