@@ -8,29 +8,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from unit.rules_of_all import RULES
 
 from ciwrap.captures.capture import CaptureOptions, capture_run
 from ciwrap.captures.container import CaptureFile, CaptureWriter
 from ciwrap.captures.fingerprints import refuse_other_data
 from ciwrap.captures.index_codec import encode_index, read_index
-from ciwrap.catalog.rules import Rules
 from ciwrap.errors import CorruptCaptureError, NotComparableError
-from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.readers.layout import find_in
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SETTINGS = VariableSettings(bound=ErrorBound(1e-3))
-RULES = Rules(lambda *_: SETTINGS, lambda _: False, general=SETTINGS)
 SECOND = 10**9
 SHORTLY = SECOND // 1000
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    """Two checkpoints, captured beside the run; an hour has passed since."""
+    """Two checkpoints, and their capture beside the run."""
     run = tmp_path / "run"
     for iteration in (1, 2):
         path = run / f"iter_{iteration}" / "x.npy"

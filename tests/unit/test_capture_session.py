@@ -1,4 +1,4 @@
-"""How a capture goes on from file to file: what it waits for, refuses, commits and keeps."""
+"""How a capture goes on from file to file: what it waits for, refuses and keeps."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from unit.rules_of_all import NOT_GIVEN, RULES
 
 from ciwrap.captures import capture
 from ciwrap.captures.capture import CaptureOptions, CaptureReport, capture_run
 from ciwrap.captures.container import CaptureFile, CaptureWriter
 from ciwrap.captures.index_codec import encode_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import GivenSnapshot, snapshot_text
-from ciwrap.catalog.rules import Rules
 from ciwrap.errors import UnreadableFileError, UnsupportedFormatError, UsageError
-from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.progress import NoProgress
 from ciwrap.readers.layout import find_in
 
@@ -27,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-SETTINGS = VariableSettings(bound=ErrorBound(1e-3))
-RULES = Rules(lambda *_: SETTINGS, lambda _: False, general=SETTINGS)
-NOT_GIVEN = Rules(lambda *_: SETTINGS, lambda _: False, bounds_are_given=False, general=SETTINGS)
+    from ciwrap.catalog.rules import Rules
+
 SECOND = 10**9
 
 
@@ -162,42 +160,7 @@ def test_what_is_gone_comes_after_all_others(run: Path, monkeypatch: pytest.Monk
     ]
 
 
-# --- commits --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("each", "commit", "wanted"),
-    [
-        (0.5, 0.0, [5, 10, 10]),  # more than two seconds after the last one
-        (3.0, 0.0, [*range(1, 11), 10]),
-        (3.0, 0.55, [1, 5, 9, 10]),  # twenty times as long as a commit takes: 11 s
-    ],
-)
-def test_commits_come_at_intervals(
-    run: Path, monkeypatch: pytest.MonkeyPatch, each: float, commit: float, wanted: list[int]
-) -> None:
-    """So that little is lost to a crash, and little of the time goes into commits."""
-    made(run, *range(1, 11))
-    now, at = [100.0], []
-    monkeypatch.setattr(capture.time, "monotonic", lambda: now[0])
-    make, commits = capture.TreeMaker.make, CaptureWriter.commit
-    made_so_far = []
-
-    def taking_long(self: Any, *arguments: Any) -> Any:
-        now[0] += each
-        made_so_far.append(1)
-        return make(self, *arguments)
-
-    def committed(self: Any, root: bytes) -> None:
-        at.append(len(made_so_far))
-        now[0] += commit
-        commits(self, root)
-
-    monkeypatch.setattr(capture.TreeMaker, "make", taking_long)
-    monkeypatch.setattr(CaptureWriter, "commit", committed)
-    report = captured(run)
-    assert at == wanted
-    assert report.seconds == pytest.approx(10 * each + len(at) * commit)
+# --- what is there already ------------------------------------------------------------------------
 
 
 def test_a_capture_that_is_begun_anew_stays_until_the_new_one_is_whole(

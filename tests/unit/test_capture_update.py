@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from unit.rules_of_all import RULES
 
 from ciwrap.captures import capture
-from ciwrap.catalog.rules import Rules
 from ciwrap.errors import UnreadableFileError
-from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.readers.layout import find_in
 
 if TYPE_CHECKING:
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
     import pytest
 
     from ciwrap.readers.output_file import OutputFile
-
-SETTINGS = VariableSettings(bound=ErrorBound(1e-3))
-RULES = Rules(lambda *_: SETTINGS, lambda _: False, general=SETTINGS)
 
 
 def made(run: Path, iterations: Sequence[int]) -> None:
