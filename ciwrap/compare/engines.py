@@ -6,7 +6,7 @@ Libraries are loaded when an engine of that name is asked for.
 from __future__ import annotations
 
 import os
-from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -252,29 +252,62 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
 
 class _OnDask(Executor):
     """A Dask client as an executor. Dask has one of its own, which waits for ever for some results
-    that were lost with the worker that had just computed them.
+    that were lost with the worker that had just computed them; the scheduler itself may look for
+    half a minute where that worker was. So what does not come is asked for once more.
     """
 
-    _RESULT_SECONDS = 60.0  # for what is computed, and a few kilobytes
+    _PATIENCE_SECONDS = 15.0  # for what is computed, and a few kilobytes
+    _MOST_ASKED = 4
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._takers = ThreadPoolExecutor(8, thread_name_prefix="ciwrap-dask")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         answer: Future[Any] = Future()
-        # The same question twice is asked twice: files change.
-        asked = self._client.submit(fn, *args, pure=False, **kwargs)
-        asked.add_done_callback(lambda done: self._takers.submit(self._take, done, answer))
+
+        def ask() -> Any:
+            # The same question twice is asked twice: files change.
+            return self._client.submit(fn, *args, pure=False, **kwargs)
+
+        async def answered(asked: Any) -> None:
+            if not answer.set_running_or_notify_cancel():
+                return
+            try:
+                answer.set_result(await self._result(asked, ask))
+            except BaseException as error:  # of whatever kind: who asked is told
+                answer.set_exception(error)
+
+        ask().add_done_callback(lambda one: self._client.loop.add_callback(answered, one))
         return answer
 
-    def _take(self, done: Any, answer: Future[Any]) -> None:
-        if not answer.set_running_or_notify_cancel():
-            return
-        try:
-            answer.set_result(done.result(timeout=self._RESULT_SECONDS))
-        except BaseException as error:  # of whatever kind: who asked is told
-            answer.set_exception(error)
+    async def _result(self, asked: Any, ask: Callable[[], Any]) -> Any:
+        """What one of those that are asked says. No waiting is ever cancelled: Dask may have others
+        wait for the same.
+        """
+        import asyncio
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._takers.shutdown(wait=wait, cancel_futures=cancel_futures)
+        all_asked = [asked]
+        waiting = {asyncio.ensure_future(_told(asked))}
+        while True:
+            done, waiting = await asyncio.wait(
+                waiting, timeout=self._PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+            if done:
+                result, error = done.pop().result()
+                if error is not None:
+                    raise error
+                return result
+            if any(one.status == "pending" for one in all_asked):
+                continue  # it is being computed
+            if len(all_asked) == self._MOST_ASKED:
+                raise TimeoutError("its result did not come from the Dask workers")
+            all_asked.append(ask())
+            waiting.add(asyncio.ensure_future(_told(all_asked[-1])))
+
+
+async def _told(asked: Any) -> tuple[Any, BaseException | None]:
+    """A Dask future's result, or the error that came of it."""
+    try:
+        return await asked, None
+    except BaseException as error:  # of whatever kind: who asked is told
+        return None, error

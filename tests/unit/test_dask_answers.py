@@ -1,0 +1,137 @@
+"""Answers of Dask workers that do not come: asked for once more, and not for ever.
+
+A client stands in for Dask's, whose scheduler loses what it is told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ciwrap.compare import engines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+
+class Asked:
+    """What Dask calls a future. fate: "comes", "lost" (computed, but never here), "fails"."""
+
+    def __init__(self, fate: str, answer: Any, status: str = "finished") -> None:
+        self.fate, self.answer, self.status = fate, answer, status
+
+    def add_done_callback(self, tell: Callable[[Asked], None]) -> None:
+        threading.Thread(target=tell, args=(self,)).start()
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        return self._result().__await__()
+
+    async def _result(self) -> Any:
+        if self.fate == "lost":
+            await asyncio.Event().wait()
+        if self.fate == "slow":
+            await asyncio.sleep(0.3)
+        if self.fate == "fails":
+            raise ValueError("the worker says no")
+        return self.answer
+
+
+class Client:
+    """Deals out fates in turn, the last one to all others."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *fates: str) -> None:
+        def add_callback(function: Callable[..., Any], *words: Any) -> None:
+            asyncio.run_coroutine_threadsafe(function(*words), loop)
+
+        self.loop = SimpleNamespace(add_callback=add_callback)
+        self.fates, self.count = fates, 0
+
+    def submit(self, function: Callable[..., Any], *words: Any, pure: bool) -> Asked:
+        assert not pure
+        fate = self.fates[min(self.count, len(self.fates) - 1)]
+        self.count += 1
+        is_slow = fate == "slow"
+        return Asked(fate, function(*words), "pending" if is_slow else "finished")
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.AbstractEventLoop]:
+    monkeypatch.setattr(engines._OnDask, "_PATIENCE_SECONDS", 0.05)
+    found = asyncio.new_event_loop()
+    thread = threading.Thread(target=found.run_forever)
+    thread.start()
+    yield found
+    for left in asyncio.all_tasks(found):
+        found.call_soon_threadsafe(left.cancel)
+    found.call_soon_threadsafe(found.stop)
+    thread.join()
+    found.run_until_complete(asyncio.sleep(0))
+    found.close()
+
+
+@pytest.mark.parametrize(
+    ("fates", "count"),
+    [
+        (["comes"], 1),
+        (["lost", "comes"], 2),
+        (["lost", "lost", "lost", "comes"], 4),
+        (["lost", "slow"], 2),  # nobody is asked again while one is at work
+    ],
+)
+def test_what_was_lost_is_asked_for_again(
+    loop: asyncio.AbstractEventLoop, fates: list[str], count: int
+) -> None:
+    client = Client(loop, *fates)
+    answer = engines._OnDask(client).submit(lambda one, other: one + other, 3, 4)
+    assert answer.result(timeout=20) == 7
+    assert client.count == count
+
+
+def test_what_is_lost_each_time_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
+    client = Client(loop, "lost")
+    answer = engines._OnDask(client).submit(int)
+    assert "did not come" in str(answer.exception(timeout=20))
+    assert isinstance(answer.exception(), TimeoutError)
+    assert client.count == 4
+
+
+@pytest.mark.parametrize("fates", [["fails"], ["lost", "fails"]])
+def test_an_error_is_the_answer(loop: asyncio.AbstractEventLoop, fates: list[str]) -> None:
+    answer = engines._OnDask(Client(loop, *fates)).submit(int)
+    with pytest.raises(ValueError, match="the worker says no"):
+        answer.result(timeout=20)
+
+
+def test_a_client_that_takes_nothing_more_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
+    client = Client(loop, "lost")
+    plain = client.submit
+
+    def submit(*words: Any, pure: bool) -> Asked:
+        if client.count:
+            raise RuntimeError("the client is closed")
+        return plain(*words, pure=pure)
+
+    client.submit = submit  # type: ignore[method-assign]
+    answer = engines._OnDask(client).submit(int)
+    with pytest.raises(RuntimeError, match="closed"):
+        answer.result(timeout=20)
+
+
+def test_what_nobody_waits_for_any_more_is_not_fetched(loop: asyncio.AbstractEventLoop) -> None:
+    client = Client(loop, "comes")
+    begun = threading.Event()
+    add = client.loop.add_callback
+
+    def later(function: Callable[..., Any], *words: Any) -> None:
+        begun.wait(20)
+        add(function, *words)
+
+    client.loop.add_callback = later
+    answer = engines._OnDask(client).submit(int)
+    assert answer.cancel()
+    begun.set()
+    assert answer.cancelled()
