@@ -14,6 +14,7 @@ from ciwrap.cli.history import (
     history_options,
     own_files,
     refuse_contradictions,
+    refuse_list_among_outputs,
     refuse_with_fingerprints,
     refuse_without_folders,
     with_layout_of,
@@ -183,6 +184,7 @@ def _chosen_for(
             remedy="give two files or two folders",
         )
     if is_folder[0]:
+        refuse_list_among_outputs(paths, history)
         return chosen, None
     refuse_without_folders(history)
     return chosen.for_pair(paths)

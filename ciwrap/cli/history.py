@@ -125,6 +125,16 @@ def refuse_without_folders(history: Mapping[str, Any]) -> None:
             raise UsageError(f"{option} is for folders", remedy="give two folders")
 
 
+def refuse_list_among_outputs(folders: Sequence[Path], history: Mapping[str, Any]) -> None:
+    """Raises UsageError for a list that the next comparison would take for an output."""
+    for folder in folders:
+        if own_files(folder, history["list_path"]):
+            raise UsageError(
+                f"--list would put {history['list_path']} among the outputs of {folder}",
+                remedy="write it beside the two runs",
+            )
+
+
 def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
     """Raises UsageError for options that captures without data have no use for."""
     refused = ["no_captures", "list_path", "offset"]

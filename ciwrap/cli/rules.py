@@ -95,12 +95,16 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
-            if self.layer.said.get("align_by") is None:
-                if check is None:
-                    return None
-                from ciwrap.compare.check import arrangement_of
+            from ciwrap.compare.check import aligns, arrangement_of
 
-                return arrangement_of(check)
+            said = self.layer.said.keys() & {"align_by", "across_ranks"}
+            if said == {"across_ranks"} and not (check and aligns(check)):
+                raise UsageError(
+                    "--across-ranks says nothing where no rows are aligned",
+                    remedy="name the id variable with --align-by",
+                )
+            if not said:
+                return None if check is None else arrangement_of(check)
             from ciwrap.catalog.rows import Arrangement
 
             def unfitted(identity: VariableId) -> VariableSettings:

@@ -288,6 +288,21 @@ def test_what_aligned_rows_have_no_use_for(
     assert "--capture-a" in told
 
 
+def test_across_ranks_by_the_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside a check that aligns rows within ranks, and where nothing aligns them."""
+    it = Case(tmp_path, "npy", "align_by: id", "variables: {x: {period: [10, 10, 25]}}")
+    a = particles()
+    it.save("a", a, 2)
+    it.save("b", noisy(a), 3)
+    assert it.compare()[0] == 3
+    code, check = it.compare("--across-ranks")
+    assert code == 0
+    assert {one["rank"] for one in check["variables"]} == {None}
+    capsys.readouterr()
+    assert run(["compare", "a", "b", "--across-ranks"]) == 2
+    assert "name the id variable with --align-by" in capsys.readouterr().err
+
+
 # --- restarts -------------------------------------------------------------------------------------
 
 

@@ -138,6 +138,8 @@ def test_a_list_that_cannot_be_written(tmp_path: Path, runs: tuple[Path, Path]) 
     a, b = runs
     assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "no" / "x.csv")]) == 3
     assert run_cli(["compare", str(a), str(b), "--list", str(tmp_path / "x.txt")]) == 2
+    assert run_cli(["compare", str(a), str(b), "--list", str(b / "x.csv")]) == 2
+    assert not list(b.glob("*.csv"))
     assert not list(tmp_path.glob("*.csv"))
 
 
