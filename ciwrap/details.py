@@ -76,13 +76,13 @@ class Explanation(Struct, frozen=True):
     """What differing elements have in common, and on how many of them that was seen to hold.
 
     values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
-    component, the rows that it is moved by, the components, the fill value, the layers at the
-    faces, the iteration, the rank and how many there are, the ranks of both sides, the thread and
-    how many, or the atol that would have passed. axes: what is moved or exchanged. on_golden:
-    whether it is the golden side that holds the fill value or is rounded. words: what the factor or
-    the type is called, the part of the number that the bit is in, what the ranks hold (rows,
-    array), the digits of a fill value that no double is, or what is to be said beside a bound.
-    remedy: a line for ciwrap.yaml.
+    component, the rows that it is moved by, the golden components in the order that new has them,
+    the fill value, the layers at the faces, the iteration, the rank and how many there are, the
+    ranks of both sides, the thread and how many, or the atol that would have passed. axes: what is
+    moved or exchanged. on_golden: whether it is the golden side that holds the fill value or is
+    rounded. words: what the factor or the type is called, the part of the number that the bit is
+    in, what the ranks hold (rows, array), the digits of a fill value that no double is, or what is
+    to be said beside a bound. remedy: a line for ciwrap.yaml.
     """
 
     cause: Cause

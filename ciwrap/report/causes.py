@@ -10,6 +10,8 @@ from ciwrap.model import number_text
 from ciwrap.report.text import safe_name, short_number
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap.details import Explanation
 
 # In a cell of the table of variables.
@@ -123,6 +125,14 @@ def _value_words(one: Explanation) -> str:
     return _six_digits(value) if one.cause is Cause.CONSTANT_OFFSET else short_number(value)
 
 
+def _reordered(components: Sequence[float], axis: str) -> str:
+    come = [f"{component:.0f}" for component in components]
+    named = [f"{component:.0f}" for component in sorted(components)]
+    which = " and ".join([*filter(None, [", ".join(named[:-1])]), *named[-1:]])
+    done = "exchanged" if len(come) == 2 else f"in the order {', '.join(come)}"
+    return f"{which} of axis {axis} {done}"
+
+
 def _six_digits(value: float) -> str:
     return number_text(float(f"{value:.6g}"))
 
@@ -136,7 +146,6 @@ def _factor_text(value: float) -> str:
 
 def _said(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
-    parts = " and ".join(f"{part:.0f}" for part in one.values)
     passing = f"; {_passing_words(one)}" if one.values else ""
     layers = "1 layer" if value == "1" else f"{value} layers"
     plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
@@ -161,7 +170,7 @@ def _said(one: Explanation, golden: str, new: str) -> str:
         Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
         Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
-        Cause.EXCHANGED: f"{new} is {golden} with components {parts} of axis {axes} exchanged",
+        Cause.EXCHANGED: f"{new} is {golden} with components {_reordered(one.values, axes)}",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
         Cause.ONE_RANK: "",

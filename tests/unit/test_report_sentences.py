@@ -107,6 +107,14 @@ def read(folder: Path) -> RunResult:
         (Cause.CONSTANT_OFFSET, (-0.25,), (), "in each of them B = A - 0.25"),
         (Cause.OTHER_ORDER, (), (0,), "B has the rows of A in another order"),
         (Cause.TRANSPOSED, (), (0, 1), "in each of them B is A with axes 0 and 1 exchanged"),
+        (
+            *(Cause.EXCHANGED, (2.0, 0.0), (1,)),
+            "in each of them B is A with components 0 and 2 of axis 1 exchanged",
+        ),
+        (
+            *(Cause.EXCHANGED, (2.0, 0.0, 1.0), (1,)),
+            "in each of them B is A with components 0, 1 and 2 of axis 1 in the order 2, 0, 1",
+        ),
         (Cause.SHIFTED, (-2.0,), (1,), "in each of them B is A moved by -2 along axis 1"),
         (Cause.BOUNDARY, (1.0,), (2,), "each lies within 1 layer of the faces along axis 2"),
         (Cause.BOUNDARY, (2.0,), (2,), "each lies within 2 layers of the faces along axis 2"),

@@ -134,7 +134,8 @@ def _exchanged(difference: Difference, axis: int) -> Iterator[Explanation | None
         order = np.arange(difference.golden.shape[axis])
         order[rows] = np.roll(rows, by)
         source = np.take(difference.golden, order, axis=axis)
-        told = Explanation(Cause.EXCHANGED, 0, 0, values=tuple(map(float, rows)), axes=(axis,))
+        come = tuple(map(float, order[rows]))
+        told = Explanation(Cause.EXCHANGED, 0, 0, values=come, axes=(axis,))
         yield _if_from(difference, source, told)
 
 
