@@ -303,6 +303,25 @@ def test_across_ranks_by_the_option(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "name the id variable with --align-by" in capsys.readouterr().err
 
 
+def test_rows_that_are_left_out_are_told_of(tmp_path: Path) -> None:
+    """Of rows with one id the first ones count; the others are different, and nobody looks."""
+    for name, other in (("a", 1.0), ("b", 2.0)):
+        ids = np.array([3, 1, 2, 3])
+        rows = {"id": ids, "x": np.array([0.5, 0.25, 0.125, other])}
+        write_npy(tmp_path / name, 0, 0, rows)
+        write_npy(tmp_path / name, 1, 0, {**rows, "id": np.array([3, 1, 2, 4])})
+    it = Case(tmp_path, "npy", "align_by: id", "duplicates: first")
+    code, check = it.compare()
+    assert code == 1
+    differing = {
+        (one["iteration"], one["name"]): one["differing_count"] for one in check["variables"]
+    }
+    assert differing == {(0, "id"): 0, (0, "x"): 0, (1, "id"): 0, (1, "x"): 1}
+    told = [one["text"] for one in check["messages"] if "left out" in one["text"]]
+    assert len(told) == len(set(told)) > 0
+    assert all("'id' are left out, but for the first one of each" in one for one in told)
+
+
 # --- restarts -------------------------------------------------------------------------------------
 
 

@@ -75,18 +75,26 @@ def test_roots_are_those_of_their_sides(pair: Path, more: tuple[str, ...]) -> No
 
 
 @pytest.mark.parametrize("lost", ["A", "B"])
-def test_residues_of_either_side_settle_what_noise_leaves_open(pair: Path, lost: str) -> None:
+@pytest.mark.parametrize("both", [False, True])
+def test_residues_of_either_side_settle_what_noise_leaves_open(
+    pair: Path, lost: str, both: bool
+) -> None:
+    """both: whether the run that has its data has plain trees as well, which are tried first."""
     other = {"A": "B", "B": "A"}[lost]
     capture(pair, pair / lost, BOUND, "--residues")
+    if both:
+        capture(pair, pair / other, BOUND)
     lose_data(pair / lost)
     found = compared(pair, "A", "B", 1)
     bad = {key for key, one in found.items() if one["verdict"] != "match"}
     assert bad == {CHANGED}
     change(path_of(pair / other, *CHANGED), (3, 4), by=7.0 if other == "A" else -7.0)
+    if both:
+        capture(pair, pair / other, BOUND)
     found = compared(pair, "A", "B", 0)
     for key, one in found.items():
         assert one["golden_root"] == one["root"], key  # held against residues, noise makes none
-        assert one["max_drift_share"] <= 0.5, key
+        assert (one.get("max_drift_share") or 0) <= 0.5, key
 
 
 def test_one_tree_cannot_tell_noise_from_a_change(pair: Path) -> None:
@@ -96,3 +104,28 @@ def test_one_tree_cannot_tell_noise_from_a_change(pair: Path) -> None:
     found = compared(pair, "A", "B", 3)
     assert {one["verdict"] for key, one in found.items() if key[2] == "x"} == {"match"}
     assert "match" not in {one["verdict"] for key, one in found.items() if key[2] == "phi"}
+
+
+@pytest.fixture
+def other_chunks(pair: Path) -> Path:
+    """A without data; B without data, and A once more with its data, with larger chunks."""
+    shutil.copytree(pair / "A", pair / "whole")
+    capture(pair, pair / "A", BOUND)
+    for run in ("B", "whole"):
+        capture(pair, pair / run, BOUND, "--chunk-bytes=2048")
+    for run in ("A", "B"):
+        lose_data(pair / run)
+    return pair
+
+
+def test_chunks_of_another_size_are_told_with_the_capture(other_chunks: Path) -> None:
+    for one in compared(other_chunks, "A", "B", 3).values():
+        reason = one["reason"]
+        assert "was made with chunks of 512 bytes, and the other side otherwise" in reason
+        assert str(other_chunks / "A" / ".ciwrap.tree") in reason
+        assert "residues" not in reason
+
+
+def test_a_tree_like_the_other_one_is_made_where_there_are_data(other_chunks: Path) -> None:
+    found = compared(other_chunks, "A", "whole", 0)
+    assert {one["evidence"] for one in found.values()} == {"tree"}

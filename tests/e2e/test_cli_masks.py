@@ -117,8 +117,13 @@ def test_a_mask_that_has_a_mask_hides_nothing(project: Project) -> None:
     project.configure(masks)
     outcome = project.run("check")
     assert outcome.code == 3
-    assert "its mask 'land' has a mask itself, 'sea'" in outcome.out
+    told = "its mask 'land' has a mask itself, 'sea'"
+    assert told in outcome.out
     assert project.run("accept", json_too=False).code == 3
+    shutil.copytree(project.folder / "out", project.folder / "later")
+    outcome = project.run("compare", "out", "later", "--check", "mesh")
+    assert outcome.code == 3
+    assert told in outcome.out
 
 
 @pytest.mark.parametrize("more", ["", ", period: 10", ", combine: both, rtol: 1e-3"])
