@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from e2e.history_runs import ATOL, ITERATIONS, RANKS, capture, change, ciwrap, path_of, write_run
 
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.index_codec import read_checkpoint, read_index
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -129,3 +132,32 @@ def test_chunks_of_another_size_are_told_with_the_capture(other_chunks: Path) ->
 def test_a_tree_like_the_other_one_is_made_where_there_are_data(other_chunks: Path) -> None:
     found = compared(other_chunks, "A", "whole", 0)
     assert {one["evidence"] for one in found.values()} == {"tree"}
+
+
+def test_captures_with_other_chunks_hide_nothing_where_there_are_data(pair: Path) -> None:
+    """Neither tree is held against the other one: all is read."""
+    capture(pair, pair / "A", BOUND)
+    capture(pair, pair / "B", BOUND, "--chunk-bytes=2048")
+    found = compared(pair, "A", "B", 1)
+    assert {key for key, one in found.items() if one["verdict"] != "match"} == {CHANGED}
+    assert len(found) == len(ITERATIONS) * len(RANKS) * 2
+    assert {one["evidence"] for one in found.values()} == {"data"}
+
+
+@pytest.mark.parametrize("lost", ["A", "B"])
+def test_damaged_digests_of_a_run_without_data_decide_nothing(pair: Path, lost: str) -> None:
+    """The other run has its data, and a capture; root and digests of the one do not fit."""
+    for run in ("A", "B"):
+        capture(pair, pair / run, BOUND)
+    lose_data(pair / lost)
+    path = pair / lost / ".ciwrap.tree"
+    with CaptureFile(path) as opened:
+        directory = read_index(opened).checkpoints[ITERATIONS[0], RANKS[0]]
+        found = read_checkpoint(opened, directory).variables
+        (phi,) = (one for one in found if one.identity.name == "phi")
+    assert phi.plain is not None
+    damaged = bytearray(path.read_bytes())
+    damaged[phi.plain.digests.offset] ^= 1
+    path.write_bytes(damaged)
+    one = compared(pair, "A", "B", 3)[CHANGED]
+    assert one["verdict"] == "not_comparable"

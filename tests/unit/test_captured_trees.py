@@ -15,7 +15,7 @@ from ciwrap import _core
 from ciwrap.captures.bounds import BoundRow, Bounds, CaptureHeader
 from ciwrap.captures.capture import CaptureOptions, capture_run
 from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.checkpoint import comparable_trees, fitting
+from ciwrap.captures.checkpoint import Variables, comparable_trees, fitting
 from ciwrap.captures.container import CaptureFile, Section
 from ciwrap.captures.index import CapturedVariable, FineIdentity, MadeWith, StoredTree
 from ciwrap.captures.index_codec import read_checkpoint, read_index
@@ -128,6 +128,17 @@ def test_a_relative_tree_is_held_against_its_own_reference_alone() -> None:
     )
 
 
+def test_two_trees_with_residues_of_their_own_tell_only_that_they_are_the_same() -> None:
+    ours, plain = fine(ASKED), tree(ASKED)
+    same, other, wide = fine(ASKED), fine(ASKED, b"o" * 16), fine(WIDE)
+    assert same.identity == ours.identity == wide.identity != other.identity
+    mine = captured(plain=plain, fine=ours)
+    assert comparable_trees(mine, captured(plain=plain, fine=same)) == (ours, same)
+    for one in (other, wide):
+        assert comparable_trees(mine, captured(plain=plain, fine=one)) == (plain, plain)
+        assert comparable_trees(mine, captured(fine=one)) is None
+
+
 def test_plain_trees_are_compared_if_both_are_of_one_bound() -> None:
     one = captured(plain=tree(ASKED))
     assert comparable_trees(one, captured(plain=tree(WIDE))) is None
@@ -213,6 +224,29 @@ class Reference:
 
     def fine(self, identity: VariableId) -> StoredTree | None:
         return self._one
+
+
+@pytest.mark.parametrize("is_captured", [True, False])
+def test_files_that_change_after_they_were_read_are_noticed(
+    tmp_path: Path, is_captured: bool
+) -> None:
+    """Also where a capture tells where the numbers lie, and no reader opens the file."""
+    run, path = tmp_path / "a", tmp_path / "a/iter_1/x.npy"
+    path.parent.mkdir(parents=True)
+    np.save(path, np.arange(8.0))
+    if is_captured:
+        capture(run)
+    side = open_side(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
+    ((key, _),) = side.groups.items()
+    found = Variables(side, key)
+    region = found.region(VariableId("x", 1))
+    assert region is not None
+    assert region.path == str(path)
+    assert found.look.change() is None
+    np.save(path, np.arange(9.0))
+    assert "iter_1/x.npy had" in (found.look.change() or "")
+    found.close()
+    side.close()
 
 
 @pytest.mark.parametrize("residues", [False, True])
