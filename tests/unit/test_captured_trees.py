@@ -331,10 +331,11 @@ def test_the_bound_of_the_other_run_is_taken_over(tmp_path: Path) -> None:
         assert made_now._settings_of(VariableId("x", 1), "<f8") == wanted
 
 
-def test_chunks_are_as_large_as_the_other_runs(tmp_path: Path) -> None:
-    golden = capture(write(tmp_path / "a"))
+@pytest.mark.parametrize("dtype", ["<f8", "<f4", "<c16"])
+def test_chunks_are_as_large_as_the_other_runs(tmp_path: Path, dtype: str) -> None:
+    golden = capture(write(tmp_path / "a", dtype=dtype))
     options = {"residues": False, "against": golden, "settle_seconds": 0}
-    run = write(tmp_path / "b")
+    run = write(tmp_path / "b", dtype=dtype)
     found = find_in(run, layout=LAYOUT)
     with pytest.raises(UsageError, match="--chunk-bytes 128"):
         capture_run(run, found, run / "t", rules(ASKED), CaptureOptions(chunk_bytes=128, **options))
