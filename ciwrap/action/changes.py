@@ -97,14 +97,22 @@ def read_changes(path: Path) -> Found:
 def base_of(runner: Runner) -> str | None:
     """The commit that the pull request is held against; None if it is not in the clone.
 
-    GitHub tests a merge of its own: its first parent is the base as it is now.
+    GitHub tests a merge of its own: its first parent is the base as it is now. A workflow may check
+    out the head instead, which may be a merge, too: there the author chose the first parent.
     """
     repository = Repository.around(runner.workspace)
-    parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()[1:]
-    if len(parents) == _MERGED_PARENTS and _is_there(runner, parents[0]):
-        return parents[0]
-    named = _named_base(runner)
+    head, *parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()
+    if len(parents) == _MERGED_PARENTS and _is_of_github(runner, head, parents[1]):
+        first = parents[0]
+        if _is_there(runner, first):
+            return first
+    named = _named(runner, "base")
     return named if named and _is_there(runner, named) else None
+
+
+def _is_of_github(runner: Runner, merge: str, merged: str) -> bool:
+    """Whether a merge is GitHub's own: of the head of the pull request, or of the merge queue."""
+    return _named(runner, "head") == (merged if _is_pull_request(runner) else merge)
 
 
 def _is_there(runner: Runner, commit: str) -> bool:
@@ -112,17 +120,21 @@ def _is_there(runner: Runner, commit: str) -> bool:
 
 
 def _is_change(runner: Runner) -> bool:
-    name = runner.environment.get("GITHUB_EVENT_NAME", "")
-    return name in _PULL_REQUESTS or name == _MERGE_GROUP
+    return _is_pull_request(runner) or runner.environment.get("GITHUB_EVENT_NAME") == _MERGE_GROUP
 
 
-def _named_base(runner: Runner) -> str:
+def _is_pull_request(runner: Runner) -> bool:
+    return runner.environment.get("GITHUB_EVENT_NAME", "") in _PULL_REQUESTS
+
+
+def _named(runner: Runner, side: str) -> str:
+    """The commit that the event names as `base` or `head`; '' for none."""
     event = runner.event
     group, pull = event.get("merge_group"), event.get("pull_request")
     if isinstance(group, dict):
-        return str(group.get("base_sha", ""))
-    base = pull.get("base") if isinstance(pull, dict) else None
-    return str(base.get("sha", "")) if isinstance(base, dict) else ""
+        return str(group.get(f"{side}_sha", ""))
+    one = pull.get(side) if isinstance(pull, dict) else None
+    return str(one.get("sha", "")) if isinstance(one, dict) else ""
 
 
 def change_annotations(found: Found) -> Iterator[str]:

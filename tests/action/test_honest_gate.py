@@ -247,18 +247,49 @@ def test_a_push_has_no_base(project: Project) -> None:
     assert gate("match", FailOn.DIFFER, given) == 0
 
 
-def test_of_a_merge_the_first_parent_is_the_base(project: Project) -> None:
+def merged(project: Project, ours: str, theirs: str) -> str:
+    """Checks `ours` out and merges `theirs` into it; returns the merge."""
+    git(project.folder, "checkout", "-q", ours)
+    git(project.folder, "merge", "-q", "--no-ff", "-m", "m", theirs)
+    return git(project.folder, "rev-parse", "HEAD")
+
+
+def test_of_the_merge_that_github_tests_the_first_parent_is_the_base(project: Project) -> None:
     old = git(project.folder, "rev-parse", "HEAD")
     git(project.folder, "checkout", "-q", "-b", "topic")
     (project.folder / "a").write_text("x")
+    head = project.commit()
+    git(project.folder, "checkout", "-q", "main")
+    (project.folder / "b").write_text("x")
+    base = project.commit()
+    merge = merged(project, "main", "topic")
+    event = {"pull_request": {"base": {"sha": old}, "head": {"sha": head}}}
+    assert base_of(project.runner(event, "pull_request")) == base
+    event = {"merge_group": {"base_sha": old, "head_sha": merge}}
+    assert base_of(project.runner(event, "merge_group")) == base
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+def test_the_first_parent_of_a_merge_that_somebody_made_is_no_base(
+    project: Project, name: str
+) -> None:
+    """Where the head itself is checked out, it may be a merge; its author chose the order."""
+    git(project.folder, "checkout", "-q", "-b", "topic")
+    project.replace("1e-9", "10")
+    project.make_outputs(1.0)
+    project.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
+    assert ciwrap(["accept", "--reason", "cleanup"]) == 0
     project.commit()
     git(project.folder, "checkout", "-q", "main")
     (project.folder / "b").write_text("x")
     base = project.commit()
-    git(project.folder, "merge", "-q", "--no-ff", "-m", "m", "topic")
-    assert base_of(as_pull_request(project, old)) == base
-    group = project.runner({"merge_group": {"base_sha": old}}, "merge_group")
-    assert base_of(group) == base
+    head = merged(project, "topic", "main")
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": head}}}
+    assert base_of(project.runner(event, name)) == base
+    assert project.check(project.runner(event, name))["wider"] == "2"
+    # The last merge into main is no part of the pull request either.
+    event = {"pull_request": {"base": {"sha": head}, "head": {"sha": "a" * 40}}}
+    assert base_of(project.runner(event, name)) == head
 
 
 # --- names of artifacts ---------------------------------------------------------------------------
