@@ -31,8 +31,9 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
 
     Exit codes: 0 done, whatever was found; 2 usage or configuration; 3 git failed.
     """
+    from ciwrap.changes.commit_tree import CommitTree
     from ciwrap.changes.document import ChangesDocument
-    from ciwrap.changes.file_trees import CommitTree, WorkingTree
+    from ciwrap.changes.file_trees import WorkingTree
     from ciwrap.changes.find_changes import find_changes
     from ciwrap.changes.state import state_of
     from ciwrap.changes.wording import markdown_table
