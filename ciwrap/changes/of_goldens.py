@@ -10,6 +10,7 @@ from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
+from ciwrap.model.variable_settings import MASK_LABEL
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ class Sides(Struct, frozen=True):
     old_check: Check | None
     new_check: Check | None
 
+    @property
+    def both_say_labels(self) -> bool:
+        sides = (self.old, self.new)
+        return all(one is not None and one.says_labels for one in sides)
+
+    @property
+    def says_labels_no_more(self) -> bool:
+        is_said_before = self.old is not None and self.old.says_labels
+        return is_said_before and self.new is not None and not self.new.says_labels
+
 
 def golden_changes(
     old: State, new: State, renames: Mapping[Place, Place]
@@ -47,8 +58,15 @@ def golden_changes(
             yield renamed(name, name_of(past, old, new), _log_words(sides)), None
         else:
             yield from ((change, None) for change in _whole(place, sides, old, new))
+        if sides.says_labels_no_more:
+            yield _without_labels(name), None
         if before is not None:
             yield from _variables(sides)
+
+
+def _without_labels(name: str) -> Change:
+    text = "the manifest no longer says units and dimension names, so they are not compared"
+    return Change(check=name, variable=None, what="strict", text=text, wider=True)
 
 
 def _counting(state: State, place: Place) -> Manifest | None:
@@ -211,6 +229,21 @@ def _described(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[Cha
         text = f"shape {_shape(old.shape)} -> {_shape(new.shape)}"
         wider = prod(new.shape) < prod(old.shape)
         yield _change(sides, new.name, "variable", text, wider=wider)
+    for text in _labels(sides, old, new):
+        yield _change(sides, new.name, "variable", text, wider=False)
+
+
+def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
+    """Which labels are others, in words. The configuration tells of a mask better, if there is
+    one.
+    """
+    if not sides.both_say_labels:
+        return
+    is_configured = sides.old_check is not None and sides.new_check is not None
+    for key in sorted({*old.labels, *new.labels}):
+        was, now = old.labels.get(key), new.labels.get(key)
+        if was != now and not (is_configured and key == MASK_LABEL):
+            yield f"{key}: {was or 'none'} -> {now or 'none'}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from e2e.test_cli_changes import changes, edit
 from git_repository import GitRepository
@@ -58,3 +60,48 @@ def test_a_copy_of_the_old_manifest_hides_nothing(project: Path) -> None:
 def test_what_is_run_otherwise(project: Path, old: str, new: str, told: tuple[str, str]) -> None:
     edit((old, new))()
     assert [(one["check"], one["text"]) for one in changes()] == [told]
+
+
+@pytest.fixture
+def with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A golden of a variable with units, which its binary does not hold."""
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.h5, atol: 1e-6}}\n")
+    save_units("K")
+    assert run(["accept"]) == 0
+    repository.commit("base", {})
+    return tmp_path / "golden/mesh.golden.yaml"
+
+
+def save_units(text: str) -> None:
+    with h5py.File("x.h5", "w") as file:
+        file["t"] = np.arange(4.0)
+        file["t"].attrs["units"] = text
+
+
+def test_other_units_in_a_manifest_are_told(with_units: Path) -> None:
+    """Nothing else of the golden changes with them, neither its root nor its log."""
+    with_units.write_text(with_units.read_text().replace("{units: K}", "{units: mK}"))
+    save_units("mK")
+    assert run(["check"]) == 0
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("t", "variable", False)
+    assert found["text"] == "units: K -> mK"
+
+
+def test_a_manifest_that_says_nothing_of_units_checks_less(with_units: Path) -> None:
+    """As one of an earlier release: then outputs of any units match it."""
+    text = with_units.read_text().replace("format: 3", "format: 1")
+    with_units.write_text(text.replace(", labels: {units: K}", ""))
+    save_units("mK")
+    assert run(["check"]) == 0
+    (found,) = changes()
+    assert (found["check"], found["variable"], found["wider"]) == ("mesh", None, True)
+    assert "units" in found["text"]
+
+
+def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
+    save_units("mK")
+    assert run(["accept", "--reason", "better units"]) == 0
+    assert {one["text"] for one in changes()} >= {"units: K -> mK"}
