@@ -31,6 +31,11 @@ _MERGE_GROUP = "merge_group"
 _LONGEST = 1000
 _MOST = 10
 _MERGED_PARENTS = 2
+_TITLES = {
+    True: "ciwrap: less is checked",
+    None: "ciwrap: less may be checked",
+    False: "ciwrap: golden replaced",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,11 @@ class Found:
 
     @property
     def wider(self) -> str:
-        if self.changes is not None:
-            return str(sum(change.wider for change in self.changes))
-        return UNKNOWN if self.problem else ""
+        if self.changes is None:
+            return UNKNOWN if self.problem else ""
+        less = sum(change.wider is True for change in self.changes)
+        is_known = all(change.wider is not None for change in self.changes)
+        return str(less) if less or is_known else UNKNOWN
 
     @property
     def may_be_less(self) -> bool:
@@ -144,9 +151,9 @@ def change_annotations(found: Found) -> Iterator[str]:
     if found.problem:
         text = safe_name(f"what this pull request checks is not known: {found.problem}", _LONGEST)
         yield command_line("warning", text, title="ciwrap")
-    told = [one for one in found.changes or () if one.wider or one.what == "values"]
+    told = [one for one in found.changes or () if one.wider is not False or one.what == "values"]
     for change in told[: _MOST - (len(told) > _MOST)]:
-        title = "ciwrap: less is checked" if change.wider else "ciwrap: golden replaced"
+        title = _TITLES[change.wider]
         text = safe_name(line_of(change), _LONGEST)
         yield command_line("warning", text, title=title, file=change.file, line=change.line)
     if len(told) > _MOST:

@@ -36,9 +36,10 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
     if old.config_name != new.config_name:
         was, now = old.config_name or "nowhere", new.config_name or "nowhere"
         yield _of_all(f"configuration read from: {was} -> {now}", wider=new.config_name is None)
-    elif old.problem is not None:
-        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=False)
-    if old.golden_dir != new.golden_dir and old.config is not None and new.config is not None:
+    if old.problem is not None:
+        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=None)
+    has_goldens = old.config is not None or bool(old.manifests)
+    if old.golden_dir != new.golden_dir and has_goldens and new.config is not None:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
         yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
@@ -76,7 +77,7 @@ def renamed(name: str, before: str, more: str = "") -> Change:
     return Change(check=name, variable=None, what="check", text=text, wider=False)
 
 
-def _of_all(text: str, *, wider: bool) -> Change:
+def _of_all(text: str, *, wider: bool | None) -> Change:
     return Change(check=None, variable=None, what="check", text=text, wider=wider)
 
 

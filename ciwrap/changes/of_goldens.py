@@ -11,7 +11,7 @@ from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
 from ciwrap.model.variable_settings import MASK_LABEL
-from ciwrap.structs import Struct
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -98,19 +98,31 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
         yield Change(check=name, variable=None, what="check", text=text, wider=False)
     elif sides.new is None:
         is_told = sides.old_check is not None and sides.new_check is None
-        if new.config_name == old.config_name and not is_told:
-            text = "its golden is gone"
-            yield Change(check=name, variable=None, what="check", text=text, wider=True)
+        if not (is_told or loses_configuration(old, new)):
+            yield _gone(name, sides.old)
     elif sides.old is None:
-        text = "a first golden"
-        if place in old.manifests:
-            text = "a golden in the place of one whose manifest could not be read"
-        yield _accepted(name, text, sides.new.accepted)
+        is_first = place not in old.manifests
+        text = "a golden in the place of one whose manifest could not be read"
+        made = _accepted(name, "a first golden" if is_first else text, sides.new.accepted)
+        yield made if is_first else replace(made, wider=None)
     elif sides.old.binary.root != sides.new.binary.root:
         yield _replaced(name, sides.old, sides.new)
     elif sides.old.accepted != sides.new.accepted:
         text = "the log of its golden is another one, though the golden is the same"
         yield Change(check=name, variable=None, what="values", text=text, wider=False)
+
+
+def loses_configuration(old: State, new: State) -> bool:
+    """Whether there is none any more, which is told of all checks at once."""
+    return old.config_name is not None and new.config_name is None
+
+
+def _gone(name: str, old: Manifest | None) -> Change:
+    text = "its golden is gone"
+    if old is None:
+        text = "what lay there before could not be read, and is gone"
+    wider = None if old is None else True
+    return Change(check=name, variable=None, what="check", text=text, wider=wider)
 
 
 def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 100
 _LONGEST = 300
 WIDER = "WIDER"
+UNSURE = "?"
 # Changes whose words say what they are of.
 _SPEAKING = ("variable", "check", "ignore", "values")
 
@@ -23,9 +24,17 @@ def title(changes: Sequence[Change]) -> str:
     """`2 changes in what is checked, 1 of them checks less`."""
     if not changes:
         return "nothing that is checked has changed"
-    wider = sum(change.wider for change in changes)
     text = f"{plural(len(changes), 'change')} in what is checked"
-    return f"{text}, {wider} of them {'checks' if wider == 1 else 'check'} less" if wider else text
+    less = sum(change.wider is True for change in changes)
+    if less:
+        text += f", {less} of them {'checks' if less == 1 else 'check'} less"
+    unsure = sum(change.wider is None for change in changes)
+    return f"{text}, {unsure} of them may check less" if unsure else text
+
+
+def mark_of(change: Change) -> str:
+    """What stands before a change that checks less, or may; '' otherwise."""
+    return {True: WIDER, None: UNSURE, False: ""}[change.wider]
 
 
 def line_of(change: Change) -> str:
@@ -65,7 +74,7 @@ def markdown_table(changes: Sequence[Change]) -> str:
 
 def _rows(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
-        mark = f"**{WIDER}**" if change.wider else ""
+        mark = mark_of(change) and f"**{mark_of(change)}**"
         names = [escaped(one or "", 80) for one in (change.check, change.variable)]
         text = escaped(f"{change.what}: {change.text}{_more(change)}", _LONGEST)
         yield f"| {mark} | {names[0]} | {names[1]} | {text} |"

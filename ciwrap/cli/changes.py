@@ -27,7 +27,7 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     strictness, evidence, checks, variables, and goldens that were replaced.
 
     Configuration and manifests of REF are read through git; the working tree stays as it is.
-    WIDER is said wherever less is checked than at REF.
+    WIDER is said wherever less is checked than at REF, and ? where nothing tells whether it is.
 
     Exit codes: 0 done, whatever was found; 2 usage or configuration; 3 git failed.
     """
@@ -80,11 +80,10 @@ def _refuse_unreadable(problem: str | None, where: Where, name: str | None) -> N
 
 
 def _tell(session: Session, document: ChangesDocument) -> None:
-    from ciwrap.changes.wording import WIDER, line_of, title
+    from ciwrap.changes.wording import WIDER, line_of, mark_of, title
     from ciwrap.report.console import Text
 
     console = session.console
     console.print(Text(f"{title(document.changes)} (since {document.base[:12]})"))
     for change in document.changes:
-        mark = WIDER if change.wider else " " * len(WIDER)
-        console.print(Text(f"  {mark}  {line_of(change)}"))
+        console.print(Text(f"  {mark_of(change):<{len(WIDER)}}  {line_of(change)}"))

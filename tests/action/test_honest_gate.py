@@ -240,6 +240,20 @@ def test_a_base_that_was_not_fetched_is_told(
     assert gate("match", FailOn.DIFFER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
 
 
+def test_a_base_whose_configuration_cannot_be_read_is_told(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").write_text("checks: [")
+    base = project.commit()
+    (project.folder / "ciwrap.yaml").write_text(text.replace("1e-9", "10"))
+    project.commit()
+    told = project.check(as_pull_request(project, base))
+    assert told["wider"] == "unknown"
+    assert "**?**" in told["summary"]
+    assert "less may be checked" in capfd.readouterr().out
+
+
 def test_a_push_has_no_base(project: Project) -> None:
     told = project.check()
     assert told["wider"] == ""
