@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.changes.of_options import option_changes
+from ciwrap.changes.of_timing import timing_changes
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import StrictVariables
 
@@ -43,7 +44,8 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
         yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
-        for text, wider in _commands(old.config, new.config):
+        sides = (old.config, new.config)
+        for text, wider in (*_commands(*sides), *timing_changes(*sides)):
             yield _of_all(text, wider=wider)
 
 

@@ -105,3 +105,27 @@ def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
     save_units("mK")
     assert run(["accept", "--reason", "better units"]) == 0
     assert {one["text"] for one in changes()} >= {"units: K -> mK"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("gate: true", "gate: false", [("timing: a slower run is only told of now", True)]),
+        ("margin: 0.02", "margin: 0.5", [("timing: margin: 0.02 -> 0.5", True)]),
+        ("margin: 0.02", "margin: 0.01", [("timing: margin: 0.02 -> 0.01", False)]),
+        ("gate: true", "gate: true, confidence: 0.999",
+         [("timing: confidence: 0.99 -> 0.999", True)]),
+        ("gate: true", "gate: true, confidence: 0.99", []),
+        ("./work", "./rest", [("timing: command: ./work -> ./rest", False)]),
+        ("{command: ./work", "{build: make, command: ./work",
+         [("timing: build: none -> make", False)]),
+        ("margin", "pairs: 20, margin", []),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_run_times(
+    project: Path, old: str, new: str, told: list[tuple[str, bool]]
+) -> None:
+    timing = "timing: {command: ./work, gate: true, margin: 0.02}\n"
+    GitRepository(project).commit("timing", {"ciwrap.yaml": CONFIG + timing})
+    edit((old, new))()
+    assert [(one["text"], one["wider"]) for one in changes()] == told
