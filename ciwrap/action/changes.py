@@ -15,7 +15,7 @@ from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import RepositoryError, UsageError
 from ciwrap.report.document import load_document
 from ciwrap.report.markdown import escaped
-from ciwrap.report.text import safe_name
+from ciwrap.report.text import plural, safe_name
 from ciwrap.repository import Repository, ask_git
 
 if TYPE_CHECKING:
@@ -99,6 +99,21 @@ def read_changes(path: Path) -> Found:
         return Found(to_record(load_document(path), ChangesDocument).changes)
     except (OSError, DocumentError) as error:
         return Found(problem=f"{path.name} cannot be read: {error}"[:300])
+
+
+def changes_of_results(runner: Runner, folders: Sequence[Path]) -> Found:
+    """What several results of this pull request check otherwise, all of it once."""
+    if not _is_change(runner) or not folders:
+        return Found()
+    found = [read_changes(folder / CHANGES) for folder in folders]
+    problems = [one.problem for one in found if one.problem]
+    silent = sum(one.changes is None and not one.problem for one in found)
+    if silent:
+        does = "does" if silent == 1 else "do"
+        problems.append(f"{silent} of {plural(len(found), 'result')} {does} not tell")
+    if problems:
+        return Found(problem="; ".join(problems))
+    return Found(tuple(dict.fromkeys(change for one in found for change in one.changes or ())))
 
 
 def base_of(runner: Runner) -> str | None:

@@ -32,6 +32,7 @@ from ciwrap.action.changes import base_of
 from ciwrap.action.check import run_check
 from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, Inputs, read_inputs
+from ciwrap.action.merge import run_merge
 from ciwrap.action.order import RefusedError, carry_out, read_order
 from ciwrap.action.runner import Runner
 from ciwrap.action.update import body_of, run_update
@@ -238,6 +239,31 @@ def test_a_base_that_was_not_fetched_is_told(
     assert "fetch-depth" in capfd.readouterr().out
     given = {"CIWRAP_COMPARED": "2", "CIWRAP_WIDER": "unknown"}
     assert gate("match", FailOn.DIFFER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
+
+
+def test_merged_results_tell_what_each_checks_otherwise(project: Project) -> None:
+    """The gate of the job that merges is the one that a rule of the branch asks for."""
+    base = git(project.folder, "rev-parse", "HEAD")
+    project.replace("1e-9", "10")
+    project.commit()
+    runner = as_pull_request(project, base)
+    for name in ("a", "b"):
+        project.check(runner)
+        shutil.copytree(project.stage, project.folder / "results" / name)
+
+    def merge(runner: Runner) -> dict[str, str]:
+        run_merge(Inputs(mode="merge", source="results"), runner)
+        told = parse_outputs((project.temporary / "output").read_text())
+        return {**told, "summary": (project.temporary / "summary").read_text()}
+
+    told = merge(as_pull_request(project, base))
+    assert told["wider"] == "2"
+    assert told["summary"].count("**WIDER**") == 2
+    assert merge(project.runner())["wider"] == ""
+    (project.folder / "results/b/changes.json").unlink()
+    told = merge(as_pull_request(project, base))
+    assert told["wider"] == "unknown"
+    assert "1 of 2 results does not tell" in told["summary"]
 
 
 def test_a_base_whose_configuration_cannot_be_read_is_told(
