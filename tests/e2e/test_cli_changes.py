@@ -702,6 +702,8 @@ def test_no_field_of_a_check_is_forgotten() -> None:
         ("options: {attributes: [units]}", "options: {attributes: [long_name]}", True),
         ("options: {attributes: [units]}", "options: {attributes: [units, axis]}", False),
         ("", "formats: {'*.log': {format: tokens, options: {ignore: [dates]}}}", True),
+        ("formats: {'*.npy': {format: npy, options: {attributes: true}}}", "", True),
+        ("formats: {'*.npy': {format: npy, options: {skip_rows: 2}}}", "", False),
     ],
 )
 def test_options_that_leave_something_out(here: Path, before: str, after: str, wider: bool) -> None:
