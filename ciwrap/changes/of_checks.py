@@ -43,6 +43,10 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
     if old.golden_dir != new.golden_dir and has_goldens and new.config is not None:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
         yield _of_all(text, wider=False)
+    folders = [one.test_golden_dir or one.golden_dir for one in (old, new)]
+    if (old.test_golden_dir or new.test_golden_dir) and folders[0] != folders[1]:
+        text = f"goldens of tests read from: {folders[0] or '.'} -> {folders[1] or '.'}"
+        yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
         sides = (old.config, new.config)
         for text, wider in (*_commands(*sides), *timing_changes(*sides)):

@@ -38,7 +38,6 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     from ciwrap.changes.state import state_of
     from ciwrap.changes.wording import markdown_table
     from ciwrap.repository import Repository
-    from ciwrap.structs import replace
 
     start = Path.cwd() if config_path is None else Path(config_path).absolute().parent
     repository = Repository.around(start)
@@ -49,7 +48,7 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     tree = CommitTree(repository, commit)
     old = state_of(tree, where)
     if old.problem is not None:  # where it had its goldens cannot be read either
-        old = state_of(tree, replace(where, golden_dir=new.golden_dir))
+        old = state_of(tree, where, new.golden_dir)
     document = ChangesDocument(
         schema_version=1, kind="changes", base=commit, changes=find_changes(old, new)
     )

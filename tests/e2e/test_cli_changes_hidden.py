@@ -129,3 +129,58 @@ def test_what_is_asked_of_run_times(
     GitRepository(project).commit("timing", {"ciwrap.yaml": CONFIG + timing})
     edit((old, new))()
     assert [(one["text"], one["wider"]) for one in changes()] == told
+
+
+@pytest.fixture
+def with_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
+    """A check whose golden lies in golden/, and one of a test whose golden lies elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv, atol: 1e-6}}\n")
+    accept_number(1)
+    for folder in ("test_it", "tests/kept/test_it", "other/test_it"):
+        shutil.copytree("golden", folder)
+    return repository
+
+
+def accept_number(number: int, *options: str) -> None:
+    Path("x.csv").write_text(f"{number}\n2\n")
+    assert run(["accept", "--reason", "cleanup", *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pytest.ini", "[pytest]\nciwrap_golden_dir = tests/kept\n"),
+        ("pyproject.toml", '[tool.pytest.ini_options]\nciwrap_golden_dir = "tests/kept" # here\n'),
+        ("setup.cfg", "[tool:pytest]\nciwrap_golden_dir: tests/kept\n"),
+    ],
+)
+def test_goldens_of_tests_that_pytest_is_told_of(
+    with_tests: GitRepository, file: str, text: str
+) -> None:
+    with_tests.commit("base", {file: text})
+    assert changes() == []
+    accept_number(5, "--golden-dir", "tests/kept/test_it")
+    assert {(one["check"], one["what"]) for one in changes()} == {("test_it/mesh", "values")}
+    with_tests.git("checkout", "-q", ".")
+    Path(file).write_text(text.replace("tests/kept", "other"))
+    (found,) = changes()
+    assert found["text"] == "goldens of tests read from: tests/kept -> other"
+    Path(file).write_text("")
+    found = changes()
+    assert {(one["check"], one["wider"]) for one in found} == {
+        (None, False),
+        ("test_it/mesh", True),
+    }
+
+
+def test_goldens_of_tests_within_those_of_checks_are_told_once(with_tests: GitRepository) -> None:
+    Path("golden/of").mkdir()
+    Path("test_it").rename("golden/of/test_it")
+    with_tests.commit("base", {"pytest.ini": "[pytest]\nciwrap_golden_dir = golden/of\n"})
+    accept_number(5, "--golden-dir", "golden/of/test_it")
+    assert {(one["check"], one["what"]) for one in changes()} == {("test_it/mesh", "values")}
+    with_tests.commit("broken", {"ciwrap.yaml": "checks: ["})
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv, atol: 1e-6}}\n")
+    assert [one["text"][:24] for one in changes()] == ["the configuration before"]
