@@ -11,6 +11,7 @@ from ciwrap.changes.of_options import option_changes
 from ciwrap.changes.of_timing import timing_changes
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import StrictVariables
+from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -63,7 +64,8 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
     for name in old.checks:
         if name not in new.checks and name not in renames.values():
             held = _held(old, name)
-            text = f"the check is gone{f', with {held} variables of its golden' if held else ''}"
+            lost = f", with {plural(held, 'variable')} of its golden" if held else ""
+            text = f"the check is gone{lost}"
             yield Change(check=name, variable=None, what="check", text=text, wider=True)
     for name, check in new.checks.items():
         before = old.checks.get(renames.get(name, name))
