@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.changes.of_options import option_changes
-from ciwrap.changes.of_timing import timing_changes
+from ciwrap.changes.of_runs import repeat_changes, timing_changes
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import StrictVariables
 from ciwrap.report.text import plural
@@ -50,7 +50,8 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
         yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
         sides = (old.config, new.config)
-        for text, wider in (*_commands(*sides), *timing_changes(*sides)):
+        of_all = (_commands, timing_changes, repeat_changes)
+        for text, wider in (found for tell in of_all for found in tell(*sides)):
             yield _of_all(text, wider=wider)
 
 

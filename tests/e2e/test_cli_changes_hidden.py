@@ -120,13 +120,15 @@ def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
         ("{command: ./work", "{build: make, command: ./work",
          [("timing: build: none -> make", False)]),
         ("margin", "pairs: 20, margin", []),
+        ("reference: golden", "runs: 3", [("repeat: reference: golden -> first", True)]),
     ],
 )  # fmt: skip
-def test_what_is_asked_of_run_times(
+def test_what_is_asked_of_run_times_and_repeated_runs(
     project: Path, old: str, new: str, told: list[tuple[str, bool]]
 ) -> None:
     timing = "timing: {command: ./work, gate: true, margin: 0.02}\n"
-    GitRepository(project).commit("timing", {"ciwrap.yaml": CONFIG + timing})
+    text = CONFIG + timing + "repeat: {reference: golden}\n"
+    GitRepository(project).commit("timing", {"ciwrap.yaml": text})
     edit((old, new))()
     assert [(one["text"], one["wider"]) for one in changes()] == told
 

@@ -1,4 +1,4 @@
-"""Changes of what `ciwrap time` asks of run times: where it gates, it is a check as well."""
+"""Changes of what `ciwrap time` and `ciwrap repeat` ask, which are checks where they fail a job."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
         is_surer = now.confidence_used > was.confidence_used
         if sides[0] != sides[1]:
             yield f"timing: confidence: {sides[0]} -> {sides[1]}", is_surer
+
+
+def repeat_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
+    """As `timing_changes`, of what runs are held against."""
+    was, now = old.repeat.reference, new.repeat.reference
+    if was != now:
+        yield f"repeat: reference: {was} -> {now}", was == "golden"
 
 
 def _text(config: Config, key: str) -> str:
