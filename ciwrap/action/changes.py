@@ -81,7 +81,7 @@ def find_changes(
     if base is None:
         return Found(
             problem="the base of the pull request was not fetched: give actions/checkout the input"
-            " `fetch-depth: 2`"
+            " `fetch-depth: 2`, or `fetch-depth: 0` where it has a `ref`"
         )
     path = stage / CHANGES
     exit_code = call(["changes", "--base", base, *options], path)
