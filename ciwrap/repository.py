@@ -59,6 +59,25 @@ def git_user(folder: Path) -> str:
         return "unknown"
 
 
+class Entry(Struct, frozen=True):
+    """What a commit holds under a name. object: its hash."""
+
+    mode: str
+    object: str
+
+    @property
+    def is_tree(self) -> bool:
+        return self.mode == "040000"
+
+    @property
+    def is_link(self) -> bool:
+        return self.mode == "120000"
+
+    @property
+    def is_submodule(self) -> bool:
+        return self.mode == "160000"
+
+
 class Repository(Struct, frozen=True):
     """A git repository with a working tree. top: the folder of the working tree."""
 
@@ -100,23 +119,20 @@ class Repository(Struct, frozen=True):
         said = self.git("diff", "--name-only", "--no-renames", "-z", "HEAD", "--")
         return [name for name in said.split("\0") if name]
 
-    def files_at(self, commit: str, folder: str) -> list[str]:
-        """The files of a commit in a folder and below, named from the top; folder: '' for all."""
-        where = ("--", folder) if folder else ()
-        said = self.git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, *where)
-        return [name for name in said.split("\0") if name]
+    def entries_at(self, commit: str) -> dict[str, Entry]:
+        """All that a commit holds, by its name from the top, with '/'. Raises RepositoryError."""
+        lines = self.git("ls-tree", "-r", "-t", "-z", "--full-tree", commit).split("\0")
+        return dict(_entry(line) for line in lines if line)
 
-    def read_at(self, commit: str, names: Sequence[str]) -> dict[str, bytes]:
-        """The files of a commit that are there, as they were committed: no filter is run.
+    def contents(self, objects: Sequence[str]) -> dict[str, bytes]:
+        """What files hold, by their objects, as it was committed: no filter is run.
 
         Raises RepositoryError.
         """
-        asked = [name for name in names if "\n" not in name]
-        lines = "".join(f"{commit}:{name}\n" for name in asked)
         try:
             done = subprocess.run(
                 ["git", "-C", str(self.top), "cat-file", "--batch"],
-                input=lines.encode("utf-8", "surrogateescape"),
+                input="".join(f"{one}\n" for one in objects).encode(),
                 capture_output=True,
                 check=False,
                 env=_environment(),
@@ -126,7 +142,7 @@ class Repository(Struct, frozen=True):
         if done.returncode != 0:
             said = one_line(done.stderr.decode("utf-8", "replace"))[-500:]
             raise RepositoryError(f"git cat-file failed: {said}", file=str(self.top))
-        return _batch(asked, done.stdout)
+        return _batch(objects, done.stdout)
 
     @contextlib.contextmanager
     def checked_out(self, commit: str, folder: Path, *, is_empty: bool = False) -> Iterator[Path]:
@@ -178,19 +194,26 @@ def _environment() -> dict[str, str]:
     return environment | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
 
 
-def _batch(names: Sequence[str], data: bytes) -> dict[str, bytes]:
-    """What `git cat-file --batch` answers: a line `HASH TYPE SIZE` before each file's bytes, or a
-    line that ends with `missing`."""
+def _entry(line: str) -> tuple[str, Entry]:
+    """Of a line `MODE KIND OBJECT<tab>NAME`."""
+    about, _, name = line.partition("\t")
+    mode, _, found = about.split(" ")
+    return name, Entry(mode, found)
+
+
+def _batch(objects: Sequence[str], data: bytes) -> dict[str, bytes]:
+    """What `git cat-file --batch` answers: a line `OBJECT KIND SIZE` before each object's bytes.
+
+    Raises RepositoryError for one that the clone lacks.
+    """
     found: dict[str, bytes] = {}
     position = 0
-    for name in names:
+    for one in objects:
         end = data.index(b"\n", position)
         words = data[position:end].split(b" ")
-        position = end + 1
-        if len(words) < 3 or not words[-1].isdigit():
-            continue
-        size = int(words[-1])
-        if words[-2] == b"blob":
-            found[name] = data[position : position + size]
+        if len(words) != 3:
+            raise RepositoryError(f"git has no object {one} in this clone")
+        position, size = end + 1, int(words[-1])
+        found[one] = data[position : position + size]
         position += size + 1
     return found

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ciwrap.golden.store import GoldenStore
 
 
-def variable(value: float) -> _core.GoldenVariable:
+def variable(value: float, atol: float = 1e-3) -> _core.GoldenVariable:
     array = np.full(10, value)
-    parameters = _core.TreeParameters("<f8", atol=1e-3)
+    parameters = _core.TreeParameters("<f8", atol=atol)
     tree = _core.build_tree(parameters, array)
     return _core.GoldenVariable("x", array.shape, tree, data=array.tobytes())
 

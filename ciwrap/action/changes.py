@@ -15,7 +15,7 @@ from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import RepositoryError, UsageError
 from ciwrap.report.document import load_document
 from ciwrap.report.markdown import escaped
-from ciwrap.report.text import safe_name
+from ciwrap.report.text import plural, safe_name
 from ciwrap.repository import Repository, ask_git
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ _MERGE_GROUP = "merge_group"
 _LONGEST = 1000
 _MOST = 10
 _MERGED_PARENTS = 2
+_TITLES = {
+    True: "ciwrap: less is checked",
+    None: "ciwrap: less may be checked",
+    False: "ciwrap: golden replaced",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +49,11 @@ class Found:
 
     @property
     def wider(self) -> str:
-        if self.changes is not None:
-            return str(sum(change.wider for change in self.changes))
-        return UNKNOWN if self.problem else ""
+        if self.changes is None:
+            return UNKNOWN if self.problem else ""
+        less = sum(change.wider is True for change in self.changes)
+        is_known = all(change.wider is not None for change in self.changes)
+        return str(less) if less or is_known else UNKNOWN
 
     @property
     def may_be_less(self) -> bool:
@@ -74,7 +81,7 @@ def find_changes(
     if base is None:
         return Found(
             problem="the base of the pull request was not fetched: give actions/checkout the input"
-            " `fetch-depth: 2`"
+            " `fetch-depth: 2`, or `fetch-depth: 0` where it has a `ref`"
         )
     path = stage / CHANGES
     exit_code = call(["changes", "--base", base, *options], path)
@@ -94,17 +101,40 @@ def read_changes(path: Path) -> Found:
         return Found(problem=f"{path.name} cannot be read: {error}"[:300])
 
 
+def changes_of_results(runner: Runner, folders: Sequence[Path]) -> Found:
+    """What several results of this pull request check otherwise, all of it once."""
+    if not _is_change(runner) or not folders:
+        return Found()
+    found = [read_changes(folder / CHANGES) for folder in folders]
+    problems = [one.problem for one in found if one.problem]
+    silent = sum(one.changes is None and not one.problem for one in found)
+    if silent:
+        does = "does" if silent == 1 else "do"
+        problems.append(f"{silent} of {plural(len(found), 'result')} {does} not tell")
+    if problems:
+        return Found(problem="; ".join(problems))
+    return Found(tuple(dict.fromkeys(change for one in found for change in one.changes or ())))
+
+
 def base_of(runner: Runner) -> str | None:
     """The commit that the pull request is held against; None if it is not in the clone.
 
-    GitHub tests a merge of its own: its first parent is the base as it is now.
+    GitHub tests a merge of its own: its first parent is the base as it is now. A workflow may check
+    out the head instead, which may be a merge, too: there the author chose the first parent.
     """
     repository = Repository.around(runner.workspace)
-    parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()[1:]
-    if len(parents) == _MERGED_PARENTS and _is_there(runner, parents[0]):
-        return parents[0]
-    named = _named_base(runner)
+    head, *parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()
+    if len(parents) == _MERGED_PARENTS and _is_of_github(runner, head, parents[1]):
+        first = parents[0]
+        if _is_there(runner, first):
+            return first
+    named = _named(runner, "base")
     return named if named and _is_there(runner, named) else None
+
+
+def _is_of_github(runner: Runner, merge: str, merged: str) -> bool:
+    """Whether a merge is GitHub's own: of the head of the pull request, or of the merge queue."""
+    return _named(runner, "head") == (merged if _is_pull_request(runner) else merge)
 
 
 def _is_there(runner: Runner, commit: str) -> bool:
@@ -112,17 +142,21 @@ def _is_there(runner: Runner, commit: str) -> bool:
 
 
 def _is_change(runner: Runner) -> bool:
-    name = runner.environment.get("GITHUB_EVENT_NAME", "")
-    return name in _PULL_REQUESTS or name == _MERGE_GROUP
+    return _is_pull_request(runner) or runner.environment.get("GITHUB_EVENT_NAME") == _MERGE_GROUP
 
 
-def _named_base(runner: Runner) -> str:
+def _is_pull_request(runner: Runner) -> bool:
+    return runner.environment.get("GITHUB_EVENT_NAME", "") in _PULL_REQUESTS
+
+
+def _named(runner: Runner, side: str) -> str:
+    """The commit that the event names as `base` or `head`; '' for none."""
     event = runner.event
     group, pull = event.get("merge_group"), event.get("pull_request")
     if isinstance(group, dict):
-        return str(group.get("base_sha", ""))
-    base = pull.get("base") if isinstance(pull, dict) else None
-    return str(base.get("sha", "")) if isinstance(base, dict) else ""
+        return str(group.get(f"{side}_sha", ""))
+    one = pull.get(side) if isinstance(pull, dict) else None
+    return str(one.get("sha", "")) if isinstance(one, dict) else ""
 
 
 def change_annotations(found: Found) -> Iterator[str]:
@@ -132,9 +166,9 @@ def change_annotations(found: Found) -> Iterator[str]:
     if found.problem:
         text = safe_name(f"what this pull request checks is not known: {found.problem}", _LONGEST)
         yield command_line("warning", text, title="ciwrap")
-    told = [one for one in found.changes or () if one.wider or one.what == "values"]
+    told = [one for one in found.changes or () if one.wider is not False or one.what == "values"]
     for change in told[: _MOST - (len(told) > _MOST)]:
-        title = "ciwrap: less is checked" if change.wider else "ciwrap: golden replaced"
+        title = _TITLES[change.wider]
         text = safe_name(line_of(change), _LONGEST)
         yield command_line("warning", text, title=title, file=change.file, line=change.line)
     if len(told) > _MOST:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.action.artifact import read_meta, results_below
+from ciwrap.action.changes import changes_of_results
 from ciwrap.action.outcome import Outcome, publish, read_result
 from ciwrap.action.status import ERROR, NOT_COMPARABLE, STATUSES
 from ciwrap.errors import CiwrapError, UsageError
@@ -33,11 +34,12 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
     folder = runner.workspace / inputs.source
     if not folder.is_dir():
         raise UsageError("is no folder", file=folder, remedy="download the artifacts to it first")
-    outcome = merge_folders(list(results_below(folder)), inputs)
+    folders = list(results_below(folder))
+    outcome = merge_folders(folders, inputs)
     stage = fresh_stage(runner, inputs.artifact_name)
     if outcome.result is not None:
         write_document(to_document(outcome.result), str(stage / RESULT))
-    publish(outcome, inputs, runner, stage)
+    publish(outcome, inputs, runner, stage, changes=changes_of_results(runner, folders))
 
 
 def merge_folders(folders: Sequence[Path], inputs: Inputs) -> Outcome:

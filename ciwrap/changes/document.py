@@ -16,17 +16,17 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One difference in what is checked.
 
     check, variable: what it concerns; None for all. text: the change in words. wider: whether less
-    is checked than before. count: of checkpoints of the variable that it concerns. file, line:
-    where the configuration says so, from the top of the repository. who, why: of the acceptance.
-    share: of the old bounds that the numbers moved by at most, as the manifest says; None where it
-    does not.
+    is checked than before; None where nothing tells. count: of checkpoints of the variable that it
+    concerns. file, line: where the configuration says so, from the top of the repository. who, why:
+    of the acceptance. share: of the old bounds that the numbers moved by at most, as the manifest
+    says; None where it does not.
     """
 
     check: str | None
     variable: str | None
     what: What
     text: str
-    wider: bool
+    wider: bool | None
     count: Count = 1
     file: str | None = None
     line: int | None = None
@@ -42,7 +42,3 @@ class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
     kind: Literal["changes"]
     base: str
     changes: tuple[Change, ...]
-
-    @property
-    def wider_count(self) -> int:
-        return sum(change.wider for change in self.changes)

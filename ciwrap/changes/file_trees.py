@@ -1,4 +1,4 @@
-"""The files of a repository at one moment: as they lie here, or as a commit holds them."""
+"""The files of a repository at one moment, and those that lie in its working tree now."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ciwrap.golden.files import read_regular
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    from ciwrap.repository import Repository
 
 
 class FileTree(Protocol):
-    """Files by their names from the top of the repository, with '/'."""
+    """Files by their names from the top of the repository, with '/'. Links are followed, as a check
+    follows them.
+    """
 
     def read(self, names: Sequence[str], most_bytes: int) -> dict[str, bytes]:
         """The files that are there. Raises FileLimitError, UnreadableFileError."""
@@ -36,22 +36,19 @@ class WorkingTree(Struct, frozen=True):
         }
 
     def names_below(self, folder: str) -> list[str]:
-        return sorted(
-            path.relative_to(self.top).as_posix()
-            for path in (self.top / folder).rglob("*")
-            if path.is_file()
-        )
+        found = _files_below(self.top / folder, frozenset())
+        return sorted(path.relative_to(self.top).as_posix() for path in found)
 
 
-class CommitTree(Struct, frozen=True):
-    """Files as a commit holds them; the working tree is never touched."""
-
-    repository: Repository
-    commit: str
-
-    def read(self, names: Sequence[str], most_bytes: int) -> dict[str, bytes]:
-        found = self.repository.read_at(self.commit, names)
-        return {name: data for name, data in found.items() if len(data) <= most_bytes}
-
-    def names_below(self, folder: str) -> list[str]:
-        return self.repository.files_at(self.commit, folder)
+def _files_below(folder: Path, around: frozenset[Path]) -> Iterator[Path]:
+    """Files in a folder and below, behind links, too. around: the folders that it was reached
+    through; a link back to one of these is not followed.
+    """
+    real = folder.resolve()
+    if real in around or not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if path.is_dir():
+            yield from _files_below(path, around | {real})
+        elif path.is_file():
+            yield path

@@ -1,4 +1,4 @@
-"""All changes in what is checked, those that check less first."""
+"""All changes in what is checked, those that check less, or may, first."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _KEYS = {
     "variable": ("mask", "align_by"),
 }
 _OF_CHECK = {"ignore": ("ignore", "until_iteration"), "strict": ("strict",), "values": ()}
+_ORDER = (True, None, False)
 
 
 class _Told(Struct, frozen=True):
@@ -53,13 +54,14 @@ def find_changes(old: State, new: State) -> tuple[Change, ...]:
         replace(change, count=counts[change], **_where(lines, one, known))
         for change, one in firsts.items()
     ]
-    return tuple(sorted(found, key=lambda change: not change.wider))
+    return tuple(sorted(found, key=lambda change: _ORDER.index(change.wider)))
 
 
 def _where(lines: Lines, told: _Told, known: set[str]) -> dict[str, str | int | None]:
     """The file and line of a change; none for checks of tests, which no configuration names."""
     check = told.change.check
-    name = None if check is None else check.rpartition("/")[2]
+    # A golden of another platform is named by its folder, too.
+    name = check if check is None or check in known else check.rpartition("/")[2]
     if lines.state.config is None or (name is not None and name not in known):
         return {}
     line = 1 if name is None or name not in lines.state.checks else _line(lines, told, name)

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.changes.of_options import option_changes
+from ciwrap.changes.of_runs import repeat_changes, timing_changes
 from ciwrap.hidden import hide_secrets, secrets_of
 from ciwrap.model import StrictVariables
+from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,13 +38,20 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
     if old.config_name != new.config_name:
         was, now = old.config_name or "nowhere", new.config_name or "nowhere"
         yield _of_all(f"configuration read from: {was} -> {now}", wider=new.config_name is None)
-    elif old.problem is not None:
-        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=False)
-    if old.golden_dir != new.golden_dir and old.config is not None and new.config is not None:
+    if old.problem is not None:
+        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=None)
+    has_goldens = old.config is not None or bool(old.manifests)
+    if old.golden_dir != new.golden_dir and has_goldens and new.config is not None:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
         yield _of_all(text, wider=False)
+    folders = [one.test_golden_dir or one.golden_dir for one in (old, new)]
+    if (old.test_golden_dir or new.test_golden_dir) and folders[0] != folders[1]:
+        text = f"goldens of tests read from: {folders[0] or '.'} -> {folders[1] or '.'}"
+        yield _of_all(text, wider=False)
     if old.config is not None and new.config is not None:
-        for text, wider in _commands(old.config, new.config):
+        sides = (old.config, new.config)
+        of_all = (_commands, timing_changes, repeat_changes)
+        for text, wider in (found for tell in of_all for found in tell(*sides)):
             yield _of_all(text, wider=wider)
 
 
@@ -56,7 +65,8 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
     for name in old.checks:
         if name not in new.checks and name not in renames.values():
             held = _held(old, name)
-            text = f"the check is gone{f', with {held} variables of its golden' if held else ''}"
+            lost = f", with {plural(held, 'variable')} of its golden" if held else ""
+            text = f"the check is gone{lost}"
             yield Change(check=name, variable=None, what="check", text=text, wider=True)
     for name, check in new.checks.items():
         before = old.checks.get(renames.get(name, name))
@@ -76,7 +86,7 @@ def renamed(name: str, before: str, more: str = "") -> Change:
     return Change(check=name, variable=None, what="check", text=text, wider=False)
 
 
-def _of_all(text: str, *, wider: bool) -> Change:
+def _of_all(text: str, *, wider: bool | None) -> Change:
     return Change(check=None, variable=None, what="check", text=text, wider=wider)
 
 

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change, What
-from ciwrap.changes.of_goldens import name_of
+from ciwrap.changes.of_goldens import loses_configuration, name_of
 from ciwrap.late import numpy as np
 from ciwrap.statistics.ensemble import chance_of_spread
-from ciwrap.structs import Struct
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,8 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
         elif after is not None:
             is_there = place in old.ensembles
             text = "in the place of one that could not be read" if is_there else "a first ensemble"
-            yield _made(name, f"{text}: {_size(after)}", after)
+            made = _made(name, f"{text}: {_size(after)}", after)
+            yield replace(made, wider=None) if is_there else made
         elif place in new.ensembles:
             if before is not None:
                 yield _change(name, "check", "its ensemble cannot be read", wider=False)
@@ -44,9 +45,8 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
 
 def _is_told(place: Place, old: State, new: State) -> bool:
     """Whether the check is gone with its ensemble, or all of the configuration."""
-    return (place.name in old.checks and place.name not in new.checks) or (
-        new.config_name != old.config_name
-    )
+    is_gone = place.name in old.checks and place.name not in new.checks
+    return is_gone or loses_configuration(old, new)
 
 
 def _change(name: str, what: What, text: str, *, wider: bool) -> Change:

@@ -10,7 +10,8 @@ from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
-from ciwrap.structs import Struct
+from ciwrap.model.variable_settings import MASK_LABEL
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,6 +31,16 @@ class Sides(Struct, frozen=True):
     old_check: Check | None
     new_check: Check | None
 
+    @property
+    def both_say_labels(self) -> bool:
+        sides = (self.old, self.new)
+        return all(one is not None and one.says_labels for one in sides)
+
+    @property
+    def says_labels_no_more(self) -> bool:
+        is_said_before = self.old is not None and self.old.says_labels
+        return is_said_before and self.new is not None and not self.new.says_labels
+
 
 def golden_changes(
     old: State, new: State, renames: Mapping[Place, Place]
@@ -47,8 +58,15 @@ def golden_changes(
             yield renamed(name, name_of(past, old, new), _log_words(sides)), None
         else:
             yield from ((change, None) for change in _whole(place, sides, old, new))
+        if sides.says_labels_no_more:
+            yield _without_labels(name), None
         if before is not None:
             yield from _variables(sides)
+
+
+def _without_labels(name: str) -> Change:
+    text = "the manifest no longer says units and dimension names, so they are not compared"
+    return Change(check=name, variable=None, what="strict", text=text, wider=True)
 
 
 def _counting(state: State, place: Place) -> Manifest | None:
@@ -80,19 +98,31 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
         yield Change(check=name, variable=None, what="check", text=text, wider=False)
     elif sides.new is None:
         is_told = sides.old_check is not None and sides.new_check is None
-        if new.config_name == old.config_name and not is_told:
-            text = "its golden is gone"
-            yield Change(check=name, variable=None, what="check", text=text, wider=True)
+        if not (is_told or loses_configuration(old, new)):
+            yield _gone(name, sides.old)
     elif sides.old is None:
-        text = "a first golden"
-        if place in old.manifests:
-            text = "a golden in the place of one whose manifest could not be read"
-        yield _accepted(name, text, sides.new.accepted)
+        is_first = place not in old.manifests
+        text = "a golden in the place of one whose manifest could not be read"
+        made = _accepted(name, "a first golden" if is_first else text, sides.new.accepted)
+        yield made if is_first else replace(made, wider=None)
     elif sides.old.binary.root != sides.new.binary.root:
         yield _replaced(name, sides.old, sides.new)
     elif sides.old.accepted != sides.new.accepted:
         text = "the log of its golden is another one, though the golden is the same"
         yield Change(check=name, variable=None, what="values", text=text, wider=False)
+
+
+def loses_configuration(old: State, new: State) -> bool:
+    """Whether there is none any more, which is told of all checks at once."""
+    return old.config_name is not None and new.config_name is None
+
+
+def _gone(name: str, old: Manifest | None) -> Change:
+    text = "its golden is gone"
+    if old is None:
+        text = "what lay there before could not be read, and is gone"
+    wider = None if old is None else True
+    return Change(check=name, variable=None, what="check", text=text, wider=wider)
 
 
 def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
@@ -211,6 +241,21 @@ def _described(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[Cha
         text = f"shape {_shape(old.shape)} -> {_shape(new.shape)}"
         wider = prod(new.shape) < prod(old.shape)
         yield _change(sides, new.name, "variable", text, wider=wider)
+    for text in _labels(sides, old, new):
+        yield _change(sides, new.name, "variable", text, wider=False)
+
+
+def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
+    """Which labels are others, in words. The configuration tells of a mask better, if there is
+    one.
+    """
+    if not sides.both_say_labels:
+        return
+    is_configured = sides.old_check is not None and sides.new_check is not None
+    for key in sorted({*old.labels, *new.labels}):
+        was, now = old.labels.get(key), new.labels.get(key)
+        if was != now and not (is_configured and key == MASK_LABEL):
+            yield f"{key}: {was or 'none'} -> {now or 'none'}"
 
 
 def _shape(shape: tuple[int, ...]) -> str:

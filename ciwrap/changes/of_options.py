@@ -90,9 +90,11 @@ def _formats(old: Check, new: Check) -> Iterator[Change]:
         if readers[0] != readers[1]:
             text = f"formats: {glob}: {readers[0]} -> {readers[1]}"
             yield _change(new, None, text, wider=False)
-        if now is None or (now.options is None and (was is None or was.options is None)):
+        if all(one is None or one.options is None for one in (was, now)):
             continue
-        for text, wider in _options(_of(was, old), _of(now, new), is_own=_is_own(now.reader)):
+        # Without the rule, those of the check hold for these files.
+        is_own = all(_is_own(one.reader) for one in (was, now) if one is not None)
+        for text, wider in _options(_of(was, old), _of(now, new), is_own=is_own):
             yield _change(new, None, f"formats: {glob}: {text}", wider=wider)
     shared = [[glob for glob in one if glob in before and glob in after] for one in (before, after)]
     if shared[0] != shared[1]:

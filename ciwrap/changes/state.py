@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from ciwrap.changes.pytest_folder import golden_dir_of_tests
 from ciwrap.config import CONFIG_NAME
 from ciwrap.config.loading import load_text
 from ciwrap.config.nodes import MAX_BYTES, parse_document
@@ -39,13 +40,15 @@ if TYPE_CHECKING:
 
 class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
-    golden_dir: from the top of the repository. manifests: of all goldens, None for one that cannot
-    be read. ensembles: likewise.
+    golden_dir: from the top of the repository. test_golden_dir: likewise, where the goldens of
+    tests lie elsewhere. manifests: of all goldens, None for one that cannot be read. ensembles:
+    likewise.
     """
 
     config: Config | None
     config_name: str | None
     golden_dir: str
+    test_golden_dir: str | None = None
     document: Document | None = None
     problem: str | None = None
     manifests: Mapping[Place, Manifest | None] = field(default_factory=dict)
@@ -69,8 +72,47 @@ class Where(Struct, frozen=True):
     golden_dir: str | None = None
 
 
-def state_of(tree: FileTree, where: Where) -> State:
-    """The state that files show. Raises UsageError for goldens outside of the repository."""
+def state_of(tree: FileTree, where: Where, assumed: str | None = None) -> State:
+    """The state that files show. Raises UsageError for goldens outside of the repository.
+
+    assumed: where goldens lie if the configuration cannot be read, which would say it.
+    """
+    state = _state_of(tree, where, assumed)
+    if where.golden_dir is not None:
+        return state
+    folder = golden_dir_of_tests(tree, where.start)
+    return state if folder in (None, state.golden_dir) else _with_tests(state, tree, folder)
+
+
+def _with_tests(state: State, tree: FileTree, folder: str) -> State:
+    """With goldens of tests that lie in a folder of their own."""
+    if folder.startswith(("/", "../")):
+        raise UsageError(
+            "lies outside of the repository, so nothing tells what it was", file=folder
+        )
+    tests = _manifests(tree, folder)
+    # One of the folders may lie in the other one.
+    own = _outside_of(state.manifests, state.golden_dir, folder)
+    if _is_below(state.golden_dir, folder):
+        own, tests = dict(state.manifests), _outside_of(tests, folder, state.golden_dir)
+    return replace(state, test_golden_dir=folder, manifests={**tests, **own})
+
+
+def _outside_of(
+    manifests: Mapping[Place, Manifest | None], golden_dir: str, folder: str
+) -> dict[Place, Manifest | None]:
+    return {
+        place: one
+        for place, one in manifests.items()
+        if not _is_below((PurePosixPath(golden_dir) / place.folder).as_posix(), folder)
+    }
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return PurePosixPath(path).is_relative_to(folder)
+
+
+def _state_of(tree: FileTree, where: Where, assumed: str | None) -> State:
     name = where.config_name or _nearest_config(tree, where.start)
     found = {} if name is None else tree.read([name], MAX_BYTES)
     if name is None or name not in found:
@@ -82,10 +124,11 @@ def state_of(tree: FileTree, where: Where) -> State:
         document = parse_document(text, path)
     except (ConfigError, UnicodeDecodeError) as error:
         problem = error.message if isinstance(error, ConfigError) else "is not UTF-8 text"
-        state = State(None, name, where.golden_dir or "", problem=problem)
-        return state if where.golden_dir is None else _with_goldens(state, tree)
+        kept = assumed if where.golden_dir is None else where.golden_dir
+        state = State(None, name, kept or "", problem=problem)
+        return state if kept is None else _with_goldens(state, tree)
     folder = where.golden_dir or below(config.golden_dir, where.top)
-    return _with_goldens(State(config, name, folder, document), tree)
+    return _with_goldens(State(config, name, folder, document=document), tree)
 
 
 def _with_goldens(state: State, tree: FileTree) -> State:

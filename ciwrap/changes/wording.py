@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 MOST_ROWS = 100
 _LONGEST = 300
 WIDER = "WIDER"
+UNSURE = "?"
+# What begins so moved numbers; a first golden has moved none.
+_MOVED = ("golden replaced", "ensemble replaced")
 # Changes whose words say what they are of.
 _SPEAKING = ("variable", "check", "ignore", "values")
 
@@ -23,9 +26,17 @@ def title(changes: Sequence[Change]) -> str:
     """`2 changes in what is checked, 1 of them checks less`."""
     if not changes:
         return "nothing that is checked has changed"
-    wider = sum(change.wider for change in changes)
     text = f"{plural(len(changes), 'change')} in what is checked"
-    return f"{text}, {wider} of them {'checks' if wider == 1 else 'check'} less" if wider else text
+    less = sum(change.wider is True for change in changes)
+    if less:
+        text += f", {less} of them {'checks' if less == 1 else 'check'} less"
+    unsure = sum(change.wider is None for change in changes)
+    return f"{text}, {unsure} of them may check less" if unsure else text
+
+
+def mark_of(change: Change) -> str:
+    """What stands before a change that checks less, or may; '' otherwise."""
+    return {True: WIDER, None: UNSURE, False: ""}[change.wider]
 
 
 def line_of(change: Change) -> str:
@@ -42,7 +53,7 @@ def _more(change: Change) -> str:
         is_within = change.share <= 1
         how = f"{percent_text(change.share)} of" if is_within else f"{change.share:.3g} times"
         parts.append(f"by at most {how} the old bounds")
-    elif change.what == "values" and change.who is not None:
+    elif change.who is not None and change.text.startswith(_MOVED):
         parts.append("how far they moved is not kept")
     if change.who is not None:
         parts.append(f"accepted by {change.who}")
@@ -65,7 +76,7 @@ def markdown_table(changes: Sequence[Change]) -> str:
 
 def _rows(changes: Sequence[Change]) -> Iterator[str]:
     for change in changes:
-        mark = f"**{WIDER}**" if change.wider else ""
+        mark = mark_of(change) and f"**{mark_of(change)}**"
         names = [escaped(one or "", 80) for one in (change.check, change.variable)]
         text = escaped(f"{change.what}: {change.text}{_more(change)}", _LONGEST)
         yield f"| {mark} | {names[0]} | {names[1]} | {text} |"

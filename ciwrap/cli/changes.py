@@ -27,17 +27,17 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     strictness, evidence, checks, variables, and goldens that were replaced.
 
     Configuration and manifests of REF are read through git; the working tree stays as it is.
-    WIDER is said wherever less is checked than at REF.
+    WIDER is said wherever less is checked than at REF, and ? where nothing tells whether it is.
 
     Exit codes: 0 done, whatever was found; 2 usage or configuration; 3 git failed.
     """
+    from ciwrap.changes.commit_tree import CommitTree
     from ciwrap.changes.document import ChangesDocument
-    from ciwrap.changes.file_trees import CommitTree, WorkingTree
+    from ciwrap.changes.file_trees import WorkingTree
     from ciwrap.changes.find_changes import find_changes
     from ciwrap.changes.state import state_of
     from ciwrap.changes.wording import markdown_table
     from ciwrap.repository import Repository
-    from ciwrap.structs import replace
 
     start = Path.cwd() if config_path is None else Path(config_path).absolute().parent
     repository = Repository.around(start)
@@ -48,7 +48,7 @@ def command(session: Session, base: str, config_path: str | None, golden_dir: st
     tree = CommitTree(repository, commit)
     old = state_of(tree, where)
     if old.problem is not None:  # where it had its goldens cannot be read either
-        old = state_of(tree, replace(where, golden_dir=new.golden_dir))
+        old = state_of(tree, where, new.golden_dir)
     document = ChangesDocument(
         schema_version=1, kind="changes", base=commit, changes=find_changes(old, new)
     )
@@ -79,11 +79,10 @@ def _refuse_unreadable(problem: str | None, where: Where, name: str | None) -> N
 
 
 def _tell(session: Session, document: ChangesDocument) -> None:
-    from ciwrap.changes.wording import WIDER, line_of, title
+    from ciwrap.changes.wording import WIDER, line_of, mark_of, title
     from ciwrap.report.console import Text
 
     console = session.console
     console.print(Text(f"{title(document.changes)} (since {document.base[:12]})"))
     for change in document.changes:
-        mark = WIDER if change.wider else " " * len(WIDER)
-        console.print(Text(f"  {mark}  {line_of(change)}"))
+        console.print(Text(f"  {mark_of(change):<{len(WIDER)}}  {line_of(change)}"))

@@ -19,6 +19,7 @@ from ciwrap.errors import (
 )
 from ciwrap.late import numpy as np
 from ciwrap.model import VariableId
+from ciwrap.model.variable_settings import MASK_LABEL
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels, Signature, Values
     from ciwrap.model import VariableSettings
 
-_MASK = "mask"
-_LABEL_NAMES = {"dims": "dimension names", _MASK: "mask"}
+_LABEL_NAMES = {"dims": "dimension names", MASK_LABEL: "mask"}
 
 
 class Wording(Struct, frozen=True):
@@ -81,7 +81,7 @@ def labels_with_mask(labels: Labels, settings: VariableSettings) -> Labels:
     """
     if settings.mask is None:
         return labels
-    return tuple(sorted((*labels, (_MASK, settings.mask))))
+    return tuple(sorted((*labels, (MASK_LABEL, settings.mask))))
 
 
 def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
+_GATE_CONFIDENCE = 0.99
+_USUAL_CONFIDENCE = 0.95
 
 
 def is_glob(pattern: str) -> bool:
@@ -157,6 +159,11 @@ class TimingSettings(Struct, frozen=True):
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None
     timeout_seconds: float | None = None
+
+    @property
+    def confidence_used(self) -> float:
+        """What suits the gate, unless somebody says it: a gate is to cry wolf rarely."""
+        return self.confidence or (_GATE_CONFIDENCE if self.gate else _USUAL_CONFIDENCE)
 
 
 class SnapshotSettings(Struct, frozen=True):

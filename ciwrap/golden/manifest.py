@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # 2: says the labels of variables, where they have any. 3: says what was ignored, and which CI run
 # accepted for whom.
 FORMAT_VERSION = 3
+_FIRST_WITH_LABELS = 2
 # A variable takes some 200 bytes, so this is room for 160,000 of them.
 MOST_MANIFEST_BYTES = 32 << 20
 
@@ -131,9 +132,14 @@ class Manifest(_Record, frozen=True):
     format: int = FORMAT_VERSION
 
     @property
+    def says_labels(self) -> bool:
+        """Whether a variable without labels has none; one of an earlier format says nothing."""
+        return self.format >= _FIRST_WITH_LABELS
+
+    @property
     def labels(self) -> dict[VariableId, Labels] | None:
         """The labels of each variable; None if the manifest is of a format that says none."""
-        if self.format < 2:
+        if not self.says_labels:
             return None
         return {
             VariableId(row.name, row.iteration, row.rank): tuple(sorted(row.labels.items()))

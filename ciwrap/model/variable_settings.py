@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 # What `align_by` says of a variable whose rows stay in the file's order.
 NO_ALIGNMENT = "none"
+# The label by which a golden names the mask of a variable.
+MASK_LABEL = "mask"
 _BOUND = "bound"
 
 

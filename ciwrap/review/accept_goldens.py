@@ -13,7 +13,7 @@ from ciwrap.repository import git_user
 from ciwrap.review.capture_change import capture_change
 from ciwrap.review.golden_change import GoldenChange, demand_reason
 from ciwrap.review.pending_artifact import ALLOWED_WORDS, refuse_less
-from ciwrap.review.pending_change import accept, look_at_all
+from ciwrap.review.pending_change import accept, as_it_counts, look_at_all
 from ciwrap.review.write_change import origin_of, write_change
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
@@ -80,7 +80,7 @@ def accept_pending(
             # Accepted already, by a run that was killed.
             store.put_in_place()
     looked = look_at_all(project, project.pending.select(patterns), variant)
-    refuse_less(looked, allowed)
+    refuse_less((as_it_counts(project, one) for one in looked), allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
         who = git_user(project.root)

@@ -83,6 +83,17 @@ def look_at_all(
     return [told_if_stale(one, here) for one in looked]
 
 
+def as_it_counts(project: Project, looked: PendingChange) -> PendingChange:
+    """The change against what counts there now: for one kind of machine, where there is no golden
+    for it yet, that is the common one.
+    """
+    old, common = looked.change.old, looked.place.for_variant(None)
+    if common == looked.place or old.golden is not None or old.problem is not None:
+        return looked
+    change = _change(looked.stored, project.goldens.at(common), common, _not_asked)
+    return replace(looked, change=change)
+
+
 def told_if_stale(looked: PendingChange, here: Checkout) -> PendingChange:
     change = replace(looked.change, stale=why_stale(looked.pending.origin, here))
     return replace(looked, change=change)

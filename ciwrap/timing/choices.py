@@ -13,16 +13,10 @@ if TYPE_CHECKING:
     from ciwrap.config import Config
     from ciwrap.config.settings import TimingSettings
 
-_GATE_CONFIDENCE = 0.99
-_USUAL_CONFIDENCE = 0.95
-
 
 def chosen_timing(config: Config | None, given: Mapping[str, Any]) -> TimingSettings:
     """given: by name; None for what nobody said. The confidence is set in what is returned."""
     configured = timing_settings() if config is None else config.timing
     said = {name: value for name, value in given.items() if value is not None}
     settings = replace(configured, **said)
-    if settings.confidence is None:
-        usual = _GATE_CONFIDENCE if settings.gate else _USUAL_CONFIDENCE
-        settings = replace(settings, confidence=usual)
-    return settings
+    return replace(settings, confidence=settings.confidence_used)

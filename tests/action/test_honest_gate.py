@@ -32,6 +32,7 @@ from ciwrap.action.changes import base_of
 from ciwrap.action.check import run_check
 from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, Inputs, read_inputs
+from ciwrap.action.merge import run_merge
 from ciwrap.action.order import RefusedError, carry_out, read_order
 from ciwrap.action.runner import Runner
 from ciwrap.action.update import body_of, run_update
@@ -240,6 +241,45 @@ def test_a_base_that_was_not_fetched_is_told(
     assert gate("match", FailOn.DIFFER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
 
 
+def test_merged_results_tell_what_each_checks_otherwise(project: Project) -> None:
+    """The gate of the job that merges is the one that a rule of the branch asks for."""
+    base = git(project.folder, "rev-parse", "HEAD")
+    project.replace("1e-9", "10")
+    project.commit()
+    runner = as_pull_request(project, base)
+    for name in ("a", "b"):
+        project.check(runner)
+        shutil.copytree(project.stage, project.folder / "results" / name)
+
+    def merge(runner: Runner) -> dict[str, str]:
+        run_merge(Inputs(mode="merge", source="results"), runner)
+        told = parse_outputs((project.temporary / "output").read_text())
+        return {**told, "summary": (project.temporary / "summary").read_text()}
+
+    told = merge(as_pull_request(project, base))
+    assert told["wider"] == "2"
+    assert told["summary"].count("**WIDER**") == 2
+    assert merge(project.runner())["wider"] == ""
+    (project.folder / "results/b/changes.json").unlink()
+    told = merge(as_pull_request(project, base))
+    assert told["wider"] == "unknown"
+    assert "1 of 2 results does not tell" in told["summary"]
+
+
+def test_a_base_whose_configuration_cannot_be_read_is_told(
+    project: Project, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = (project.folder / "ciwrap.yaml").read_text()
+    (project.folder / "ciwrap.yaml").write_text("checks: [")
+    base = project.commit()
+    (project.folder / "ciwrap.yaml").write_text(text.replace("1e-9", "10"))
+    project.commit()
+    told = project.check(as_pull_request(project, base))
+    assert told["wider"] == "unknown"
+    assert "**?**" in told["summary"]
+    assert "less may be checked" in capfd.readouterr().out
+
+
 def test_a_push_has_no_base(project: Project) -> None:
     told = project.check()
     assert told["wider"] == ""
@@ -247,18 +287,49 @@ def test_a_push_has_no_base(project: Project) -> None:
     assert gate("match", FailOn.DIFFER, given) == 0
 
 
-def test_of_a_merge_the_first_parent_is_the_base(project: Project) -> None:
+def merged(project: Project, ours: str, theirs: str) -> str:
+    """Checks `ours` out and merges `theirs` into it; returns the merge."""
+    git(project.folder, "checkout", "-q", ours)
+    git(project.folder, "merge", "-q", "--no-ff", "-m", "m", theirs)
+    return git(project.folder, "rev-parse", "HEAD")
+
+
+def test_of_the_merge_that_github_tests_the_first_parent_is_the_base(project: Project) -> None:
     old = git(project.folder, "rev-parse", "HEAD")
     git(project.folder, "checkout", "-q", "-b", "topic")
     (project.folder / "a").write_text("x")
+    head = project.commit()
+    git(project.folder, "checkout", "-q", "main")
+    (project.folder / "b").write_text("x")
+    base = project.commit()
+    merge = merged(project, "main", "topic")
+    event = {"pull_request": {"base": {"sha": old}, "head": {"sha": head}}}
+    assert base_of(project.runner(event, "pull_request")) == base
+    event = {"merge_group": {"base_sha": old, "head_sha": merge}}
+    assert base_of(project.runner(event, "merge_group")) == base
+
+
+@pytest.mark.parametrize("name", ["pull_request", "pull_request_target"])
+def test_the_first_parent_of_a_merge_that_somebody_made_is_no_base(
+    project: Project, name: str
+) -> None:
+    """Where the head itself is checked out, it may be a merge; its author chose the order."""
+    git(project.folder, "checkout", "-q", "-b", "topic")
+    project.replace("1e-9", "10")
+    project.make_outputs(1.0)
+    project.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
+    assert ciwrap(["accept", "--reason", "cleanup"]) == 0
     project.commit()
     git(project.folder, "checkout", "-q", "main")
     (project.folder / "b").write_text("x")
     base = project.commit()
-    git(project.folder, "merge", "-q", "--no-ff", "-m", "m", "topic")
-    assert base_of(as_pull_request(project, old)) == base
-    group = project.runner({"merge_group": {"base_sha": old}}, "merge_group")
-    assert base_of(group) == base
+    head = merged(project, "topic", "main")
+    event = {"pull_request": {"base": {"sha": base}, "head": {"sha": head}}}
+    assert base_of(project.runner(event, name)) == base
+    assert project.check(project.runner(event, name))["wider"] == "2"
+    # The last merge into main is no part of the pull request either.
+    event = {"pull_request": {"base": {"sha": head}, "head": {"sha": "a" * 40}}}
+    assert base_of(project.runner(event, name)) == head
 
 
 # --- names of artifacts ---------------------------------------------------------------------------

@@ -519,11 +519,14 @@ def test_a_configuration_that_moved(here: Path, monkeypatch: pytest.MonkeyPatch)
     assert "goldens read from: golden -> sub/golden" in texts
 
 
-def test_a_golden_of_another_platform(here: Path) -> None:
+def test_a_golden_of_another_platform(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["accept", "--golden-dir", "golden/arm"]) == 0
     found = changes()
     assert {one["check"] for one in found} == {"arm/mesh", "arm/tree"}
     assert {one["text"] for one in found} == {"a first golden"}
+    capsys.readouterr()
+    changes()
+    assert "moved" not in capsys.readouterr().out  # there was none before
     assert changes("--golden-dir", "golden/arm")[0]["check"] == "mesh"
 
 
@@ -597,10 +600,53 @@ def test_a_base_that_cannot_be_read(here: Path) -> None:
     Path("ciwrap.yaml").write_text(CONFIG)
     (one,) = changes()
     assert "cannot be read" in one["text"]
+    assert one["wider"] is None
+    Path("ciwrap.yaml").write_text(CONFIG.replace("atol: 1e-6 ", "atol: 10 "))
+    assert [one["wider"] for one in changes()] == [None]
+    Path("ciwrap.yaml").write_text(CONFIG)
     # Its goldens are those that lie where the configuration of today has them.
     accepted(lambda: save(1e-3))()
     assert [one["what"] for one in changes()] == ["check", "values"]
     assert not any("a first golden" in one["text"] for one in changes())
+
+
+@pytest.mark.parametrize("golden_dir", ["golden", "new"])
+def test_goldens_that_go_while_a_configuration_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, golden_dir: str
+) -> None:
+    """Tests have goldens without one."""
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv}}\n")
+    Path("x.csv").write_text("1\n2\n")
+    assert run(["accept"]) == 0
+    remove("ciwrap.yaml")
+    repository.commit("base", {})
+    remove("golden/mesh.golden", "golden/mesh.golden.yaml")
+    text = f"golden_dir: {golden_dir}\nchecks: {{other: {{outputs: x.csv}}}}\n"
+    Path("ciwrap.yaml").write_text(text)
+    found = {(one["check"], one["text"], one["wider"]) for one in changes()}
+    assert ("mesh", "its golden is gone", True) in found
+    moved = (None, "goldens read from: golden -> new", False)
+    assert (moved in found) is (golden_dir == "new")
+
+
+def test_a_manifest_of_the_base_that_cannot_be_read(here: Path) -> None:
+    """As one of Git LFS, or of a later release: whether less is checked, nothing tells."""
+    whole = Path("golden/tree.golden.yaml").read_text()
+    GitRepository(here).commit("pointer", {"golden/tree.golden.yaml": "version https://git-lfs"})
+    Path("golden/tree.golden.yaml").write_text(whole)
+    assert [(one["check"], one["wider"]) for one in changes()] == [("tree", None)]
+    remove("golden/tree.golden", "golden/tree.golden.yaml")
+    assert [(one["check"], one["wider"]) for one in changes()] == [("tree", None)]
+
+
+def test_a_check_whose_name_holds_a_slash_is_found_where_it_stands(here: Path) -> None:
+    text = CONFIG + "  a/mesh: {outputs: tree.npy}\n"
+    GitRepository(here).commit("more", {"ciwrap.yaml": text})
+    Path("ciwrap.yaml").write_text(text.replace("mesh: {outputs", "mesh: {exclude: x, outputs"))
+    (found,) = changes()
+    assert (found["check"], found["line"]) == ("a/mesh", len(text.splitlines()))
 
 
 def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -659,6 +705,8 @@ def test_no_field_of_a_check_is_forgotten() -> None:
         ("options: {attributes: [units]}", "options: {attributes: [long_name]}", True),
         ("options: {attributes: [units]}", "options: {attributes: [units, axis]}", False),
         ("", "formats: {'*.log': {format: tokens, options: {ignore: [dates]}}}", True),
+        ("formats: {'*.npy': {format: npy, options: {attributes: true}}}", "", True),
+        ("formats: {'*.npy': {format: npy, options: {skip_rows: 2}}}", "", False),
     ],
 )
 def test_options_that_leave_something_out(here: Path, before: str, after: str, wider: bool) -> None:

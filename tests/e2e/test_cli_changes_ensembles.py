@@ -44,7 +44,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository
     return made
 
 
-def told(**wanted: bool) -> dict[str, dict[str, Any]]:
+def told(**wanted: bool | None) -> dict[str, dict[str, Any]]:
     """The changes by what they are of. wanted: whether each is wider. Beside them no more than by
     how much members vary more, as far as that may be chance.
     """
@@ -166,7 +166,7 @@ def test_an_ensemble_that_somebody_edited() -> None:
     GitRepository(Path.cwd()).commit("edited", {})
     assert changes() == []
     capture("old")
-    assert "in the place of one that could not be read" in told(values=False)["values"]["text"]
+    assert "in the place of one that could not be read" in told(values=None)["values"]["text"]
 
 
 @pytest.mark.parametrize("members", [0, 1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 from e2e.test_cli_changes import changes, edit
 from git_repository import GitRepository
@@ -58,3 +60,129 @@ def test_a_copy_of_the_old_manifest_hides_nothing(project: Path) -> None:
 def test_what_is_run_otherwise(project: Path, old: str, new: str, told: tuple[str, str]) -> None:
     edit((old, new))()
     assert [(one["check"], one["text"]) for one in changes()] == [told]
+
+
+@pytest.fixture
+def with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A golden of a variable with units, which its binary does not hold."""
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.h5, atol: 1e-6}}\n")
+    save_units("K")
+    assert run(["accept"]) == 0
+    repository.commit("base", {})
+    return tmp_path / "golden/mesh.golden.yaml"
+
+
+def save_units(text: str) -> None:
+    with h5py.File("x.h5", "w") as file:
+        file["t"] = np.arange(4.0)
+        file["t"].attrs["units"] = text
+
+
+def test_other_units_in_a_manifest_are_told(with_units: Path) -> None:
+    """Nothing else of the golden changes with them, neither its root nor its log."""
+    with_units.write_text(with_units.read_text().replace("{units: K}", "{units: mK}"))
+    save_units("mK")
+    assert run(["check"]) == 0
+    (found,) = changes()
+    assert (found["variable"], found["what"], found["wider"]) == ("t", "variable", False)
+    assert found["text"] == "units: K -> mK"
+
+
+def test_a_manifest_that_says_nothing_of_units_checks_less(with_units: Path) -> None:
+    """As one of an earlier release: then outputs of any units match it."""
+    text = with_units.read_text().replace("format: 3", "format: 1")
+    with_units.write_text(text.replace(", labels: {units: K}", ""))
+    save_units("mK")
+    assert run(["check"]) == 0
+    (found,) = changes()
+    assert (found["check"], found["variable"], found["wider"]) == ("mesh", None, True)
+    assert "units" in found["text"]
+
+
+def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
+    save_units("mK")
+    assert run(["accept", "--reason", "better units"]) == 0
+    assert {one["text"] for one in changes()} >= {"units: K -> mK"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("gate: true", "gate: false", [("timing: a slower run is only told of now", True)]),
+        ("margin: 0.02", "margin: 0.5", [("timing: margin: 0.02 -> 0.5", True)]),
+        ("margin: 0.02", "margin: 0.01", [("timing: margin: 0.02 -> 0.01", False)]),
+        ("gate: true", "gate: true, confidence: 0.999",
+         [("timing: confidence: 0.99 -> 0.999", True)]),
+        ("gate: true", "gate: true, confidence: 0.99", []),
+        ("./work", "./rest", [("timing: command: ./work -> ./rest", False)]),
+        ("{command: ./work", "{build: make, command: ./work",
+         [("timing: build: none -> make", False)]),
+        ("margin", "pairs: 20, margin", []),
+        ("reference: golden", "runs: 3", [("repeat: reference: golden -> first", True)]),
+    ],
+)  # fmt: skip
+def test_what_is_asked_of_run_times_and_repeated_runs(
+    project: Path, old: str, new: str, told: list[tuple[str, bool]]
+) -> None:
+    timing = "timing: {command: ./work, gate: true, margin: 0.02}\n"
+    text = CONFIG + timing + "repeat: {reference: golden}\n"
+    GitRepository(project).commit("timing", {"ciwrap.yaml": text})
+    edit((old, new))()
+    assert [(one["text"], one["wider"]) for one in changes()] == told
+
+
+@pytest.fixture
+def with_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GitRepository:
+    """A check whose golden lies in golden/, and one of a test whose golden lies elsewhere."""
+    monkeypatch.chdir(tmp_path)
+    repository = GitRepository.make(tmp_path)
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv, atol: 1e-6}}\n")
+    accept_number(1)
+    for folder in ("test_it", "tests/kept/test_it", "other/test_it"):
+        shutil.copytree("golden", folder)
+    return repository
+
+
+def accept_number(number: int, *options: str) -> None:
+    Path("x.csv").write_text(f"{number}\n2\n")
+    assert run(["accept", "--reason", "cleanup", *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pytest.ini", "[pytest]\nciwrap_golden_dir = tests/kept\n"),
+        ("pyproject.toml", '[tool.pytest.ini_options]\nciwrap_golden_dir = "tests/kept" # here\n'),
+        ("setup.cfg", "[tool:pytest]\nciwrap_golden_dir: tests/kept\n"),
+    ],
+)
+def test_goldens_of_tests_that_pytest_is_told_of(
+    with_tests: GitRepository, file: str, text: str
+) -> None:
+    with_tests.commit("base", {file: text})
+    assert changes() == []
+    accept_number(5, "--golden-dir", "tests/kept/test_it")
+    assert {(one["check"], one["what"]) for one in changes()} == {("test_it/mesh", "values")}
+    with_tests.git("checkout", "-q", ".")
+    Path(file).write_text(text.replace("tests/kept", "other"))
+    (found,) = changes()
+    assert found["text"] == "goldens of tests read from: tests/kept -> other"
+    Path(file).write_text("")
+    found = changes()
+    assert {(one["check"], one["wider"]) for one in found} == {
+        (None, False),
+        ("test_it/mesh", True),
+    }
+
+
+def test_goldens_of_tests_within_those_of_checks_are_told_once(with_tests: GitRepository) -> None:
+    Path("golden/of").mkdir()
+    Path("test_it").rename("golden/of/test_it")
+    with_tests.commit("base", {"pytest.ini": "[pytest]\nciwrap_golden_dir = golden/of\n"})
+    accept_number(5, "--golden-dir", "golden/of/test_it")
+    assert {(one["check"], one["what"]) for one in changes()} == {("test_it/mesh", "values")}
+    with_tests.commit("broken", {"ciwrap.yaml": "checks: ["})
+    Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv, atol: 1e-6}}\n")
+    assert [one["text"][:24] for one in changes()] == ["the configuration before"]

@@ -10,7 +10,7 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import CorruptGoldenError, PendingConflictError, UsageError
+from ciwrap.errors import ArtifactError, CorruptGoldenError, PendingConflictError, UsageError
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
@@ -122,6 +122,24 @@ def test_somebody_elses_pending_goldens_are_not_locked(project: Project) -> None
         accept(theirs, look_at(theirs, found), "why")
     assert values(project) == (NEW, None)
     assert project.pending.all() == [found]
+
+
+@pytest.mark.parametrize("variant", [None, "arm64"])
+def test_a_wider_bound_for_one_kind_of_machine_needs_a_word(
+    project: Project, variant: str | None
+) -> None:
+    """There is no golden for it yet, so the common one counts there, with its bound."""
+    (found,) = project.pending.all()
+    project.pending.discard(PLACE)
+    place = PLACE if variant is not None else ARM
+    origin = found.origin if variant is not None else pending_origin(None, "c0")
+    project.pending.write(place, [variable(NEW, 10.0)], origin, {}, RESULT, {})
+    theirs = replace(project, is_own=False)
+    with pytest.raises(ArtifactError, match="widens a bound: atol=0"):
+        accept_pending(theirs, [], "why", variant=variant, allowed=())
+    assert values(project) == (OLD, None)
+    accept_pending(theirs, [], "why", variant=variant, allowed=("allow-wider",))
+    assert values(project) == (OLD, NEW)
 
 
 def test_a_dry_run_writes_nothing(project: Project) -> None:
