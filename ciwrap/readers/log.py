@@ -103,7 +103,9 @@ class LogSource(Source):
         ]
         self.counters = [Counter(pattern, self.path, name) for name, pattern in rules.counts]
         required = [Counter(pattern, self.path, pattern.text) for pattern in rules.require]
-        forbidden = [Counter(pattern, self.path, pattern.text) for pattern in rules.forbid]
+        forbidden = [
+            Counter(pattern, self.path, pattern.text, takes_unlike=True) for pattern in rules.forbid
+        ]
         listeners += [*finders, *tables, *self.counters, *required, *forbidden, *last]
         is_utf8 = hand_out(self._file, self.path, listeners)
         if not is_utf8:
