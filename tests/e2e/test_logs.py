@@ -311,6 +311,26 @@ def test_a_bound_finer_than_what_is_printed_is_told(folder: Path) -> None:
     assert "pot: the bound 1e-14 is finer than the 8 printed digits" in out
 
 
+@pytest.mark.parametrize(("bound", "new"), [("atol: 0.1", "1"), ("rtol: 0.2", "1")])
+@pytest.mark.parametrize("evidence", ["data", "residues"])
+def test_no_bound_is_too_fine_for_numbers_that_match_within_it(
+    folder: Path, bound: str, new: str, evidence: str
+) -> None:
+    rule = f'{{match: "E = {{e}}", {bound}, evidence: {evidence}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, values: {{e: {rule}}}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E = 1.04\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, f"E = {new}\n")
+    assert (code, "is finer than" in out) == (0, False), out
+    (folder / "old.log").write_text("E = 1.04\n", encoding="utf-8")
+    code, out = run("compare", "old.log", "out.log", "--check", "run")
+    assert (code, "is finer than" in out) == (0, False), out
+    (folder / "old.log").write_text("E = 1.00\n", encoding="utf-8")
+    code, out = run("compare", "old.log", "out.log", "--check", "run")
+    assert (code, "is finer than" in out) == (0, False), out
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

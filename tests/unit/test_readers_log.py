@@ -433,3 +433,27 @@ def test_an_expression_that_matches_without_its_number_is_told(tmp_path: Path) -
     both = {"x": {"regex": r"E=(?P<a>\d+)|F=(?P<b>\d+)"}}
     with opened(tmp_path, text, values=both) as source:
         assert (values(source, "x.a"), values(source, "x.b")) == ([1.0], [2.0])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"values": {"r": {"match": "res {r} at {step}", "step": "it"}}},
+        {
+            "values": {
+                "r": {"match": "res {r} at", "step": "it"},
+                "r.step": {"line": "res", "column": 4},
+            }
+        },
+        {
+            "values": {"r": {"match": "res {r} at", "step": "it"}},
+            "counts": {"r.step": "res"},
+        },
+        {"tables": {"t": {"header": "Step *", "iteration": "Step"}}},
+    ],
+)
+def test_steps_never_take_the_name_of_a_value(tmp_path: Path, rules: dict[str, Any]) -> None:
+    text = "iteration 1\nres 1 at 10\nStep T T.step\n1 2 3\nx\nStep V\n3 4\n"
+    steps = {"it": "iteration {iteration:int}"}
+    with pytest.raises(ConfigError, match=r"two rules give the variable '(r|t\.T)\.step'"):
+        opened(tmp_path, text, steps=steps, **rules)
