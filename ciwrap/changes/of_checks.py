@@ -161,9 +161,11 @@ def _stated(old: Check, new: Check) -> Iterator[Change]:
 
 
 def _allows_more(was: Expectation, now: Expectation) -> bool:
-    """Whether a range allows numbers that were not allowed before; one number is no range."""
+    """Whether a range allows numbers that were not allowed before; one number is no range, but it
+    allows any count of matches.
+    """
     if now.values is not None:
-        return False
+        return was.is_each and not now.is_each
     return was.values is not None or now.low < was.low or now.high > was.high
 
 

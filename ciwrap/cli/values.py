@@ -35,8 +35,8 @@ def command(
 
     Without --check, the one check with `format: log` is taken. Writes nothing and compares nothing.
 
-    Exit codes: 0 all rules find something, 2 usage or configuration, 3 one finds nothing, or what
-    it finds is no number.
+    Exit codes: 0 all rules find something, but for `optional` ones, 2 usage or configuration, 3 one
+    finds nothing, or what it finds is no number.
     """
     from ciwrap.cli.json_documents import ValuesDocument
     from ciwrap.readers.log import LogReader

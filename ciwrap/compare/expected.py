@@ -83,7 +83,8 @@ class _Expected(Values):
         self._new = new
         self._expected = expected
         numbers = expected.values
-        is_each = numbers is not None and len(numbers) > 1
+        is_one = new.shape == () and numbers is not None and len(numbers) == 1
+        is_each = expected.is_each and not is_one
         self.shape = (len(numbers),) if numbers is not None and is_each else new.shape
         self._numbers = None if not is_each else np.asarray(numbers, dtype=self.dtype)
 

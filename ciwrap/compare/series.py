@@ -15,6 +15,7 @@ from ciwrap.model import (
     NumberInText,
     SeriesResult,
     VariableId,
+    Verdict,
 )
 from ciwrap.structs import Struct, replace
 
@@ -221,8 +222,16 @@ def with_series(
         first = DifferingInSeries(
             _in_text(ours, element.golden), _in_text(new.place(flat), element.new), step
         )
-    digits = new.printed_digits or None
-    return replace(result, series=SeriesResult(counts, first, digits, _too_fine(result, new)))
+    finest = _finer(reference, new)
+    digits = finest.printed_digits or None
+    return replace(result, series=SeriesResult(counts, first, digits, _too_fine(result, finest)))
+
+
+def _finer(reference: SeriesFacts | None, new: SeriesFacts) -> SeriesFacts:
+    """The side that is printed with the smaller unit; of a golden it is not known."""
+    if reference is None or reference.printed_exponent is None or new.printed_exponent is None:
+        return new
+    return reference if reference.printed_exponent < new.printed_exponent else new
 
 
 def _in_text(place: PlaceInText | None, value: str) -> NumberInText:
@@ -232,9 +241,14 @@ def _in_text(place: PlaceInText | None, value: str) -> NumberInText:
 
 
 def _too_fine(result: VariableResult, facts: SeriesFacts) -> bool:
-    """Whether the bound is above 0 and yet below half of the smallest unit that is printed."""
+    """Whether the bound is above 0 and yet below half of the smallest unit that is printed.
+
+    Not if numbers that differ match within it: the golden side has been printed with more digits.
+    """
     bound, exponent = result.bound, facts.printed_exponent
     if bound is None or exponent is None:
+        return False
+    if result.verdict is Verdict.MATCH and (result.max_bound_share or result.max_drift_share):
         return False
     if bound.rtol:
         return not bound.atol and bound.rtol < 0.5 * 10.0**-facts.printed_digits

@@ -22,13 +22,13 @@ _DUPLICATES = Key(
 _OPTIONAL = Key(FLAG, "whether a log may be without it (false)")
 
 
-def _numbers(value: Any) -> tuple[float, ...]:
+def _numbers(value: Any) -> float | tuple[float, ...]:
     """One number, or a list with one for each match."""
     if isinstance(value, list):
         if not value:
             raise FormError("must hold at least one number")
         return read_each(value, NUMBER.from_text)
-    return (NUMBER.from_text(value),)
+    return float(NUMBER.from_text(value))
 
 
 def _range(value: Any) -> tuple[float, float]:

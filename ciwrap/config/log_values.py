@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ciwrap.errors import ConfigError
+    from ciwrap.logs.rules import LogRules
 
     Refuse = Callable[[Document, FormError, Location], ConfigError]
 
@@ -62,10 +63,28 @@ def log_check(
     patterns = {name: one for part in parts for name, one in (part[PATTERNS] or {}).items()}
     try:
         parts = [_alike(part, patterns) for part in (*parts, section)]
-        make_rules(_options(parts))
+        _refuse_lost_references(parts, make_rules(_options(parts)))
     except FormError as error:
         raise refuse(document, error, location) from None
     return _made_of(parts)
+
+
+def _refuse_lost_references(parts: list[Mapping[str, Any]], rules: LogRules) -> None:
+    """Raises FormError where what a value has to be is of a name that no variable will have."""
+    from ciwrap.logs.template import Template
+
+    expected = _made_of(parts).expected
+    for rule in rules.values:
+        if rule.name not in expected or rule.column is not None or rule.lines is not None:
+            continue
+        # Which groups a regular expression has is known where it is compiled.
+        fields = rule.pattern.fields if isinstance(rule.pattern, Template) else ()
+        if fields and rule.name not in [one.name for one in fields]:
+            raise FormError(
+                f"what {rule.name} has to be is said, but its template has no such field; write"
+                f" {{{rule.name}}} for the number that is meant",
+                ("values", rule.name),
+            )
 
 
 def _alike(part: Mapping[str, Any], patterns: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -188,7 +207,9 @@ def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
 
 def _expectation(rule: Mapping[str, Any]) -> Expectation | None:
     if rule["expect"] is not None:
-        return Expectation(tuple(map(float, rule["expect"])))
+        said = rule["expect"]
+        is_each = isinstance(said, tuple)
+        return Expectation(tuple(map(float, said)) if is_each else (said,), is_each=is_each)
     return None if rule["range"] is None else Expectation(None, *rule["range"])
 
 

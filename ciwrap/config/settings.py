@@ -174,13 +174,14 @@ class SnapshotSettings(Struct, frozen=True):
 
 
 class Expectation(Struct, frozen=True):
-    """What values have to be, in place of a golden: numbers (one for all, or one for each), or
-    within a range. values: None for a range.
+    """What values have to be, in place of a golden: numbers, or within a range. values: None for a
+    range. is_each: whether there is a number for each of them; else one stands for all.
     """
 
     values: tuple[float, ...] | None = None
     low: float = -math.inf
     high: float = math.inf
+    is_each: bool = False
 
 
 class Check(Struct, frozen=True):

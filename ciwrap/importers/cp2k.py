@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, read_text, template_of, yaml_text
+from ciwrap.importers.imported import Imported, LeftOut, bound_of, read_text, template_of, yaml_text
 
 TESTS = "TEST_FILES.toml"
 MATCHERS = "matchers.py"
@@ -188,11 +188,11 @@ def _add_test(
 def _expected(spec: dict[str, Any]) -> dict[str, Any] | None:
     """Reference and bound; CP2K's tolerance is relative, unless the reference is 0."""
     tol, ref = spec.get("tol"), spec.get("ref")
-    for one in (tol, ref):
-        if isinstance(one, bool) or not isinstance(one, (int, float)):
-            return None
-    assert tol is not None
-    return {"expect": ref, ("rtol" if ref else "atol"): float(tol)}
+    bound = bound_of(tol)
+    is_number = isinstance(ref, (int, float)) and not isinstance(ref, bool)
+    if bound is None or isinstance(tol, str) or not is_number:
+        return None
+    return {"expect": ref, ("rtol" if ref else "atol"): bound}
 
 
 def _free_name(name: str, check: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -76,6 +77,17 @@ def read_text(path: Path) -> str:
     if len(data) > MOST_BYTES:
         raise UsageError("is larger than 16 MiB", file=path)
     return data.decode("utf-8", "replace")
+
+
+def bound_of(said: Any) -> float | None:
+    """A tolerance; None for what is none. YAML reads `1e-4` as text."""
+    if isinstance(said, bool):
+        return None
+    try:
+        bound = float(said)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return bound if math.isfinite(bound) and bound >= 0 else None
 
 
 def template_of(text: str) -> str:

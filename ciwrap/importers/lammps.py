@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, read_text, yaml_text
+from ciwrap.importers.imported import Imported, LeftOut, bound_of, read_text, yaml_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def _check(
         bounds = said if isinstance(said, dict) else {}
         parts = {}
         for theirs, ours in (("abs", "atol"), ("rel", "rtol")):
-            number = _number(bounds.get(theirs))
+            number = bound_of(bounds.get(theirs))
             if number is None:
                 reason = f"gives no number for {theirs!r}"
                 result.left_out.append(LeftOut(f"{where}.{column}", reason))
@@ -74,11 +74,3 @@ def _check(
             variables[f"thermo.{column}"] = {**parts, **both}
     result.carried_count += len(result.left_out) == before
     return {"format": "log", "use": "lammps", "outputs": outputs, "variables": variables}
-
-
-def _number(said: Any) -> float | None:
-    """A tolerance; YAML reads `1e-4` as text."""
-    try:
-        return float(said)
-    except (TypeError, ValueError):
-        return None

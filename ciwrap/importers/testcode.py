@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ast
 import configparser
+import os
 from pathlib import Path
 from typing import Any
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, read_text, template_of, yaml_text
+from ciwrap.importers.imported import Imported, LeftOut, bound_of, read_text, template_of, yaml_text
+from ciwrap.logs.rules import NAME
 
 JOBS = "jobconfig"
 USERS = ("userconfig", "userconfig.tmp")
@@ -55,9 +57,12 @@ def import_testcode(folder: Path) -> Imported:
         if name.lower() in categories:
             continue
         program = jobs.get(name, "program", fallback="")
-        for where in sorted(folder.glob(name.rstrip("/"))) or [folder / name]:
+        for where in _folders(folder, name):
             result.test_count += 1
-            _add_job(where, folder, program, programs, result)
+            if where is None:
+                result.left_out.append(LeftOut(name, "lies outside of the folder"))
+            else:
+                _add_job(where, folder, program, programs, result)
     if not result.test_count:
         raise UsageError("names no job", file=folder / JOBS)
     optional = {name: {**rule, "optional": True} for name, rule in PW_LABELS.items()}
@@ -68,6 +73,14 @@ def import_testcode(folder: Path) -> Imported:
         "testcode's benchmarks are the other side: `ciwrap compare BENCHMARK OUTPUT --check NAME`"
     )
     return result
+
+
+def _folders(top: Path, name: str) -> list[Path] | list[None]:
+    """The folders of a section below the top one; None for one that is not below it."""
+    inside = Path(os.path.normpath(name))
+    if inside.is_absolute() or os.pardir in inside.parts:
+        return [None]
+    return sorted(top.glob(str(inside))) or [top / inside] if inside.parts else [top]
 
 
 def _sections(path: Path) -> configparser.RawConfigParser:
@@ -98,7 +111,10 @@ def _add_job(
     values: dict[str, Any] = {}
     printed: dict[str, Any] = {}
     before = len(result.left_out)
-    for absolute, relative, label, strict in _tolerances(programs, program, result):
+    tolerances = _tolerances(programs, program, result)
+    if not tolerances and len(result.left_out) == before:
+        result.left_out.append(LeftOut(name, "has no tolerance, so nothing of it is compared"))
+    for absolute, relative, label, strict in tolerances:
         is_known = script == "extract-pw.sh" and label in PW_LABELS
         if not is_known and (function or not script):
             reason = _BY_FUNCTION if function else _NO_SCRIPT
@@ -106,7 +122,7 @@ def _add_job(
             result.left_out.append(LeftOut(f"{name} ({label})", reason))
             continue
         bound = {"atol": absolute, "rtol": relative}
-        rule: dict[str, Any] = {key: float(one) for key, one in bound.items() if one is not None}
+        rule: dict[str, Any] = {key: one for key, one in bound.items() if one is not None}
         if len(rule) == 2:
             rule["combine"] = "both" if strict else "either"
         if is_known:
@@ -114,7 +130,7 @@ def _add_job(
         else:
             printed[label] = {**_printed(label), **rule}
     checks: dict[str, Any] = {}
-    own = Path(name).name
+    own = Path(name).name or top.resolve().name
     if values:
         include = "../" * len(Path(name).parts) + SHARED
         checks[own] = {"format": "log", "outputs": "test.out.*", "include": include}
@@ -157,14 +173,28 @@ def _tolerances(
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
         return []
-    if isinstance(found, tuple) and found and not isinstance(found[0], tuple):
+    if not isinstance(found, (tuple, list)):
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        return []
+    if found and not isinstance(found[0], (tuple, list)):
         found = (found,)
     kept: list[tuple[float | None, float | None, str, bool]] = []
-    for one in found if isinstance(found, tuple) else ():
-        parts = (*one, True)[:4] if isinstance(one, tuple) and len(one) > 2 else None
-        numbers = () if parts is None else parts[:2]
-        if parts is None or not all(n is None or isinstance(n, (int, float)) for n in numbers):
-            result.left_out.append(LeftOut(f"[{program}]", "has a tolerance without a label"))
+    for one in found:
+        reason = _why_none(one)
+        if reason is not None:
+            result.left_out.append(LeftOut(f"[{program}]", reason))
             continue
-        kept.append((parts[0], parts[1], str(parts[2]), bool(parts[3])))
+        absolute, relative = (None if n is None else bound_of(n) for n in one[:2])
+        kept.append((absolute, relative, str(one[2]), bool((*one, True)[3])))
     return kept
+
+
+def _why_none(one: Any) -> str | None:
+    """Why a tolerance says nothing; None if it does."""
+    if not isinstance(one, (tuple, list)) or len(one) < 3:
+        return "has a tolerance without a label"
+    if any(number is not None and bound_of(number) is None for number in one[:2]):
+        return f"has a tolerance that is no bound, of the label {str(one[2])!r}"
+    if not NAME.fullmatch(str(one[2])):
+        return f"has the label {str(one[2])!r}, which is no name of a value"
+    return None

@@ -22,7 +22,7 @@ STEP = "iteration"
 # The variable that labels the elements of another one.
 STEP_SUFFIX = ".step"
 MOST_CHARACTERS = 2000
-_NAME = re.compile(r"[^\s*?\[\]{}/]+")
+NAME = re.compile(r"[^\s*?\[\]{}/]+")
 
 
 class RegexRule(Struct, frozen=True):
@@ -157,7 +157,7 @@ def _each(given: Mapping[str, Any], key: str, make: Any) -> tuple[Any, ...]:
         raise FormError(f"must be a mapping of names, not {shown(mapping)}", (key,))
 
     def one(name: Any) -> Any:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not NAME.fullmatch(name):
             raise FormError(f"{cut(name)!r} is no name: it holds white space or one of */?[]{{}}")
         return make(name, mapping[name])
 

@@ -24,6 +24,7 @@ from ciwrap.logs.numbers import (
     WHOLE,
     WHOLE_ALONE,
     WORD,
+    means_number,
 )
 from ciwrap.model.forms import FormError, cut
 from ciwrap.structs import Struct
@@ -37,7 +38,10 @@ _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 # What a number could go on with, where the template does not say that it stands there.
-_SAYS_MORE = re.compile(r"[A-Za-z0-9_,']|\*\^|\s*[xX*\u00d7\u00b7\u22c5]\s*10")
+_SAYS_MORE = re.compile(
+    r"[A-Za-z0-9_,'+\-*(#\u00b7\u066b\u2010-\u2015\u2212]"
+    r"|\s*[xX*\u00d7\u00b7\u22c5]\s*10|\s*[eEdDqQ][+-]"
+)
 
 
 class Field(Struct, frozen=True):
@@ -71,10 +75,13 @@ class TooManyAttemptsError(ValueError):
 
 
 class _Step(Struct, frozen=True):
-    """A field, and the literal text behind it (None: nothing). is_glued: it follows at once."""
+    """A field, and the literal text behind it (None: nothing). begin: that text's first word.
+    is_glued: it follows at once.
+    """
 
     field: Field
     after: re.Pattern[bytes] | None
+    begin: re.Pattern[bytes] | None
     is_glued: bool
     number: re.Pattern[bytes]
 
@@ -92,10 +99,11 @@ class _Segment:
     def search(self, line: bytes, at: int, found: list[Found], *, is_anchored: bool) -> Match | int:
         """Where the first match from `at` on ends; its fields go to `found`."""
         problem: Problem | None = None
+        first = at
         for _ in range(MOST_ATTEMPTS):
             begin = self._begin(line, at, is_anchored=is_anchored)
             if begin is None:
-                return problem
+                return problem or self._unlike(line, first, is_anchored=is_anchored)
             kept = len(found)
             end = self._follow(line, begin[1], found)
             if isinstance(end, int):
@@ -133,6 +141,20 @@ class _Segment:
             return None
         return found.start(), found.end() if self.lead is not None else found.start()
 
+    def _unlike(self, line: bytes, at: int, *, is_anchored: bool) -> Problem | None:
+        """What stands where the number should be that the segment begins with, and means to be one.
+
+        Only what follows it tells of its place.
+        """
+        step = self.steps[0] if self.lead is None else None
+        if step is None or step.field.kind == "text" or step.begin is None:
+            return None
+        words = (WORD.match(line, at),) if is_anchored else WORD.finditer(line, at)
+        for word in words:
+            if word is not None and _is_unlike(step, line, word):
+                return _problem(step, line, word.start())
+        return None
+
     def _follow(self, line: bytes, at: int, found: list[Found]) -> int | Problem | None:
         """The end of the fields and literals that stand from `at` on."""
         for step in self.steps:
@@ -165,6 +187,19 @@ def _field_over_lines(step: _Step) -> bytes | None:
     if step.field.kind == "int":
         return WHOLE_ALONE if step.number is NUMBER else None
     return step.number.pattern
+
+
+def _is_unlike(step: _Step, line: bytes, word: re.Match[bytes]) -> bool:
+    """Whether a word stands where the number should, and means to be one, but is none."""
+    if not means_number(word[0]):
+        return False
+    number = step.number.match(line, word.start())
+    if number is not None and GOES_ON.match(line, number.end()) is None:
+        return False
+    assert step.after is not None
+    assert step.begin is not None
+    ends = [one.start() for one in step.begin.finditer(line, word.start() + 1, word.end())]
+    return any(step.after.match(line, end) is not None for end in (*ends, word.end()))
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -324,7 +359,8 @@ def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
         number = GLUED_NUMBER if _SAYS_MORE.match(text) else NUMBER
         follows = position + 2 < len(rest)
         pattern = _literal(text, before_field=follows) if text.strip() or follows else None
-        steps.append(_Step(piece, pattern, is_glued, number))
+        begin = re.compile(_escaped(text.split()[0])) if text.strip() else None
+        steps.append(_Step(piece, pattern, begin, is_glued, number))
     start = None if lead is None else _literal(lead, before_field=bool(steps))
     return _Segment(start, (*steps,), is_last=is_last)
 

@@ -103,7 +103,9 @@ class LogSource(Source):
         ]
         self.counters = [Counter(pattern, self.path, name) for name, pattern in rules.counts]
         required = [Counter(pattern, self.path, pattern.text) for pattern in rules.require]
-        forbidden = [Counter(pattern, self.path, pattern.text) for pattern in rules.forbid]
+        forbidden = [
+            Counter(pattern, self.path, pattern.text, takes_unlike=True) for pattern in rules.forbid
+        ]
         listeners += [*finders, *tables, *self.counters, *required, *forbidden, *last]
         is_utf8 = hand_out(self._file, self.path, listeners)
         if not is_utf8:
@@ -162,11 +164,13 @@ class LogSource(Source):
                 self._put(one)
 
     def _put(self, series: Series) -> None:
-        if series.name in self.series or any(one.name == series.name for one in self.counters):
-            raise ConfigError(
-                f"two rules give the variable {series.name!r}", file=self.path, key="values"
-            )
+        self._refuse_taken(series.name)
         self.series[series.name] = series
+
+    def _refuse_taken(self, name: str) -> None:
+        """Raises ConfigError if a variable that has been found has this name."""
+        if name in self.series or any(one.name == name for one in self.counters):
+            raise ConfigError(f"two rules give the variable {name!r}", file=self.path, key="values")
 
     def _nothing(self, key: str, pattern: Template | Regex) -> str:
         words = pattern.words if isinstance(pattern, Template) else ()
@@ -201,8 +205,12 @@ class LogSource(Source):
         self._labelled: dict[str, Series] = {}
         for one in self.series.values():
             labels = one.step_labels()
-            if labels is None or one.steps is None or one.steps in self._arrays:
+            if labels is None or one.steps is None:
                 continue
+            namesake = self.series.get(one.steps)
+            if namesake is not None and namesake.steps == one.steps:
+                continue  # a column of the table
+            self._refuse_taken(one.steps)
             self._arrays[one.steps] = labels
             self._labelled[one.steps] = one
 

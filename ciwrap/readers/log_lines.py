@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.errors import CorruptFileError, FileLimitError
@@ -95,7 +96,7 @@ class Block(Struct, frozen=True):
 
 
 def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
-    """A file in pieces of whole lines.
+    """A file in pieces of whole lines, without the mark of UTF-8 that some programs write first.
 
     Raises FileLimitError for a line of more than 64 KiB, CorruptFileError for bytes that are no
     text.
@@ -113,7 +114,8 @@ def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
             _refuse_long_lines(rest, path, line + whole.count(b"\n"))
         if whole:
             _refuse_zeros(whole, path, line)
-            yield Block(whole, offset, line)
+            mark = len(BOM_UTF8) if not offset and whole.startswith(BOM_UTF8) else 0
+            yield Block(whole[mark:], offset + mark, line)
             line += whole.count(b"\n")
         offset += end
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.logs.numbers import WHOLE, WORD
+from ciwrap.logs.numbers import WHOLE, WORD, means_number
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Field, Found, Problem, Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
@@ -88,13 +88,23 @@ class Gate(Listening):
 
 
 class Counter(Listening):
-    """Counts lines. first_line, first: the first one."""
+    """Counts lines. first: the first one. takes_unlike: whether a line counts, too, that fits but
+    for a word which is no number.
+    """
 
-    def __init__(self, pattern: Template, path: Path, name: str) -> None:
+    def __init__(
+        self, pattern: Template, path: Path, name: str, *, takes_unlike: bool = False
+    ) -> None:
         super().__init__(pattern, path)
         self.name = name
         self.count = 0
         self.first: Line | None = None
+        self._takes_unlike = takes_unlike
+
+    def hear(self, line: Line) -> None:
+        found = self.matched(line)
+        if isinstance(found, tuple) or (found is not None and self._takes_unlike):
+            self.take(line, ())
 
     def take(self, line: Line, found: tuple[Found, ...]) -> None:  # noqa: ARG002
         self.count += 1
@@ -213,6 +223,12 @@ class ValueFinder(Listening):
             for series in self.series.values():
                 series.fail(line, found[0].start if found else 0, "belongs to no step")
             return
+        if not any(one.field.name in self.series for one in found):
+            # Of a regular expression, too: a choice of which the number is no part.
+            for series in self.series.values():
+                series.fault = series.fault or (
+                    f"line {line.number} matches, but the group around the number takes no part"
+                )
         for one in found:
             if one.field.name in self.series:
                 self._add(self.series[one.field.name], line, one.start, one.end, step)
@@ -355,7 +371,8 @@ class TableFinder(Listening):
 
 def looks_like_number(word: bytes) -> bool:
     """Whether a row may begin with this word: a number, or one that its field was too small for."""
-    return word[:1] in b"0123456789+-.*" or _NO_DIGITS.match(word) is not None
+    is_like = word[:1] in b"0123456789+-.*" or means_number(word)
+    return is_like or _NO_DIGITS.match(word) is not None
 
 
 def section_gates(rule: SectionRule, path: Path) -> tuple[Section, list[Gate]]:

@@ -22,6 +22,7 @@ from ciwrap.report.wording import (
     evidence_words,
     headline,
     sides_of,
+    to_accept,
     total_words,
     worst_first,
 )
@@ -59,8 +60,7 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
 def render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
 
-    names = [check.name for check in result.checks if check.verdict.is_alarm]
-    if names and result.kind in ("check", "run"):
+    if names := to_accept(result):
         import shlex
 
         words = " ".join(shlex.quote(safe_text(name)) for name in names)

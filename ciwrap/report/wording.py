@@ -357,12 +357,21 @@ def _special_lines(variable: VariableResult) -> list[str]:
     return [", ".join(said)] if said else []
 
 
+def to_accept(run: RunResult) -> list[str]:
+    """The checks whose new numbers can be accepted: those with a golden. What `expect` and `range`
+    say has none.
+    """
+    if run.kind not in ("check", "run"):
+        return []
+    return [one.name for one in run.checks if one.verdict.is_alarm and one.golden_path is not None]
+
+
 def accept_command(run: RunResult) -> str:
     """What to type if the new numbers are right; nothing if there is no golden to accept."""
     import shlex
 
-    names = [check.name for check in run.checks if check.verdict.is_alarm]
-    if not names or run.kind not in ("check", "run"):
+    names = to_accept(run)
+    if not names:
         return ""
     words = " ".join(shlex.quote(name) for name in dict.fromkeys(names))
     if len(words) > _LONGEST_NAMES or not words.isprintable():

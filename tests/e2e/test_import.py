@@ -237,3 +237,70 @@ def test_a_folder_that_two_sections_name(tmp_path: Path) -> None:
     text = (tmp_path / "a_b/ciwrap.yaml").read_text(encoding="utf-8")
     assert "like: e1" in text
     assert "freq" not in text
+
+
+def tree_of(folder: Path, section: str, tolerance: str) -> Path:
+    tree = folder / "tree"
+    (tree / "a").mkdir(parents=True)
+    (folder / "outside").mkdir()
+    (tree / "jobconfig").write_text(f"[{section}]\nprogram = P\n", encoding="utf-8")
+    programs = f"[P]\nextract_program = extract-pw.sh\ntolerance = {tolerance}\n"
+    (tree / "userconfig").write_text(programs, encoding="utf-8")
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("/abs/x", "lies outside of the folder"),
+        ("../outside", "lies outside of the folder"),
+        ("a/../../outside", "lies outside of the folder"),
+        ("/", "lies outside of the folder"),
+        (".", "1 test, 1 carried over whole"),
+        ("./a/", "1 test, 1 carried over whole"),
+        ("[a", "is no folder"),
+    ],
+)
+def test_folders_of_any_name(tmp_path: Path, section: str, said: str) -> None:
+    tree = tree_of(tmp_path, section, "(1e-5, None, 'e1')")
+    code, out = run(tree, "import", "testcode", ".")
+    assert (code, said in out) == (0, True), out
+    assert not [*(tmp_path / "outside").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "said"),
+    [
+        (f"(1{'0' * 400}, None, 'e1')", "no bound"),
+        ("(-1e-5, None, 'e1')", "no bound"),
+        ("(1e-5, 1e999, 'e1')", "no bound"),
+        ("(True, None, 'e1')", "no bound"),
+        ("(1e-5, 1j, 'e1')", "no bound"),
+        ("(1e-5, None)", "without a label"),
+        ("((1e-5, None, ''),)", "no name of a value"),
+        ("((1e-5, None, 'a b'),)", "no name of a value"),
+        ("((1e-5, None, 'a/b'),)", "no name of a value"),
+        ("()", "has no tolerance"),
+        ("{1: 2}", "no plain tuple"),
+    ],
+)
+def test_tolerances_that_say_nothing(tmp_path: Path, tolerance: str, said: str) -> None:
+    tree = tree_of(tmp_path, "a", tolerance)
+    code, out = run(tree, "import", "testcode", ".")
+    assert (code, "0 carried over whole" in out, said in out) == (0, True, True), out
+    assert not (tree / "a/ciwrap.yaml").exists()
+
+
+def test_a_list_of_tolerances_is_as_good_as_a_tuple(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, "a", "[(1e-5, None, 'e1')]")
+    assert run(tree, "import", "testcode", ".")[0] == 0
+    assert "atol: 1.0e-05" in (tree / "a/ciwrap.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("bound", ["-1", ".nan", ".inf", "true", f"1{'0' * 400}", "[1]", "x"])
+def test_tolerances_of_lammps_that_are_none(tmp_path: Path, bound: str) -> None:
+    text = f"tolerance: {{PotEng: {{abs: {bound}, rel: 1e-7}}}}\n"
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    code, out = run(tmp_path, "import", "lammps", "c.yaml")
+    assert (code, "gives no number for 'abs'" in out) == (0, True), out
+    assert "atol" not in (tmp_path / "ciwrap.yaml").read_text(encoding="utf-8")

@@ -191,6 +191,39 @@ def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number
     assert checked(folder, text(energy=number))[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("expected", "code"), [("3", 0), ("[3, 3]", 0), ("[3]", 3), ("[3, 3, 3]", 3), ("[3, 4]", 1)]
+)
+def test_a_list_holds_one_number_for_each_match(folder: Path, expected: str, code: int) -> None:
+    value = f'values: {{e: {{match: "E = {{e}}", expect: {expected}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    assert checked(folder, "E = 3\nE = 3\n")[0] == code
+    assert checked(folder, "E = 3\n")[0] == {"3": 0, "[3]": 0}.get(expected, 3)
+
+
+def test_nothing_is_to_be_accepted_where_there_is_no_golden(folder: Path) -> None:
+    value = 'values: {e: {match: "E = {e}", expect: 3}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out, _ = checked(folder, "E = 4\n")
+    assert (code, "accept" in out) == (1, False)
+    run("check", "--report", "o.html")
+    assert "ciwrap accept" not in (folder / "o.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("reference", ["expect: 3", "range: [0, 5]"])
+def test_a_reference_of_a_name_that_no_variable_will_have(folder: Path, reference: str) -> None:
+    value = f'values: {{e: {{match: "E = {{x}} of {{y}}", {reference}}}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out = run("check")
+    assert code == 2
+    assert "ciwrap.yaml:1:" in out
+    assert "checks.run.values.e" in out
+    assert "write {e}" in out
+
+
 def test_a_period_makes_no_range_wider(folder: Path) -> None:
     value = 'values: {e: {match: "Total [Ha]: {e}", range: [-20, 0], period: 20}}'
     config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
@@ -276,6 +309,26 @@ def test_a_bound_finer_than_what_is_printed_is_told(folder: Path) -> None:
     code, out, _ = checked(folder, text())
     assert code == 0
     assert "pot: the bound 1e-14 is finer than the 8 printed digits" in out
+
+
+@pytest.mark.parametrize(("bound", "new"), [("atol: 0.1", "1"), ("rtol: 0.2", "1")])
+@pytest.mark.parametrize("evidence", ["data", "residues"])
+def test_no_bound_is_too_fine_for_numbers_that_match_within_it(
+    folder: Path, bound: str, new: str, evidence: str
+) -> None:
+    rule = f'{{match: "E = {{e}}", {bound}, evidence: {evidence}}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, values: {{e: {rule}}}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E = 1.04\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, f"E = {new}\n")
+    assert (code, "is finer than" in out) == (0, False), out
+    (folder / "old.log").write_text("E = 1.04\n", encoding="utf-8")
+    code, out = run("compare", "old.log", "out.log", "--check", "run")
+    assert (code, "is finer than" in out) == (0, False), out
+    (folder / "old.log").write_text("E = 1.00\n", encoding="utf-8")
+    code, out = run("compare", "old.log", "out.log", "--check", "run")
+    assert (code, "is finer than" in out) == (0, False), out
 
 
 @pytest.mark.parametrize(

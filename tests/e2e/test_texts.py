@@ -105,6 +105,14 @@ def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
     assert (numbers.code, "none was compared" in numbers.out) == (3, True)
 
 
+def test_lines_that_are_equal_to_the_byte_may_count_as_compared(tmp_path: Path) -> None:
+    same = _compare(tmp_path, b"took 1.5 s\n", b"took 1.5 s\n", "--ignore-tokens", "times")
+    assert same.code == 0
+    assert "compared 1 variable, 1 element\n" in same.out
+    same = _compare(tmp_path, b"a 1\n", b"a 1\n", "--ignore-lines", "a *")
+    assert "compared 1 variable, 1 element\n" in same.out
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

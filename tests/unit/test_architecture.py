@@ -37,7 +37,7 @@ MAY_IMPORT = {
     "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
     "logs": {"model"},
-    "importers": {"errors"},
+    "importers": {"errors", "logs"},
     "config": {*TOOLS, "model", "logs"},
     "arrays": {*TOOLS, "_core"},
     "trees": {*TOOLS, "model", "arrays", "_core"},

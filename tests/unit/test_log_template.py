@@ -103,6 +103,12 @@ def test_misses_a_line_without_one_of_its_words(
         ("{x} x 10^{n:int}", "1.5 x 10^-3", ["1.5", "-3"]),
         ("grid {x}", "grid 12 x 10 x 3", ["12"]),
         ("x {x}", "x 1, 2", ["1"]),
+        ("from {a:int}-{b:int}", "from 3-5", ["3", "5"]),
+        ("{x}(", "1.5(3)", ["1.5"]),
+        ("{x} +/- {y}", "1.5+/-0.1", ["1.5", "0.1"]),
+        ("gap {x}", "gap 1.5(eV)", ["1.5"]),
+        ("{x} eV", "orbital 3d -5.2 eV", ["-5.2"]),
+        ("{x} eV", "10^3 or 5 eV", ["5"]),
     ],
 )
 def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]) -> None:
@@ -118,11 +124,12 @@ def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]
         ("E {x}", "E1"),  # a number set apart by the template is a word of its own
         ("step {n:int} done", "step 3"),
         ("{x} %", "no number here %"),
-        ("{x} MB", "1,234.5 MB"),  # neither the thousands nor what follows them
         ("^e1{$}", "e10"),
         ("^e1{$}", "e1 e"),
         ("e1 {$}", "e1 = 3"),
         ("{n:int} done{$}", "3 done by 4"),
+        ("{x} eV", "the levels in eV, A1 eV and (0) eV"),
+        ("{x} eV and {y} K", "5 eV or 6"),
     ],
 )
 def test_lines_that_do_not_match(template: str, line: str) -> None:
@@ -148,6 +155,34 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("E = {x}", "E = 10^(-3)", "a number that goes on"),
         ("E = {x}", "E = 10\u207b\u00b3", "a number that goes on"),
         ("n {n:int}", "n 10^3", "a number that goes on"),
+        # An exponent without its letter, as NASTRAN prints it, and parts of a range.
+        ("E = {x}", "E = 1.0+05", "'1.0+05', a number that goes on"),
+        ("E = {x}", "E = 1.+05", "'1.+05', a number that goes on"),
+        ("E = {x}", "E = 1.5-1000", "a number that goes on"),
+        ("E = {x} {*}", "E = 1.5 E+05 Ha", "'1.5 E+0', a number that goes on"),
+        ("n {n:int}", "n 3-5", "a number that goes on"),
+        ("n {n:int}", "n 3\u22125", "a number that goes on"),
+        ("E = {x}", "E = 3*0.5", "'3*0.5', a number that goes on"),  # three of them, in Fortran
+        ("E = {x}", "E = 1.#QNAN", "'1.#QNAN', a number that goes on"),  # as Windows printed NaN
+        ("E = {x}", "E = -1.#INF", "a number that goes on"),
+        ("E = {x}", "E = 1.5(3)e-5", "a number that goes on"),
+        ("E = {x}", "E = 1.5(3) x 10^-5", "a number that goes on"),
+        ("E = {x}", "E = 1\u202f000", "a number that goes on"),
+        ("E = {x}", "E = 1\u00b75", "a number that goes on"),
+        # Where the template begins with the number.
+        ("{x} MB", "1,234.5 MB", "'1,234.5', a number that goes on"),
+        ("{x} eV", "gap 1.5 x 10^-3 eV", "'10^-3', a number that goes on"),
+        ("{x} eV", "10^3 eV", "a number that goes on"),
+        ("{x} eV", "10**-3 eV", "a number that goes on"),
+        ("{x} eV", "gap \u22121.0 eV", "'\u22121.0', no number"),
+        ("{x} eV", "1e\u22125 eV", "no number"),
+        ("{x} eV", "1.0+05 eV", "'1.0+05', a number that goes on"),
+        ("{x} eV", "3*0.5 eV", "a number that goes on"),
+        ("{x} eV", "1.5(3)e-5 eV", "a number that goes on"),
+        ("{x} eV", "gap --1 eV", "no number"),
+        ("{x} eV", "gap ***** eV", "too long for its field"),
+        ("^{x} eV", " ***** eV", "too long for its field"),
+        ("{x}eV", "10^-3eV", "'10^-3eV', no number"),
     ],
 )
 def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str) -> None:

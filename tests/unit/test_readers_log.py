@@ -387,3 +387,73 @@ def test_a_match_without_its_step_is_told(tmp_path: Path) -> None:
     rules = {"values": {"e": {"regex": expression, "duplicates": "last"}}}
     with opened(tmp_path, "it 1 E = 1\nE = 2\nit 1 E = 3\n", **rules) as source:
         assert "line 2, word 3 belongs to no step" in fault(source, "e")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    source = opened(tmp_path, "\ufeffE = 1\nE = 2\n", values={"E": "^E = {E}"})
+    with source:
+        assert values(source, "E") == [1.0, 2.0]
+        facts = source.facts("E")
+        assert facts is not None
+        place = facts.place(0)
+        assert place is not None
+        assert (place.line, place.column, place.text) == (1, 5, "1")
+
+
+@pytest.mark.parametrize("number", ["****", "12abc", "none", "1.0+05"])
+def test_a_line_that_fits_but_for_its_number_is_none(tmp_path: Path, number: str) -> None:
+    text = f"E = {number}\nE = 1\n"
+    found: dict[str, Any] = {"counts": {"lines": "E = {e}"}}
+    with opened(tmp_path, text, **found) as source:
+        assert values(source, "lines") == [1]
+    with opened(tmp_path, text.partition("\n")[0], require=["E = {e}"], **found) as source:
+        assert "no line matches" in str(source.faults[0])
+    with opened(tmp_path, text, forbid=["E = {e}"], **found) as source:
+        assert "line 1 matches" in str(source.faults[0])
+
+
+@pytest.mark.parametrize("end", [None, "Loop"])
+def test_a_row_may_begin_with_what_means_to_be_a_number(tmp_path: Path, end: str | None) -> None:
+    text = "T Step\n1 2\n\u22121 3\n2 4\nLoop\n"
+    table = {"header": "T Step"} if end is None else {"header": "T Step", "end": end}
+    with opened(tmp_path, text, tables={"t": table}) as source:
+        assert "'\u22121', no number" in fault(source, "t.T")
+    rule = {"match": "T Step", "lines": {"until": "words"}}
+    with opened(tmp_path, text, values={"v": rule}) as source:
+        assert "'\u22121', no number" in fault(source, "v")
+
+
+def test_an_expression_that_matches_without_its_number_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("re2")
+    text = "E=1\nF=2\n"
+    with opened(tmp_path, text, values={"x": {"regex": r"E=(\d+)|F=(\d+)"}}) as source:
+        assert "line 2" in fault(source, "x")
+    with opened(tmp_path, text, values={"x": {"regex": r"E=(\d+)|F=2()"}}) as source:
+        assert "line 2" in fault(source, "x")
+    both = {"x": {"regex": r"E=(?P<a>\d+)|F=(?P<b>\d+)"}}
+    with opened(tmp_path, text, values=both) as source:
+        assert (values(source, "x.a"), values(source, "x.b")) == ([1.0], [2.0])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"values": {"r": {"match": "res {r} at {step}", "step": "it"}}},
+        {
+            "values": {
+                "r": {"match": "res {r} at", "step": "it"},
+                "r.step": {"line": "res", "column": 4},
+            }
+        },
+        {
+            "values": {"r": {"match": "res {r} at", "step": "it"}},
+            "counts": {"r.step": "res"},
+        },
+        {"tables": {"t": {"header": "Step *", "iteration": "Step"}}},
+    ],
+)
+def test_steps_never_take_the_name_of_a_value(tmp_path: Path, rules: dict[str, Any]) -> None:
+    text = "iteration 1\nres 1 at 10\nStep T T.step\n1 2 3\nx\nStep V\n3 4\n"
+    steps = {"it": "iteration {iteration:int}"}
+    with pytest.raises(ConfigError, match=r"two rules give the variable '(r|t\.T)\.step'"):
+        opened(tmp_path, text, steps=steps, **rules)

@@ -242,12 +242,15 @@ def test_words_with_slashes_are_no_paths() -> None:
 
 
 def test_names_that_a_shell_would_take_apart_are_quoted() -> None:
-    run = RunResult(Verdict.DIFFER, (CheckResult("a b;rm", Verdict.DIFFER, (differing(),)),))
+    check = CheckResult("a b;rm", Verdict.DIFFER, (differing(),), golden_path="golden/a.golden")
+    run = RunResult(Verdict.DIFFER, (check,))
     assert "ciwrap accept 'a b;rm' --reason 'WHY'" in Page(render_html(run)).text
-    odd = RunResult(Verdict.DIFFER, (CheckResult("a\nb", Verdict.DIFFER, (differing(),)),))
+    odd = replace(run, checks=(replace(check, name="a\nb"),))
     assert "ciwrap accept --reason 'WHY'" in Page(render_html(odd)).text
     compared = replace(run, kind="compare")
     assert "ciwrap accept" not in render_html(compared)
+    stated = replace(run, checks=(replace(check, golden_path=None),))
+    assert "ciwrap accept" not in render_html(stated)
 
 
 def test_a_document_cannot_name_axes_that_are_not_there() -> None:
