@@ -69,13 +69,6 @@ def is_mixed_precision(one: str, other: str) -> bool:
     return {one[1:], other[1:]} == {"f4", "f8"}
 
 
-def held_by_float32(fill_values: tuple[float | int, ...]) -> tuple[float | int, ...]:
-    """The numbers that float32 makes of these, each once."""
-    with np.errstate(over="ignore"):
-        rounded = [float(np.float32(value)) for value in fill_values]
-    return tuple({repr(value): value for value in rounded}.values())
-
-
 def is_bfloat16(dtype: str) -> bool:
     return dtype[1:] == "bf2"
 

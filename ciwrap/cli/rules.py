@@ -75,7 +75,12 @@ class RuleOptions(Struct, frozen=True, dict=True):
         from functools import cache
 
         from ciwrap.catalog.rules import Rules
-        from ciwrap.model import StrictVariables, VariableId, VariableSettings
+        from ciwrap.model import (
+            StrictVariables,
+            VariableId,
+            VariableSettings,
+            fit_fill_values,
+        )
 
         check, default = self.check, VariableSettings()
 
@@ -84,8 +89,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
             settings = settings if is_counted else self.layer.over(settings)
             if not settings.fill_values:
                 return settings
-            from ciwrap.config import fit_fill_values
-
             return fit_fill_values(settings, dtype)
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
