@@ -121,11 +121,12 @@ class Circle:
         period = self._periods[(first + np.arange(g.size)) % self._periods.size]
         missing = self._is_missing(g), self._is_missing(v)
         plain = np.isfinite(g) & np.isfinite(v) & ~missing[0] & ~missing[1]
-        base = np.where(plain, 0.0, g)
+        # Of what has no difference, only what it is counts: a number is like any other.
+        base = np.where(np.isfinite(g), 0.0, g)
         with np.errstate(all="ignore"):
             raw = v - g
             turns = np.where(period > 0, np.rint(raw / np.where(period > 0, period, 1.0)), 0.0)
-            moved = np.where(plain, raw - turns * period, v)
+            moved = np.where(plain, raw - turns * period, np.where(np.isfinite(v), 0.0, v))
             slack = _EPSILON * (np.abs(raw) + np.abs(turns * period))
             # What overflows is no number or infinite, and never sure.
             is_sure = np.abs(np.abs(moved) - self._atol) > slack
@@ -195,8 +196,6 @@ def _decided(golden: float, new: float, period: float, atol: float) -> float:
     is_negative = exact < 0
     exact = abs(exact)
     size = float(exact) if exact <= Fraction(_MISSING) else math.inf
-    if exact <= Fraction(atol):
-        size = min(size, atol)
-    else:
-        size = max(size, math.nextafter(atol, math.inf))
+    is_within = exact <= Fraction(atol)
+    size = min(size, atol) if is_within else max(size, math.nextafter(atol, math.inf))
     return -size if is_negative else size

@@ -150,11 +150,24 @@ def test_large_differences_without_a_period_are_differences(g: float, v: float) 
     """Also the one that is as large as a double can be."""
     result = compare([[0.0, g]], [[0.0, v]], (1.0, 0.0), 0.1)
     plain = compare([g], [v], (), 0.1)
-    told = [
-        (one.differing_count, one.max_abs_difference, one.max_bound_share) for one in (result, plain)
-    ]
-    assert told[0] == told[1]
+    assert result.differing_count == plain.differing_count
+    assert result.max_abs_difference == plain.max_abs_difference
+    assert result.max_bound_share == plain.max_bound_share
     assert (result.inf_mismatch_count, result.missing_mismatch_count) == (0, 0)
+
+
+@pytest.mark.parametrize("special", [-999.0, math.nan, math.inf])
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 2.0])
+def test_no_number_stands_for_a_missing_one(special: float, number: float) -> None:
+    for g, v in ((special, number), (number, special)):
+        result = compare([g, g], [v, g], (1.0,), fill_values=(-999.0,))
+        told = (
+            result.missing_mismatch_count,
+            result.nan_mismatch_count,
+            result.inf_mismatch_count,
+        )
+        assert result.differing_count == 1
+        assert told == (special == -999.0, math.isnan(special), math.isinf(special))
 
 
 def test_of_a_difference_on_a_circle_nothing_is_told_in_floats() -> None:
