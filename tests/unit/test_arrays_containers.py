@@ -228,7 +228,7 @@ def test_masked_records_are_taken_where_nothing_is_masked() -> None:
     for mask in (np.ma.nomask, [(False, False)] * 2):
         (part,) = parts_of(np.ma.array(plain, mask=mask), "v")
         assert part.convert().array.tobytes() == plain.tobytes()
-    with pytest.raises(UnsupportedDtypeError, match="^v: an array .* has masked"):
+    with pytest.raises(UnsupportedDtypeError, match=r"^v: an array .* has masked"):
         list(parts_of(np.ma.array(plain, mask=[(False, False), (False, True)]), "v"))
 
 
