@@ -98,16 +98,18 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
+            said = self.layer.said.keys() & {"align_by", "across_ranks"}
+            if check is None and not said:
+                return None
             from ciwrap.compare.check import aligns, arrangement_of
 
-            said = self.layer.said.keys() & {"align_by", "across_ranks"}
             if said == {"across_ranks"} and not (check and aligns(check)):
                 raise UsageError(
                     "--across-ranks says nothing where no rows are aligned",
                     remedy="name the id variable with --align-by",
                 )
-            if not said:
-                return None if check is None else arrangement_of(check)
+            if check is not None and not said:
+                return arrangement_of(check)
             from ciwrap.catalog.rows import Arrangement
 
             def unfitted(identity: VariableId) -> VariableSettings:
