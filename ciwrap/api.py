@@ -32,6 +32,7 @@ from ciwrap.model import (
     VariableId,
     VariableResult,
     VariableSettings,
+    fit_fill_values,
 )
 from ciwrap.readers.memory import labels_in
 from ciwrap.structs import Struct, replace
@@ -89,6 +90,7 @@ def build_tree(
         equal_nan=equal_nan,
         fill_values=fill_values,
     )
+    settings = fit_fill_values(settings, values.dtype)
     parameters = tree_parameters(values.dtype, settings, residue_levels=settings.residue_levels)
     if values.device is not None:
         return stream_tree(parameters, values)[0]
@@ -128,7 +130,7 @@ def compare_arrays(
         mixed_precision=mixed_precision,
     )
     ours, theirs = _labelled(golden, name), _labelled(new, name)
-    return compare_values(ours, theirs, settings, VariableId(name))
+    return compare_values(ours, theirs, fit_fill_values(settings, ours.dtype), VariableId(name))
 
 
 class Golden(Struct, frozen=True):
@@ -236,7 +238,8 @@ def make_golden(
     variables = []
     for name, array in arrays.items():
         values = _values(array, name)
-        variables.append(capture(values, settings, VariableId(name, iteration, rank)).variable)
+        fitted = fit_fill_values(settings, values.dtype)
+        variables.append(capture(values, fitted, VariableId(name, iteration, rank)).variable)
     return Golden(tuple(sorted(variables, key=lambda one: golden_id(one).sort_key)))
 
 

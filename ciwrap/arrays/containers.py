@@ -131,7 +131,7 @@ def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
         for one in sparse(part):
             yield from _long_or_not(one)
         return
-    mask = mask_of(value)
+    mask = mask_of(value, part.name)
     if mask is not None:
         for one in masked(part, mask):
             yield from _objects(one, prefix)

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NUMBERS = frozenset("biufc")
-# Integers up to here are exact in a float of that many bytes.
-_LARGEST_INTEGER = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
 
 
 class _Changed(Values):
@@ -69,13 +67,6 @@ def is_mixed_precision(one: str, other: str) -> bool:
     return {one[1:], other[1:]} == {"f4", "f8"}
 
 
-def held_by_float32(fill_values: tuple[float | int, ...]) -> tuple[float | int, ...]:
-    """The numbers that float32 makes of these, each once."""
-    with np.errstate(over="ignore"):
-        rounded = [float(np.float32(value)) for value in fill_values]
-    return tuple({repr(value): value for value in rounded}.values())
-
-
 def is_bfloat16(dtype: str) -> bool:
     return dtype[1:] == "bf2"
 
@@ -106,12 +97,11 @@ def convert_exactly(
         if kinds[0] in "iu" and kinds[1] in "iu":
             # -1 goes to the largest unsigned number and back: only its sign tells.
             lost |= (plain < 0) != (converted < 0)
+        # What a float beyond an integer's range becomes may look the same on the way back.
+        if kinds[0] in "fc" and kinds[1] in "iu":
+            lost |= _beyond(plain, target)
         if kinds[0] in "iu" and kinds[1] in "fc":
-            part_bytes = target.itemsize // (2 if kinds[1] == "c" else 1)
-            limit = _LARGEST_INTEGER[part_bytes]
-            lost |= plain > limit
-            if kinds[0] == "i":
-                lost |= plain < -limit
+            lost |= _beyond(converted, plain.dtype)
         if is_bfloat16(to_dtype):
             bits = np.ascontiguousarray(converted).view(np.uint32)
             lost |= ((bits & np.uint32(0xFFFF)) != 0) & (converted == converted)
@@ -125,6 +115,14 @@ def convert_exactly(
             f" exact form as {to_dtype}"
         )
     return np.ascontiguousarray(converted)
+
+
+def _beyond(numbers: NDArray[Any], integers: np.dtype[Any]) -> NDArray[np.bool_]:
+    """Which floats, or real parts, lie outside the range of an integer type; NaN does."""
+    limits = np.iinfo(integers)
+    wide = numbers.real.astype(np.float64)
+    inside: NDArray[np.bool_] = (wide >= float(limits.min)) & (wide < float(limits.max + 1))
+    return ~inside
 
 
 def _differ(ours: NDArray[Any], theirs: NDArray[Any]) -> NDArray[np.bool_]:

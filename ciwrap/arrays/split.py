@@ -59,12 +59,17 @@ def long_double(part: Part) -> Iterator[Part]:
     yield part.beside("low", low, is_exact=False)
 
 
-def mask_of(value: Any) -> NDArray[np.bool_] | None:
-    """The mask of an array that has one (NumPy's, astropy's); None if nothing is masked."""
+def mask_of(value: Any, name: str) -> NDArray[np.bool_] | None:
+    """The mask of an array that has one (NumPy's, astropy's); None if nothing is masked.
+
+    Raises UnsupportedDtypeError for records of which something is masked.
+    """
     if isinstance(value, np.ma.MaskedArray):
-        if value.dtype.names is not None and value.mask is not np.ma.nomask:
-            raise missing(value, None)
         mask: Any = np.ma.getmaskarray(value)
+        if mask.dtype.names is not None:
+            if np.ascontiguousarray(mask).view(np.bool_).any():
+                raise missing(value, name)
+            return None
     elif isinstance(value, np.ndarray) and hasattr(value, "unmasked"):
         mask = getattr(value, "mask", None)
     else:

@@ -210,13 +210,11 @@ class TreeMaker:
     ) -> None:
         """Raises UsageError if another bound is asked for than the other run was captured with."""
         p = theirs.parameters
-        if p.dtype == fine.dtype and (
-            (p.atol, p.rtol, p.ulps, p.equal_nan, p.fill_values)
-            != (fine.atol, fine.rtol, fine.ulps, fine.equal_nan, fine.fill_values)
-        ):
+        # In words, which are exact: a fill value that is NaN does not equal itself.
+        asked, known = describe_bound(fine), describe_bound(p)
+        if p.dtype == fine.dtype and asked != known:
             raise UsageError(
-                f"asked for is {describe_bound(fine)}, but the run to hold it against was captured"
-                f" with {describe_bound(p)}",
+                f"asked for is {asked}, but the run to hold it against was captured with {known}",
                 variable=identity.text,
                 remedy="leave the bound out to take that run's, or capture that run anew",
             )

@@ -75,7 +75,12 @@ class RuleOptions(Struct, frozen=True, dict=True):
         from functools import cache
 
         from ciwrap.catalog.rules import Rules
-        from ciwrap.model import StrictVariables, VariableId, VariableSettings
+        from ciwrap.model import (
+            StrictVariables,
+            VariableId,
+            VariableSettings,
+            fit_fill_values,
+        )
 
         check, default = self.check, VariableSettings()
 
@@ -84,8 +89,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
             settings = settings if is_counted else self.layer.over(settings)
             if not settings.fill_values:
                 return settings
-            from ciwrap.config import fit_fill_values
-
             return fit_fill_values(settings, dtype)
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
@@ -95,16 +98,18 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
+            said = self.layer.said.keys() & {"align_by", "across_ranks"}
+            if check is None and not said:
+                return None
             from ciwrap.compare.check import aligns, arrangement_of
 
-            said = self.layer.said.keys() & {"align_by", "across_ranks"}
             if said == {"across_ranks"} and not (check and aligns(check)):
                 raise UsageError(
                     "--across-ranks says nothing where no rows are aligned",
                     remedy="name the id variable with --align-by",
                 )
-            if not said:
-                return None if check is None else arrangement_of(check)
+            if check is not None and not said:
+                return arrangement_of(check)
             from ciwrap.catalog.rows import Arrangement
 
             def unfitted(identity: VariableId) -> VariableSettings:

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 _EXACT_IN_DOUBLE = {"f2", "f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4"}
 _EPSILON = sys.float_info.epsilon
 # Stands for "missing" where the core sees differences only.
-_MISSING = float(np.finfo(np.float64).max)
+_MISSING = sys.float_info.max
+# Of the smallest difference that no double holds.
+_HALF = 2.0**1023
 
 
 class Circle:
@@ -92,7 +94,14 @@ class Circle:
         return replace(
             found,
             first_differences=tuple(
-                replace(one, golden=_text(reference, flat), new=_text(new, flat))
+                replace(
+                    one,
+                    golden=_text(reference, flat),
+                    new=_text(new, flat),
+                    # Of these, the core has seen the difference alone.
+                    rel_difference=None,
+                    ulps=None,
+                )
                 for one, flat in zip(found.first_differences, flats, strict=True)
             ),
             masked_count=new.masked_count if result.mask is not None else None,
@@ -112,19 +121,25 @@ class Circle:
         period = self._periods[(first + np.arange(g.size)) % self._periods.size]
         missing = self._is_missing(g), self._is_missing(v)
         plain = np.isfinite(g) & np.isfinite(v) & ~missing[0] & ~missing[1]
-        base = np.where(plain, 0.0, g)
+        # Of what has no difference, only what it is counts: a number is like any other.
+        base = np.where(np.isfinite(g), 0.0, g)
         with np.errstate(all="ignore"):
             raw = v - g
             turns = np.where(period > 0, np.rint(raw / np.where(period > 0, period, 1.0)), 0.0)
-            moved = np.where(plain, raw - turns * period, v)
+            moved = np.where(plain, raw - turns * period, np.where(np.isfinite(v), 0.0, v))
             slack = _EPSILON * (np.abs(raw) + np.abs(turns * period))
+            # What overflows is no number or infinite, and never sure.
+            is_sure = np.abs(np.abs(moved) - self._atol) > slack
         base[missing[0]] = _MISSING
         moved[missing[1]] = _MISSING
-        atol = self._atol
         # Where the two are equal there is nothing to decide.
-        doubtful = plain & (raw != 0) & (np.abs(np.abs(moved) - atol) <= slack)
-        for at in np.flatnonzero(doubtful).tolist():
-            moved[at] = _decided(float(g[at]), float(v[at]), float(period[at]), atol)
+        for at in np.flatnonzero(plain & (raw != 0) & ~is_sure).tolist():
+            moved[at] = _decided(float(g[at]), float(v[at]), float(period[at]), self._atol)
+        # A large difference is seen from both sides of zero, where it is neither infinite nor what
+        # stands for "missing".
+        large = plain & (np.abs(moved) > _HALF)
+        halves = np.clip(moved[large] / 2, -_HALF, _HALF)
+        base[large], moved[large] = -halves, halves
         return base, moved
 
     def _is_missing(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -178,9 +193,9 @@ def _decided(golden: float, new: float, period: float, atol: float) -> float:
     raw = Fraction(new) - Fraction(golden)
     turns = round(raw / Fraction(period)) if period > 0 else 0
     exact = raw - turns * Fraction(period)
-    size = abs(float(exact))
-    if abs(exact) <= Fraction(atol):
-        size = min(size, atol)
-    else:
-        size = max(size, math.nextafter(atol, math.inf))
-    return math.copysign(size, float(exact))
+    is_negative = exact < 0
+    exact = abs(exact)
+    size = float(exact) if exact <= Fraction(_MISSING) else math.inf
+    is_within = exact <= Fraction(atol)
+    size = min(size, atol) if is_within else max(size, math.nextafter(atol, math.inf))
+    return -size if is_negative else size

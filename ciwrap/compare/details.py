@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.compare.explain import explain
@@ -22,7 +23,7 @@ from ciwrap.details import (
     View,
 )
 from ciwrap.late import numpy as np
-from ciwrap.model import Details
+from ciwrap.model import Details, DifferingElement
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 # Elements that are looked at a second time for the samples: some seconds at most.
 _MOST_SCANNED = 1 << 23
+# A share that rounds to less is that of an element beyond its bound.
+_JUST_BEYOND = math.nextafter(1.0, math.inf)
 # Elements of a variable that hypotheses are held against: a second or so.
 _MOST_EXPLAINED = 1 << 21
 
@@ -107,7 +110,7 @@ def element_details(
     with_pictures: whether the report will draw it.
     """
     parameters = tree.parameters
-    scan = _Scan(parameters, shape)
+    scan = _Scan(comparison, parameters, shape)
     for first, golden, new in pieces():
         if scan.scanned + golden.size > _MOST_SCANNED:
             break
@@ -123,7 +126,8 @@ def element_details(
         return Drawn(None, box, explanations)
     view: View | None = None
     effect: Effect | None = None
-    worst = scan.worst_elements()
+    found = scan.worst_elements() or [int(comparison.max_abs_index), int(comparison.first_index)]
+    worst_elements, worst = _beyond(found, parameters, shape, read)
     if whole is not None:
         view, effect = _views(parameters, shape, worst, box, whole)
     if is_sure:
@@ -131,24 +135,31 @@ def element_details(
     else:
         count = int(np.prod(shape, dtype=np.int64))
         maps = chunk_share_maps(suspects, chunk_elements(parameters), shape, count)
-        worst = worst or [int(comparison.max_abs_index), int(comparison.first_index)]
-    has_worst = bool(worst) and worst[0] >= 0
-    pictures = make_pictures(parameters, shape, worst[0], box, read) if has_worst else {}
+    pictures = make_pictures(parameters, shape, worst[0], box, read) if worst else {}
     details = Details(
         chunk_map=chunk_map(suspects, parameters, tree.leaf_count),
         tree_levels=tree_levels(suspects, tree),
-        worst_elements=judged_elements(
-            [flat for flat in worst if flat >= 0],
-            parameters,
-            shape,
-            lambda flats: read_each(read, flats),
-        ),
+        worst_elements=worst_elements,
         share_maps=maps,
         view=view,
         effect=effect,
         **pictures,
     )
     return Drawn(details, box, explanations)
+
+
+def _beyond(
+    flats: list[int], parameters: _core.TreeParameters, shape: tuple[int, ...], read: ReadBoth
+) -> tuple[tuple[DifferingElement, ...], list[int]]:
+    """Those of some elements that differ, each once, and where they are. -1 is none."""
+    known = [flat for flat in dict.fromkeys(flats) if flat >= 0]
+    judged = judged_elements(known, parameters, shape, lambda some: read_each(read, some))
+    pairs = [
+        (one, flat)
+        for one, flat in zip(judged, known, strict=True)
+        if one.bound_share is None or one.bound_share > 1.0
+    ]
+    return tuple(one for one, _ in pairs), [flat for _, flat in pairs]
 
 
 def _whole(shape: tuple[int, ...], read: ReadBoth) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -189,7 +200,15 @@ def _explained(
 class _Scan:
     """Looks at the differing elements piece by piece and keeps what is needed of them."""
 
-    def __init__(self, parameters: _core.TreeParameters, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        comparison: _core.Comparison,
+        parameters: _core.TreeParameters,
+        shape: tuple[int, ...],
+    ) -> None:
+        indices = comparison.indices
+        # Which elements differ the core knows exactly, but it does not list many of them.
+        self._known = indices if indices.size == comparison.differing_count else None
         self._parameters = parameters
         self._shape = shape
         self._positions: list[NDArray[np.int64]] = []
@@ -202,13 +221,21 @@ class _Scan:
         golden, new = golden.reshape(-1), new.reshape(-1)
         self.scanned += golden.size
         shares, differences = share_of_bound(golden, new, self._parameters)
-        inside = np.flatnonzero(shares > 1.0)
+        inside = self._differing(shares, first)
         if inside.size == 0:
             return
+        shares, differences = np.maximum(shares[inside], _JUST_BEYOND), differences[inside]
         self.differing_count += int(inside.size)
         self._positions.append((inside + first).astype(np.int64))
-        self._classes.append(share_classes(shares[inside], differences[inside]))
-        self._note_worst(first, inside, shares[inside], differences[inside])
+        self._classes.append(share_classes(shares, differences))
+        self._note_worst(first, inside, shares, differences)
+
+    def _differing(self, shares: NDArray[np.float64], first: int) -> NDArray[np.int64]:
+        """Where in a piece the elements lie that differ; told by rounded shares if need be."""
+        if self._known is None:
+            return np.flatnonzero(shares > 1.0)
+        begin, end = np.searchsorted(self._known, (first, first + shares.size))
+        return self._known[begin:end] - first
 
     def _note_worst(
         self,

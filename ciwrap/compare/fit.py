@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ciwrap.arrays.convert import (
     ConvertedValues,
     RoundedValues,
-    held_by_float32,
     is_mixed_precision,
 )
 from ciwrap.errors import (
@@ -18,7 +17,7 @@ from ciwrap.errors import (
     ShapeMismatchError,
 )
 from ciwrap.late import numpy as np
-from ciwrap.model import VariableId
+from ciwrap.model import VariableId, fit_fill_values
 from ciwrap.model.variable_settings import MASK_LABEL
 from ciwrap.structs import Struct, replace
 
@@ -163,8 +162,8 @@ def in_one_dtype(
 ) -> tuple[Values, Values, VariableSettings]:
     """Both sides as they are compared, and the settings for that. Raises DtypeMismatchError."""
     if settings.mixed_precision and is_mixed_precision(reference.dtype, new.dtype):
-        settings = replace(settings, fill_values=held_by_float32(settings.fill_values))
-        return RoundedValues(reference), RoundedValues(new), settings
+        rounded = RoundedValues(reference), RoundedValues(new)
+        return *rounded, fit_fill_values(settings, rounded[0].dtype)
     new = in_dtype(new, reference.dtype, wording, is_strict=settings.strict_dtype)
     return reference, new, settings
 

@@ -6,7 +6,6 @@ where they are used, since they need PyYAML or readers.
 
 from __future__ import annotations
 
-from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.config.settings import (
     CONFIG_NAME,
     Check,
@@ -24,6 +23,5 @@ __all__ = [
     "Config",
     "Expectation",
     "VariableRule",
-    "fit_fill_values",
     "name_matches",
 ]

@@ -13,10 +13,15 @@ import math
 import os
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.config.fill_values import fit_fill_values
 from ciwrap.errors import ConfigError
 from ciwrap.hidden import hide_secrets, secrets_of
-from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings
+from ciwrap.model import (
+    SettingsLayer,
+    Strictness,
+    VariableId,
+    VariableSettings,
+    fit_fill_values,
+)
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ numbers are plain Python numbers, never NumPy scalars.
 from ciwrap.model.coverage import Coverage
 from ciwrap.model.divergence import Divergence, DivergenceKind
 from ciwrap.model.ensemble import EnsembleFacts, Shift
+from ciwrap.model.fill_values import fit_fill_values
 from ciwrap.model.results import (
     CheckResult,
     CommandOutcome,
@@ -61,6 +62,7 @@ __all__ = [
     "Strictness",
     "VariableId",
     "VariableSettings",
+    "fit_fill_values",
     "number_text",
     "two_digits_above",
     # what is found

@@ -9,7 +9,12 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.dtypes import Field, fields_of
-from ciwrap.errors import CorruptFileError, PickledArrayError, UnsupportedFormatError
+from ciwrap.errors import (
+    CorruptFileError,
+    PickledArrayError,
+    UnsupportedDtypeError,
+    UnsupportedFormatError,
+)
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
@@ -23,6 +28,7 @@ MAX_HEADER_BYTES = 10_000
 MAGIC_PREFIX = b"\x93NUMPY"
 MAX_HEAD_BYTES = len(MAGIC_PREFIX) + 2 + 4 + MAX_HEADER_BYTES
 MAX_DIMENSIONS = 32
+_REMEDY = "leave the file out with 'exclude' in ciwrap.yaml, or write it as another type"
 # A length written by Python 2.
 _LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
 
@@ -88,11 +94,23 @@ def read_header(
         # With one axis longer than 1 the two orders are the same.
         fortran_order=fortran_order and sum(length != 1 for length in shape) > 1,
         data_offset=len(magic) + length_bytes + length,
-        fields=tuple(fields_of(name, dtype, file=file)),
+        fields=_fields(name, dtype, file),
     )
     if header.data_bytes >= 1 << 62:
         raise CorruptFileError(f"says its shape is {shape}", file=file, variable=name)
     return header
+
+
+def _fields(name: str, dtype: np.dtype[Any], file: str | os.PathLike[str]) -> tuple[Field, ...]:
+    try:
+        return tuple(fields_of(name, dtype, file=file))
+    except PickledArrayError:
+        raise
+    except UnsupportedDtypeError as error:
+        # The file is opened as a whole, whatever of it is ignored.
+        raise UnsupportedDtypeError(
+            error.message, file=file, variable=error.variable, remedy=_REMEDY
+        ) from None
 
 
 def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, bool, tuple[int, ...]]:
@@ -112,8 +130,15 @@ def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, boo
     if not isinstance(order, bool):
         raise CorruptFileError("has a header with a wrong fortran_order", file=file, variable=name)
     is_shape = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not is_shape or len(shape) > MAX_DIMENSIONS:
+    if not is_shape:
         raise CorruptFileError("has a header with a wrong shape", file=file, variable=name)
+    if len(shape) > MAX_DIMENSIONS:
+        raise UnsupportedFormatError(
+            f"has {len(shape)} dimensions, of which {MAX_DIMENSIONS} at most are read",
+            file=file,
+            variable=name,
+            remedy="write it with fewer",
+        )
     return value["descr"], order, shape
 
 

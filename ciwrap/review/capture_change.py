@@ -21,7 +21,7 @@ from ciwrap.errors import (
     UsageError,
 )
 from ciwrap.golden.evidence import capture
-from ciwrap.model import Verdict
+from ciwrap.model import EvidencePolicy, Verdict
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.review.golden_change import GoldenChange, OldGolden, Status, VariableChange
 from ciwrap.structs import replace
@@ -220,9 +220,10 @@ def _capture(
             remedy="set 'evidence: data' for it",
         )
     if settings.period and found.data is None:
+        fits = f", and they do not fit 'data_budget_bytes' ({settings.data_budget_bytes})"
         raise PeriodError(
-            "only a golden that keeps the data can be compared modulo a period, and they do not fit"
-            f" 'data_budget_bytes' ({settings.data_budget_bytes})",
+            "only a golden that keeps the data can be compared modulo a period"
+            f"{fits if settings.evidence is EvidencePolicy.AUTO else ''}",
             variable=identity.text,
             remedy="set 'evidence: data' for it, or 'ignore' it here and use 'ciwrap compare'",
         )

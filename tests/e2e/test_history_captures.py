@@ -153,6 +153,22 @@ def test_against_takes_bound_and_chunks_over(tmp_path: Path, runs: tuple[Path, P
     assert code == 2
 
 
+def test_against_a_run_whose_fill_value_is_nan(tmp_path: Path) -> None:
+    config = tmp_path / "ciwrap.yaml"
+    config.write_text(
+        "version: 1\nchecks:\n  c: {outputs: a, atol: 1e-3, fill_values: [.nan, 1e20]}\n"
+    )
+    a, b = tmp_path / "a", tmp_path / "b"
+    for run in (a, b):
+        run.mkdir()
+        np.save(run / "x.npy", np.array([1.0, np.nan], "f4"))
+    asked = ("--check=c", f"--config={config}", "--settle=0")
+    assert ciwrap(tmp_path, "capture", a, "--residues", *asked)[0] == 0
+    assert ciwrap(tmp_path, "capture", b, "--against", a / ".ciwrap.tree", *asked)[0] == 0
+    config.write_text(config.read_text().replace("1e20", "1e19"))
+    assert ciwrap(tmp_path, "capture", b, "--against", a / ".ciwrap.tree", *asked)[0] == 2
+
+
 def test_a_damaged_capture_does_not_lose_its_bound_unseen(
     tmp_path: Path, runs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -126,6 +126,56 @@ def test_a_difference_of_one_is_decided_like_any_other() -> None:
     assert compare([0.0], [1.0], (0.3,), 0.10000000000000002).differing_count == 1
 
 
+LARGEST = float(np.finfo(np.float64).max)
+
+
+@pytest.mark.parametrize(
+    "period", [LARGEST, LARGEST / 3, LARGEST / 3 * 2, 1e308, 3.0, 1e-200, 5e-323, 0.7]
+)
+@pytest.mark.parametrize(
+    ("g", "v"), [(-LARGEST, LARGEST), (LARGEST, -LARGEST), (0.0, 1.0), (1e300, -3.0)]
+)
+def test_differences_beyond_doubles_are_decided(g: float, v: float, period: float) -> None:
+    """Where v - g overflows, or the number of periods between them."""
+    atol = min(0.1, period / 4)
+    result = compare([g], [v], (period,), atol)
+    assert result.differing_count == differs(g, v, period, atol, VariableSettings())
+    assert (result.nan_mismatch_count, result.inf_mismatch_count) == (0, 0)
+    assert result.missing_mismatch_count == 0
+
+
+@pytest.mark.parametrize("v", [LARGEST, -LARGEST])
+@pytest.mark.parametrize("g", [0.0, 1e300, LARGEST])
+def test_large_differences_without_a_period_are_differences(g: float, v: float) -> None:
+    """Also the one that is as large as a double can be."""
+    result = compare([[0.0, g]], [[0.0, v]], (1.0, 0.0), 0.1)
+    plain = compare([g], [v], (), 0.1)
+    assert result.differing_count == plain.differing_count
+    assert result.max_abs_difference == plain.max_abs_difference
+    assert result.max_bound_share == plain.max_bound_share
+    assert (result.inf_mismatch_count, result.missing_mismatch_count) == (0, 0)
+
+
+@pytest.mark.parametrize("special", [-999.0, math.nan, math.inf])
+@pytest.mark.parametrize("number", [LARGEST, -LARGEST, 2.0])
+def test_no_number_stands_for_a_missing_one(special: float, number: float) -> None:
+    for g, v in ((special, number), (number, special)):
+        result = compare([g, g], [v, g], (1.0,), fill_values=(-999.0,))
+        told = (
+            result.missing_mismatch_count,
+            result.nan_mismatch_count,
+            result.inf_mismatch_count,
+        )
+        assert result.differing_count == 1
+        assert told == (special == -999.0, math.isnan(special), math.isinf(special))
+
+
+def test_of_a_difference_on_a_circle_nothing_is_told_in_floats() -> None:
+    (one,) = compare([359.99, 1.0], [0.5, 1.0], (360.0,), 0.1).first_differences
+    assert one.abs_difference == pytest.approx(0.51)
+    assert (one.rel_difference, one.ulps) == (None, None)
+
+
 @pytest.mark.parametrize("fills", [FILLS, FILLS[::-1]])
 def test_any_of_several_values_stands_for_missing(fills: tuple[float, ...]) -> None:
     g, v = np.array([-999.0, np.nan, 1.0, np.nan]), np.array([np.nan, -999.0, np.nan, 1.0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from ciwrap import api
 from ciwrap.compare.details import chunk_map
 from ciwrap.compare.maps import chunk_share_maps
 from ciwrap.compare.shares import share_classes
-from ciwrap.details import MOST_RUNS, MOST_WORST, NOT_FINITE, SUSPECT, ChunkMap, cells
+from ciwrap.details import BOUND_CLASS, MOST_RUNS, MOST_WORST, NOT_FINITE, SUSPECT, ChunkMap, cells
 from ciwrap.model import Verdict
 
 DTYPES = ("<f4", ">f8", "<f2", "<i4", "<i8", "<u8", "|b1", "<c16", "|S3", "<U2")
@@ -51,6 +52,22 @@ def differs(golden: np.ndarray, new: np.ndarray, atol: float) -> np.ndarray:
         wide = golden.astype(np.float64), new.astype(np.float64)
         near = np.abs(wide[1] - wide[0]) <= atol
         return ~((golden == new) | near | (np.isnan(golden) & np.isnan(new)))
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 2), (2, 1)])
+def test_details_know_elements_beyond_the_bound_by_a_hair(shape: tuple[int, ...]) -> None:
+    """Rounded, the share of the second one is 1; the largest difference is that of the first."""
+    golden = np.array([1e6, 0.5334831665319858]).reshape(shape)
+    new = np.array([1e6 + 0.5, 0.6868314831851844]).reshape(shape)
+    result = api.compare_arrays(golden, new, atol=0.1, rtol=0.1)
+    assert (result.differing_count, result.details is None) == (1, False)
+    assert result.details is not None
+    assert [one.index for one in result.details.worst_elements] == [result.first_index]
+    assert result.differing_box is not None
+    assert result.differing_box.first_index == result.first_index
+    for share_map in result.details.share_maps:
+        found = cells(share_map.classes, share_map.rows, share_map.columns)
+        assert max(found) == BOUND_CLASS
 
 
 @given(pairs())

@@ -86,6 +86,27 @@ def test_comparing_two_arrays() -> None:
     assert compare_arrays([-9.0], [-9.0], fill_values=[-9.0]).verdict is Verdict.MATCH
 
 
+@pytest.mark.parametrize(
+    ("fill_value", "dtype"), [(0.1, "<f4"), (1e20, ">f4"), (-1e18, "<f2"), (2.5, "<i4"), (1, "|b1")]
+)
+def test_fill_values_are_as_the_type_holds_them(fill_value: float, dtype: str) -> None:
+    """As the configuration has it: rounded, and without a meaning where nothing can equal them."""
+    holds_it = dtype[1:] == "f4"
+    values = np.array([1, 1]).astype(dtype)
+    if holds_it:
+        values[0] = fill_value
+    other = values.copy()
+    other[0] = 0
+    asked: dict[str, Any] = {"atol": 1e30 if holds_it else 0.0, "fill_values": fill_value}
+    assert compare_arrays(values, values, **asked).verdict is Verdict.MATCH
+    result = compare_arrays(values, other, **asked)
+    assert (result.differing_count, result.missing_mismatch_count) == (1, int(holds_it))
+    golden = make_golden({"x": values}, evidence="tree", **asked)
+    assert golden.check("x", values).verdict is Verdict.MATCH
+    assert golden.check("x", other).verdict is Verdict.DIFFER
+    assert build_tree(values, **asked).root == golden.variables[0].tree.root
+
+
 def test_goldens_there_and_back(tmp_path: Path) -> None:
     golden = make_golden({"t": VALUES, "n": np.arange(5)}, atol=1e-6, iteration=10, rank=0)
     assert golden.names == ["n", "t"]

@@ -223,6 +223,15 @@ def test_missing_elements_that_pandas_knows_of() -> None:
     assert (mask.name, mask.convert().array.tolist()) == ("v.mask", [False, True])
 
 
+def test_masked_records_are_taken_where_nothing_is_masked() -> None:
+    plain = np.array([(1, 2.0), (3, 4.0)], dtype=[("i", "i4"), ("x", "f8", (2,))])
+    for mask in (np.ma.nomask, [(False, False)] * 2):
+        (part,) = parts_of(np.ma.array(plain, mask=mask), "v")
+        assert part.convert().array.tobytes() == plain.tobytes()
+    with pytest.raises(UnsupportedDtypeError, match=r"^v: an array .* has masked"):
+        list(parts_of(np.ma.array(plain, mask=[(False, False), (False, True)]), "v"))
+
+
 @pytest.mark.parametrize("value", [Series(), Frame(a=X), K, Table(a=column()), {"x": X}])
 def test_the_api_takes_one_array_at_a_time(value: Any) -> None:
     """A result is of one variable; so nothing of the others may be left out."""

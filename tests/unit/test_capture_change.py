@@ -149,9 +149,13 @@ def test_a_period_is_asked_for_with_the_bound_of_the_golden(outputs: Outputs) ->
 
 
 def test_only_data_can_be_compared_modulo_a_period(outputs: Outputs) -> None:
-    with pytest.raises(PeriodError, match="do not fit 'data_budget_bytes'") as caught:
-        outputs.change("atol: 1e-3\n    period: 7.0\n    evidence: tree")
+    settings = "atol: 1e-3\n    period: 7.0\n    "
+    with pytest.raises(PeriodError, match="modulo a period") as caught:
+        outputs.change(f"{settings}evidence: tree")
     assert caught.value.variable == "x"
+    assert "do not fit" not in str(caught.value)  # nobody has tried
+    with pytest.raises(PeriodError, match=r"do not fit 'data_budget_bytes' \(1\)"):
+        outputs.change(f"{settings}data_budget_bytes: 1")
     assert outputs.change("atol: 1e-3\n    period: 7.0").status is Status.CREATED
     # A golden that was made without the period tells what it can.
     outputs.accept("atol: 1e-3\n    evidence: tree")

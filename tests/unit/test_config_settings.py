@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.config import Check, fit_fill_values, name_matches
+from ciwrap.config import Check, name_matches
 from ciwrap.config.loading import load_text
-from ciwrap.model import ErrorBound, VariableId, VariableSettings
+from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
 
 
 def check(text: str) -> Check:

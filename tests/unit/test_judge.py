@@ -245,6 +245,14 @@ def test_missing_values_in_mixed_precision() -> None:
         assert compare_values(reference, values, settings, X).differing_count == differing
 
 
+def test_a_fill_value_beyond_float32_means_no_infinity_there() -> None:
+    settings = VariableSettings(mixed_precision=True, fill_values=(1e300, np.nan))
+    reference = ArrayValues(np.array([np.inf, np.nan]))
+    values = ArrayValues(np.array([np.nan, np.nan], np.float32))
+    result = compare_values(reference, values, settings, X)
+    assert (result.differing_count, result.first_index) == (1, (0,))
+
+
 @pytest.mark.parametrize("values", [np.array(["a", "b"]), np.array([b"a", b"b"])])
 def test_texts_have_no_largest_difference(values: np.ndarray) -> None:
     plain = VariableSettings()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from ciwrap.model import VariableSettings
+    from ciwrap.model.variable_settings import VariableSettings
 
 _FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}
 
