@@ -293,6 +293,11 @@ def compare_sides(
             differences=differences,
             spread=spread,
         )
+    if list_path is not None:
+        from ciwrap.compare.unit_lists import list_named, remove_former_lists
+
+        of_units = {list_named(list_path, name) for name in spread.compared_names}
+        remove_former_lists(list_path, of_units if is_spread else {list_path})
     return Ending(result, pool.end if pool is not None and spread.has_ended_early else None)
 
 

@@ -144,6 +144,7 @@ def _compare_units(
         )
         outcome = loop.run(units)
         spread.has_ended_early = loop.has_ended_early
+        spread.compared_names = loop.compared_names
     _refuse_unpaired(outcome)
     return outcome
 

@@ -76,7 +76,7 @@ class Unit(Struct, frozen=True):
     @property
     def name(self) -> str:
         """`7`, or `7-2` for a checkpoint of a unit that was taken apart."""
-        return str(self.number) if self.single is None else f"{self.number}-{self.single}"
+        return name_of(self.order)
 
     @property
     def progress_bytes(self) -> int:
@@ -96,6 +96,12 @@ class Unit(Struct, frozen=True):
             replace(self, keys=(key,), stamps=self.stamps[place : place + 1], single=place)
             for place, key in enumerate(self.keys)
         ]
+
+
+def name_of(order: tuple[int, int]) -> str:
+    """The name of the unit that has this place."""
+    number, single = order
+    return str(number) if single < 0 else f"{number}-{single}"
 
 
 def plan_units(
