@@ -57,8 +57,8 @@ class Engine(Protocol):
     def renew(self) -> None: ...
 
 
-class _SilenceError(Exception):
-    pass
+class _SilenceError(BaseException):
+    """No Exception: it may come wherever somebody's code is at work, which must not catch it."""
 
 
 class UnitSteps:
