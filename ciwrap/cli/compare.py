@@ -15,6 +15,7 @@ from ciwrap.cli.history import (
     own_files,
     refuse_contradictions,
     refuse_list_among_outputs,
+    refuse_same_files,
     refuse_with_fingerprints,
     refuse_without_folders,
     with_layout_of,
@@ -70,6 +71,7 @@ def command(
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
     refuse_contradictions(history)
+    refuse_same_files(session, history)
     if history["executor"] is None:
         return _coordinate(session, golden, new, chosen, history, None)
     from ciwrap.compare.engines import open_pool

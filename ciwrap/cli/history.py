@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.side import Side
     from ciwrap.cli.rules import RuleOptions
+    from ciwrap.cli.session import Session
     from ciwrap.compare.engines import Pool
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
@@ -132,6 +134,35 @@ def refuse_list_among_outputs(folders: Sequence[Path], history: Mapping[str, Any
             raise UsageError(
                 f"--list would put {history['list_path']} among the outputs of {folder}",
                 remedy="write it beside the two runs",
+            )
+
+
+def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
+    """Raises UsageError where two things would be written to one file, the second over the first;
+    then no document is written to that file either.
+    """
+    from ciwrap.compare.unit_lists import has_name_of_list
+
+    said = {
+        "--journal": history["journal_path"],
+        "--list": history["list_path"],
+        "--json": session.json_target,
+        "--report": session.report_target,
+    }
+    paths = {
+        name: Path(os.path.realpath(value))
+        for name, value in said.items()
+        if value not in (None, "-")
+    }
+    for (one, path), (other, second) in combinations(paths.items(), 2):
+        is_list = "--list" in (one, other) and path.parent == second.parent
+        listed, beside = (path, second) if one == "--list" else (second, path)
+        if path == second or (is_list and has_name_of_list(listed, beside)):
+            for name in {one, other} & {"--json", "--report"}:
+                setattr(session, f"{name[2:]}_target", None)
+            raise UsageError(
+                f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
+                remedy="give each a name of its own",
             )
 
 

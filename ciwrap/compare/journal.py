@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 import time
 import zlib
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -113,6 +114,7 @@ class Journal(Closing):
         except OSError as error:
             raise self._failed(error) from error
         try:
+            self._refuse_device()
             self._lock()
             self._begin(resume=resume)
         except OSError as error:
@@ -123,6 +125,11 @@ class Journal(Closing):
         except BaseException:
             self._stream.close()
             raise
+
+    def _refuse_device(self) -> None:
+        """Raises UsageError for what is no file: of a device there may be no end."""
+        if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
+            raise self._refused("is no regular file")
 
     def _lock(self) -> None:
         try:

@@ -33,18 +33,21 @@ def stamp_of_list(path: Path, unit: Unit) -> tuple[int, ...] | None:
     return status.st_size, status.st_mtime_ns, status.st_ino
 
 
+def has_name_of_list(path: Path, other: Path) -> bool:
+    """Whether the other one, of the same folder, is called as the list, or that of a unit, is."""
+    name = f"{re.escape(path.stem)}(\\.[0-9]+(-[0-9]+)?)?{re.escape(path.suffix)}"
+    return re.fullmatch(name, other.name, re.ASCII) is not None
+
+
 def remove_former_lists(path: Path, kept: Container[Path]) -> None:
     """Removes the lists that an earlier comparison wrote under this name: beside those that are
     kept they would look like this one's. What is no list of ours stays. Raises WriteFailedError.
     """
     from ciwrap.compare.differences import is_list
 
-    name = re.compile(
-        f"{re.escape(path.stem)}(\\.[0-9]+(-[0-9]+)?)?{re.escape(path.suffix)}", re.ASCII
-    )
     try:
         for one in sorted(path.parent.iterdir()):
-            if one not in kept and name.fullmatch(one.name) and is_list(one):
+            if one not in kept and has_name_of_list(path, one) and is_list(one):
                 one.unlink()
     except OSError as error:
         raise WriteFailedError(

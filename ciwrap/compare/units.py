@@ -10,11 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ciwrap import _core
 from ciwrap.captures.index import key_order
-from ciwrap.catalog.files import source_files
+from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.errors import CiwrapError
 from ciwrap.structs import Struct, replace
 
@@ -197,4 +194,4 @@ def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
         ]
     except CiwrapError:
         return ""
-    return _core.xxh3_128(msgspec.msgpack.encode(seen)).hex()
+    return digest_of_sight(seen)
