@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.compare.ending import Ending
     from ciwrap.compare.engines import Pool
-    from ciwrap.model import Message
+    from ciwrap.model import CheckResult, Message
     from ciwrap.readers.layout import FoundOutputs
 
 
@@ -152,7 +152,7 @@ def _compare(
                 *([] if note is None else [Message(MessageLevel.NOTE, note)]),
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
-                *([_offset_note(offset)] if offset else ()),
+                *([_offset_note(offset, result)] if offset else ()),
                 *(() if result.verdict.is_good else _environment_note((ours, theirs), history)),
             ),
             seconds=time.monotonic() - started,
@@ -217,10 +217,15 @@ def _outputs_of(
     ]
 
 
-def _offset_note(offset: int) -> Message:
+def _offset_note(offset: int, result: CheckResult) -> Message:
     """How iterations were paired, and which run's numbers they are called by."""
     from ciwrap.model import Message, MessageLevel
 
+    compared = (one.id for one in result.variables)
+    alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
+    if all(one.iteration is None for one in (*compared, *alone)):
+        text = "no iteration is known that --offset could count otherwise"
+        return Message(MessageLevel.WARNING, text)
     sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
     text = (
         f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"
