@@ -216,6 +216,13 @@ def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
     os.utime(tmp_path / "A")
     assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
     assert len(units_begun(tmp_path)) > count
+    # And one that was written in place and given its old time.
+    count = len(units_begun(tmp_path))
+    kept = (tmp_path / "A").stat()
+    (tmp_path / "A").write_bytes((tmp_path / "A").read_bytes())
+    os.utime(tmp_path / "A", ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
+    assert len(units_begun(tmp_path)) > count
 
 
 def test_logs_by_workers(tmp_path: Path) -> None:
