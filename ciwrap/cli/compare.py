@@ -159,6 +159,7 @@ def _compare(
         ),
         Path.cwd(),
     )
+    ending.tidy()
     if ending.exit is not None:
         sys.stdout.flush()
         sys.stderr.flush()

@@ -226,11 +226,12 @@ def refuse_contradictions(history: Mapping[str, Any]) -> None:
 
 
 class Ending(Struct, frozen=True):
-    """What is left to do once the result is out. exit: ends the process where it could not end by
-    itself, since a worker hangs.
+    """What is left to do once the result is out. tidy: removes lists of earlier comparisons; raises
+    WriteFailedError. exit: ends the process where it could not end by itself, since a worker hangs.
     """
 
     result: CheckResult
+    tidy: Callable[[], None]
     exit: Callable[[int], None] | None = None
 
 
@@ -324,12 +325,15 @@ def compare_sides(
             differences=differences,
             spread=spread,
         )
-    if list_path is not None:
+
+    def tidy() -> None:
         from ciwrap.compare.unit_lists import list_named, remove_former_lists
 
-        of_units = {list_named(list_path, name) for name in spread.compared_names}
-        remove_former_lists(list_path, of_units if is_spread else {list_path})
-    return Ending(result, pool.end if pool is not None and spread.has_ended_early else None)
+        if list_path is not None:
+            of_units = {list_named(list_path, name) for name in spread.compared_names}
+            remove_former_lists(list_path, of_units if is_spread else {list_path})
+
+    return Ending(result, tidy, pool.end if pool is not None and spread.has_ended_early else None)
 
 
 def _opened(

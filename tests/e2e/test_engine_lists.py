@@ -96,3 +96,24 @@ def test_a_unit_that_is_taken_apart_is_listed_once(tmp_path: Path) -> None:
     }
     rows = [row.split(",")[:2] for row in rows_of(tmp_path)]
     assert sorted(map(tuple, rows)) == sorted((str(i), str(r)) for i, r in listed)
+
+
+def test_a_former_list_that_stays_keeps_no_result_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_runs(tmp_path)
+    former = tmp_path / "some.99.csv"
+    former.write_text(HEADER)
+
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        if self.name == former.name:
+            raise PermissionError(1, "Operation not permitted", str(self))
+        unlink(self, missing_ok=missing_ok)
+
+    unlink = type(former).unlink
+    monkeypatch.setattr(type(former), "unlink", refuse)
+    code, document, text = compared(tmp_path, "here", "--list=some.csv")
+    assert code == 3
+    assert document["exit_code"] == 3
+    assert text.startswith("DIFFER")
+    assert "some.99.csv: a list of an earlier comparison cannot be removed: Operation" in text
