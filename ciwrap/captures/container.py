@@ -116,7 +116,11 @@ def was_completed(path: Path) -> bool:
 
 
 def stamp_of_file(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
+    """With the time of change, which tells of a file that was written in place and given its old
+    time back.
+    """
+    times = status.st_mtime_ns, status.st_ctime_ns
+    return status.st_size, *times, status.st_dev, status.st_ino
 
 
 class CaptureFile(Closing):

@@ -68,6 +68,13 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
     return tuple(sources[path] for path in sorted(sources))
 
 
+def digest_of_sight(seen: object) -> str:
+    """Of what files look like, the same in every process. Names of files can be of any bytes, which
+    no format of messages has a place for: the representation does.
+    """
+    return _core.xxh3_128(repr(seen).encode()).hex()
+
+
 def _how(file: OutputFile) -> str:
     if not file.options:
         return f"{file.reader.name} {file.label}"

@@ -15,6 +15,7 @@ from ciwrap.cli.history import (
     own_files,
     refuse_contradictions,
     refuse_list_among_outputs,
+    refuse_same_files,
     refuse_with_fingerprints,
     refuse_without_folders,
     with_layout_of,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ciwrap.cli.session import Session
     from ciwrap.compare.ending import Ending
     from ciwrap.compare.engines import Pool
-    from ciwrap.model import Message
+    from ciwrap.model import CheckResult, Message
     from ciwrap.readers.layout import FoundOutputs
 
 
@@ -70,6 +71,7 @@ def command(
     Exit codes: 0 match, 1 differ, 2 usage, 3 could not compare.
     """
     refuse_contradictions(history)
+    refuse_same_files(session, history)
     if history["executor"] is None:
         return _coordinate(session, golden, new, chosen, history, None)
     from ciwrap.compare.engines import open_pool
@@ -150,13 +152,14 @@ def _compare(
                 *([] if note is None else [Message(MessageLevel.NOTE, note)]),
                 *_shared_files((golden, new), sides),
                 *_other_processes(history),
-                *([_offset_note(offset)] if offset else ()),
+                *([_offset_note(offset, result)] if offset else ()),
                 *(() if result.verdict.is_good else _environment_note((ours, theirs), history)),
             ),
             seconds=time.monotonic() - started,
         ),
         Path.cwd(),
     )
+    ending.tidy()
     if ending.exit is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -215,10 +218,15 @@ def _outputs_of(
     ]
 
 
-def _offset_note(offset: int) -> Message:
+def _offset_note(offset: int, result: CheckResult) -> Message:
     """How iterations were paired, and which run's numbers they are called by."""
     from ciwrap.model import Message, MessageLevel
 
+    compared = (one.id for one in result.variables)
+    alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
+    if all(one.iteration is None for one in (*compared, *alone)):
+        text = "no iteration is known that --offset could count otherwise"
+        return Message(MessageLevel.WARNING, text)
     sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
     text = (
         f"iteration i of A was compared with i {sign} {abs(offset)} of B; iterations are called"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.side import Side
     from ciwrap.cli.rules import RuleOptions
+    from ciwrap.cli.session import Session
     from ciwrap.compare.engines import Pool
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
@@ -135,6 +137,35 @@ def refuse_list_among_outputs(folders: Sequence[Path], history: Mapping[str, Any
             )
 
 
+def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
+    """Raises UsageError where two things would be written to one file, the second over the first;
+    then no document is written to that file either.
+    """
+    from ciwrap.compare.unit_lists import has_name_of_list
+
+    said = {
+        "--journal": history["journal_path"],
+        "--list": history["list_path"],
+        "--json": session.json_target,
+        "--report": session.report_target,
+    }
+    paths = {
+        name: Path(os.path.realpath(value))
+        for name, value in said.items()
+        if value not in (None, "-")
+    }
+    for (one, path), (other, second) in combinations(paths.items(), 2):
+        is_list = "--list" in (one, other) and path.parent == second.parent
+        listed, beside = (path, second) if one == "--list" else (second, path)
+        if path == second or (is_list and has_name_of_list(listed, beside)):
+            for name in {one, other} & {"--json", "--report"}:
+                setattr(session, f"{name[2:]}_target", None)
+            raise UsageError(
+                f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
+                remedy="give each a name of its own",
+            )
+
+
 def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
     """Raises UsageError for options that captures without data have no use for."""
     refused = ["no_captures", "list_path", "offset"]
@@ -195,11 +226,12 @@ def refuse_contradictions(history: Mapping[str, Any]) -> None:
 
 
 class Ending(Struct, frozen=True):
-    """What is left to do once the result is out. exit: ends the process where it could not end by
-    itself, since a worker hangs.
+    """What is left to do once the result is out. tidy: removes lists of earlier comparisons; raises
+    WriteFailedError. exit: ends the process where it could not end by itself, since a worker hangs.
     """
 
     result: CheckResult
+    tidy: Callable[[], None]
     exit: Callable[[int], None] | None = None
 
 
@@ -293,7 +325,15 @@ def compare_sides(
             differences=differences,
             spread=spread,
         )
-    return Ending(result, pool.end if pool is not None and spread.has_ended_early else None)
+
+    def tidy() -> None:
+        from ciwrap.compare.unit_lists import list_named, remove_former_lists
+
+        if list_path is not None:
+            of_units = {list_named(list_path, name) for name in spread.compared_names}
+            remove_former_lists(list_path, of_units if is_spread else {list_path})
+
+    return Ending(result, tidy, pool.end if pool is not None and spread.has_ended_early else None)
 
 
 def _opened(

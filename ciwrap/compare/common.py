@@ -7,20 +7,26 @@ from typing import TYPE_CHECKING
 from ciwrap.model.coverage import grouped_plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from ciwrap.compare.outcome import Outcome
     from ciwrap.model import VariableResult
 
 
-def leave_out_uncommon(outcome: Outcome) -> list[str]:
+def leave_out_uncommon(
+    outcome: Outcome, in_paths: tuple[Container[int | None], Container[int | None]]
+) -> list[str]:
     """Counts as ignored what one run has before the other begins or after it ends, and says so.
 
     An iteration that is lacking in between stays missing. Where the runs have no iteration between
-    them in common, nothing is left out.
+    them in common, nothing is left out. in_paths: the iterations that the paths of each run tell;
+    those of them that nobody came to compare count, too.
     """
-    ours = _iterations((*outcome.results, *outcome.missing))
-    theirs = _iterations((*outcome.results, *outcome.extra))
+    ours, theirs = (
+        _iterations((*outcome.results, *alone))
+        | {key[0] for key, _ in outcome.lost if key[0] is not None and key[0] in told}
+        for alone, told in zip((outcome.missing, outcome.extra), in_paths, strict=True)
+    )
     if not ours or not theirs:
         return []
     first, last = max(min(ours), min(theirs)), min(max(ours), max(theirs))
@@ -40,8 +46,8 @@ def leave_out_uncommon(outcome: Outcome) -> list[str]:
     if not gone and not new:
         return []
     text = (
-        f"iterations {first} to {last} were compared, as far as both runs go (--common);"
-        f" left out: {grouped_plural(len(gone), 'variable')} of the first run,"
+        f"left out is what lies beyond iterations {first} to {last}, as far as both runs go"
+        f" (--common): {grouped_plural(len(gone), 'variable')} of the first run,"
         f" {grouped_plural(len(new), 'variable')} of the second"
     )
     return [text]

@@ -150,6 +150,22 @@ class DifferenceList:
             self._temporary.unlink(missing_ok=True)
 
 
+def is_list(path: Path) -> bool:
+    """Whether a file is a list of differences of ours, by its columns. Raises OSError."""
+    if not path.is_file():
+        return False
+    if path.suffix.lower() == ".csv":
+        header = (",".join(COLUMNS) + "\n").encode()
+        with path.open("rb") as stream:
+            return stream.read(len(header)) == header
+    pa: Any = import_module("pyarrow")
+    pq: Any = import_module("pyarrow.parquet")
+    try:
+        return tuple(pq.read_schema(path).names) == COLUMNS
+    except pa.ArrowInvalid:
+        return False
+
+
 def _failed(path: Path, error: OSError) -> WriteFailedError:
     return WriteFailedError(
         f"the list of differences cannot be written: {error.strerror or error}", file=path

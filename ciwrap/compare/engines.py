@@ -63,14 +63,23 @@ class ByPool(Struct):
         sides = self.order.sides[0].run, self.order.sides[1].run
         sights = sights_of(sides, unit, groups)
         try:
-            return self.pool.executor.submit(compare_unit, self.order, unit, groups, sights)
+            answer: object = self.pool.executor.submit(
+                compare_unit, self.order, unit, groups, sights
+            )
         except BrokenExecutor:
             raise
-        except RuntimeError as error:
-            raise NotAvailableError(
-                f"--executor {self.pool.name} takes no work: {one_line(error)}",
-                remedy="give --journal, and go on with --resume and another executor",
-            ) from error
+        except Exception as error:  # whatever somebody's executor raises ends the command
+            raise self._refused(one_line(error)) from error
+        if not isinstance(answer, Future):
+            kind = type(answer).__name__
+            raise self._refused(f"submit() returns {kind}, no concurrent.futures.Future")
+        return answer
+
+    def _refused(self, why: str) -> NotAvailableError:
+        return NotAvailableError(
+            f"--executor {self.pool.name} takes no work: {why}",
+            remedy="give --journal, and go on with --resume and another executor",
+        )
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
@@ -164,11 +173,14 @@ def _of_somebody(name: str) -> Pool:
         make = getattr(import_module(place), attribute)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"--executor {name}: {one_line(error)}", remedy="mend the name") from error
+    except (Exception, SystemExit) as error:  # whatever somebody's module raises ends the command
+        why = one_line(f"{type(error).__name__}: {error}")
+        raise UsageError(f"--executor {name}: {why}", remedy=f"mend {place}") from error
 
     def checked() -> Executor:
         try:
             made = make()
-        except Exception as error:  # whatever somebody's function raises ends the command
+        except (Exception, SystemExit) as error:  # whatever it raises ends the command
             why = one_line(f"{type(error).__name__}: {error}")
             raise NotAvailableError(
                 f"--executor {name} makes no executor: {why}", remedy="mend that function"
@@ -238,6 +250,7 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
         raise NotAvailableError(
             "there is no such file of a Dask scheduler", file=scheduler, remedy=_START_SCHEDULER
         )
+    _refuse_other_file(scheduler)
     try:
         client = distributed.Client(scheduler_file=scheduler)
     except (OSError, ValueError) as error:
@@ -248,6 +261,26 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
         ) from error
     with client, _OnDask(client) as executor:
         yield Pool("dask", executor)
+
+
+def _refuse_other_file(scheduler: str) -> None:
+    """Raises NotAvailableError for a file without a scheduler's address: Dask would look for one
+    without end, or break.
+    """
+    import json
+
+    try:
+        written = json.loads(Path(scheduler).read_bytes())
+    except (OSError, ValueError) as error:
+        written, why = None, f": {one_line(error)}"
+    else:
+        why = ""
+    if not isinstance(written, dict) or not isinstance(written.get("address"), str):
+        raise NotAvailableError(
+            f"is no file that a Dask scheduler wrote{why}",
+            file=scheduler,
+            remedy=_START_SCHEDULER,
+        )
 
 
 class _OnDask(Executor):

@@ -82,7 +82,7 @@ def compare_histories(
     is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
     if options.is_explained and outcome.ended_by is None and not is_match:
         _explain(outcome, resources, (golden, new), rules)
-    _leave_out(outcome, options)
+    _leave_out(outcome, options, (golden, new))
     if not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
@@ -144,6 +144,7 @@ def _compare_units(
         )
         outcome = loop.run(units)
         spread.has_ended_early = loop.has_ended_early
+        spread.compared_names = loop.compared_names
     _refuse_unpaired(outcome)
     return outcome
 
@@ -162,12 +163,13 @@ def _explain(
     )
 
 
-def _leave_out(outcome: Outcome, options: HistoryOptions) -> None:
+def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Side, Side]) -> None:
     """Drops what nobody wants to be told of, and notes what that was."""
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
 
-        outcome.notes += leave_out_uncommon(outcome)
+        ours, theirs = ({iteration for iteration, _ in side.groups} for side in sides)
+        outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
     if options.ended_in is not None:
         from ciwrap.compare.common import leave_out_after
 

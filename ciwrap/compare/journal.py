@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import re
+import stat
 import time
 import zlib
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -20,7 +21,7 @@ import msgspec
 from ciwrap.captures.index import CheckpointKey
 from ciwrap.closing import Closing
 from ciwrap.compare.outcome_record import OutcomeRecord, to_text
-from ciwrap.compare.unit_comparer import list_of_unit
+from ciwrap.compare.unit_lists import stamp_of_list
 from ciwrap.compare.units import Part
 from ciwrap.documents import DocumentError, to_record
 from ciwrap.documents.load_json import load_json
@@ -72,12 +73,15 @@ class JournalHead(msgspec.Struct, frozen=True):
 
 
 class JournalEntry(msgspec.Struct, frozen=True):
-    """Every other line: a unit that was compared."""
+    """Every other line: a unit that was compared. listed: what its list of differences looked like
+    then, if it has one.
+    """
 
     keys: tuple[CheckpointKey, ...]
     stamps: tuple[str, ...]
     outcome: OutcomeRecord
     part: Part | None = None
+    listed: tuple[int, ...] | None = None
 
 
 class Journal(Closing):
@@ -99,7 +103,7 @@ class Journal(Closing):
         self._path = path
         self._list_path = list_path
         self._made_with = made_with
-        self._entries: dict[Any, OutcomeRecord] = {}
+        self._entries: dict[Any, JournalEntry] = {}
         self.former: list[tuple[CheckpointKey, ...]] = []
         self._synced = time.monotonic()
         self._is_new = True
@@ -110,6 +114,7 @@ class Journal(Closing):
         except OSError as error:
             raise self._failed(error) from error
         try:
+            self._refuse_device()
             self._lock()
             self._begin(resume=resume)
         except OSError as error:
@@ -120,6 +125,11 @@ class Journal(Closing):
         except BaseException:
             self._stream.close()
             raise
+
+    def _refuse_device(self) -> None:
+        """Raises UsageError for what is no file: of a device there may be no end."""
+        if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
+            raise self._refused("is no regular file")
 
     def _lock(self) -> None:
         try:
@@ -154,7 +164,7 @@ class Journal(Closing):
         for position, text in lines:  # noqa: B007 - the last one is where the file goes on
             entry = _entry(text)
             if entry is not None:
-                self._entries[entry.keys, entry.part, entry.stamps] = entry.outcome
+                self._entries[entry.keys, entry.part, entry.stamps] = entry
         # What a crash has torn is cut off.
         self._stream.seek(position)
         self._stream.truncate()
@@ -189,19 +199,24 @@ class Journal(Closing):
             self._sync()
 
     def known(self, unit: Unit) -> Outcome | None:
-        """What the unit came to, if it was compared, its files are still the same, and its list of
-        differences is there.
+        """What the unit came to, if it was compared, its files are still the same, and so is its
+        list of differences, which another comparison, or another unit of that number, may have
+        replaced.
         """
-        if "" in unit.stamps or not self._has_list(unit):
-            return None
         entry = self._entries.get((unit.keys, unit.part, unit.stamps))
-        return None if entry is None else entry.outcome()
+        if entry is None or "" in unit.stamps:
+            return None
+        is_listed = self._list_path is None or entry.listed is not None
+        if not is_listed or entry.listed != self._listed(unit):
+            return None
+        return entry.outcome.outcome()
 
-    def _has_list(self, unit: Unit) -> bool:
-        return self._list_path is None or list_of_unit(self._list_path, unit).exists()
+    def _listed(self, unit: Unit) -> tuple[int, ...] | None:
+        return None if self._list_path is None else stamp_of_list(self._list_path, unit)
 
     def add(self, unit: Unit, outcome: Outcome) -> None:
-        self._write(JournalEntry(unit.keys, unit.stamps, OutcomeRecord.of(outcome), unit.part))
+        record = OutcomeRecord.of(outcome)
+        self._write(JournalEntry(unit.keys, unit.stamps, record, unit.part, self._listed(unit)))
         if time.monotonic() - self._synced >= _SYNC_EVERY_SECONDS:
             self._sync()
 

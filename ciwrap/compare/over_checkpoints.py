@@ -13,7 +13,7 @@ from ciwrap.structs import replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ciwrap.captures.index import CheckpointKey
+    from ciwrap.captures.checkpoint import Variables
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import Outcome
@@ -38,12 +38,12 @@ def explain_first(
     with Checkpoints(sides) as opened:
 
         def looked_at(work: Work, reference: VariableId) -> VariableResult:
-            found = (
-                opened.of(key_of(sides[0], reference), 0),
-                opened.of(key_of(sides[1], first.id), 1),
-            )
+            golden = _holder(opened, sides, reference, 0)
+            new = _holder(opened, sides, first.id, 1)
+            if golden is None or new is None:
+                return first
             outcome.data_bytes_read += 2 * (first.byte_count or 0)
-            return looked_at_again(work, first, reference, found, rules)
+            return looked_at_again(work, first, reference, (golden, new), rules)
 
         known = {one.id for one in outcome.results}
         if not first.explanations:
@@ -100,10 +100,16 @@ def _iteration(one: VariableId) -> int:
     return one.iteration
 
 
-def key_of(side: Side, identity: VariableId) -> CheckpointKey:
-    """The checkpoint of a variable; a part that the paths do not tell is None. Raises KeyError."""
-    for iteration in (identity.iteration, None):
-        for rank in (identity.rank, None):
-            if (iteration, rank) in side.groups:
-                return iteration, rank
-    raise KeyError(identity.text)
+def _holder(
+    opened: Checkpoints, sides: tuple[Side, Side], identity: VariableId, number: int
+) -> Variables | None:
+    """The checkpoint of a side that has a variable; None if it is gone. Of what the variable tells
+    of itself, paths may tell a part or nothing, even beside others that tell all.
+    """
+    for iteration in dict.fromkeys((identity.iteration, None)):
+        for rank in dict.fromkeys((identity.rank, None)):
+            if (iteration, rank) in sides[number].groups:
+                found = opened.of((iteration, rank), number)
+                if identity in found.identities:
+                    return found
+    return None

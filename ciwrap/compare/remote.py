@@ -11,12 +11,9 @@ import threading
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-
-from ciwrap import _core
 from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
-from ciwrap.catalog.files import source_files
+from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.compare.bounds_used import rules_between
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to_text
@@ -114,9 +111,7 @@ def sights_of(
     time. Inodes and times of change are not the same on every node that mounts a file system.
     """
     return tuple(
-        _core.xxh3_128(
-            msgspec.msgpack.encode([_sight(*one, key) for one in zip(sides, groups, strict=True)])
-        ).hex()
+        digest_of_sight([_sight(*one, key) for one in zip(sides, groups, strict=True)])
         for key in unit.keys
     )
 

@@ -9,6 +9,7 @@ from ciwrap.compare.unit_comparer import InProcess
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from contextlib import ExitStack
 
     from ciwrap.captures.side import Side
@@ -26,7 +27,8 @@ class Spread(Struct):
     pool: of workers; None: this process compares. make_rules: needed with a pool. rules_text: all
     that decides verdicts, needed with a journal. journal_path: where what is done is kept; resume:
     whether one that is there goes on. list_path: where every unit lists its differences.
-    has_ended_early: set once workers may still be at work on what was given up.
+    has_ended_early: set once workers may still be at work on what was given up. compared_names: set
+    to the names of the units of which something was compared.
     """
 
     pool: Pool | None = None
@@ -37,6 +39,7 @@ class Spread(Struct):
     silence_seconds: float | None = None
     list_path: Path | None = None
     has_ended_early: bool = False
+    compared_names: Sequence[str] = ()
 
     def journal(self, golden: Side, new: Side, opened: ExitStack) -> Journal | None:
         """The journal, which `opened` will close. Raises as `Journal` does.

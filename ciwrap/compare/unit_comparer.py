@@ -10,6 +10,7 @@ from ciwrap.compare.comparer import Comparer
 from ciwrap.compare.ending import ended_words
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
+from ciwrap.compare.unit_lists import list_of_unit
 from ciwrap.compare.units import stamp_of
 from ciwrap.errors import StillWrittenError
 from ciwrap.structs import Struct
@@ -119,11 +120,6 @@ class InProcess:
 
     def renew(self) -> None:
         raise NotImplementedError
-
-
-def list_of_unit(path: Path, unit: Unit) -> Path:
-    """`differences.7.csv`."""
-    return path.with_name(f"{path.stem}.{unit.name}{path.suffix}")
 
 
 def _one_sided(golden: Side, new: Side, rules: Rules, keys: Iterable[CheckpointKey]) -> Outcome:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.outcome import Outcome, WrongAnswerError
-from ciwrap.compare.units import biggest_first
+from ciwrap.compare.units import biggest_first, name_of
 from ciwrap.errors import one_line
 from ciwrap.progress import NO_PROGRESS
 
@@ -57,8 +57,8 @@ class Engine(Protocol):
     def renew(self) -> None: ...
 
 
-class _SilenceError(Exception):
-    pass
+class _SilenceError(BaseException):
+    """No Exception: it may come wherever somebody's code is at work, which must not catch it."""
 
 
 class UnitSteps:
@@ -139,6 +139,12 @@ class UnitLoop:
             for future in self._at_work:
                 future.cancel()
         return self._together()
+
+    @property
+    def compared_names(self) -> list[str]:
+        """The names of the units, or of their checkpoints, of which something was compared."""
+        found = self._found.items()
+        return [name_of(order) for order, one in found if one.results or not one.lost]
 
     def _left_of(self, unit: Unit) -> list[Unit]:
         """What the journal does not know of a unit."""

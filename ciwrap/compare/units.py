@@ -10,11 +10,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from ciwrap import _core
 from ciwrap.captures.index import key_order
-from ciwrap.catalog.files import source_files
+from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.errors import CiwrapError
 from ciwrap.structs import Struct, replace
 
@@ -76,7 +73,7 @@ class Unit(Struct, frozen=True):
     @property
     def name(self) -> str:
         """`7`, or `7-2` for a checkpoint of a unit that was taken apart."""
-        return str(self.number) if self.single is None else f"{self.number}-{self.single}"
+        return name_of(self.order)
 
     @property
     def progress_bytes(self) -> int:
@@ -96,6 +93,12 @@ class Unit(Struct, frozen=True):
             replace(self, keys=(key,), stamps=self.stamps[place : place + 1], single=place)
             for place, key in enumerate(self.keys)
         ]
+
+
+def name_of(order: tuple[int, int]) -> str:
+    """The name of the unit that has this place."""
+    number, single = order
+    return str(number) if single < 0 else f"{number}-{single}"
 
 
 def plan_units(
@@ -191,4 +194,4 @@ def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
         ]
     except CiwrapError:
         return ""
-    return _core.xxh3_128(msgspec.msgpack.encode(seen)).hex()
+    return digest_of_sight(seen)

@@ -87,12 +87,18 @@ def wrong():
     return 3
 def raises():
     raise ValueError("no cluster")
+def exits():
+    raise SystemExit(0)
 class Odd(Executor):
     def __init__(self, kind):
         self.kind, self.first, self.pool = kind, None, ThreadPoolExecutor(1)
     def submit(self, function, *words):
         if self.kind == "full":
             raise RuntimeError("cannot schedule new futures after shutdown")
+        if self.kind == "picky":
+            raise TypeError("cannot pickle it")
+        if self.kind == "no future":
+            return None
         answer = Future()
         if self.kind == "first":
             self.first = self.first or self.pool.submit(function, *words)
@@ -104,6 +110,10 @@ def mute():
     return Odd("mute")
 def full():
     return Odd("full")
+def picky():
+    return Odd("picky")
+def no_future():
+    return Odd("no future")
 """
 
 

@@ -216,6 +216,13 @@ def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
     os.utime(tmp_path / "A")
     assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
     assert len(units_begun(tmp_path)) > count
+    # And one that was written in place and given its old time.
+    count = len(units_begun(tmp_path))
+    kept = (tmp_path / "A").stat()
+    (tmp_path / "A").write_bytes((tmp_path / "A").read_bytes())
+    os.utime(tmp_path / "A", ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    assert compared(tmp_path, "here", "--journal=k.jsonl", "--resume")[0] == 3
+    assert len(units_begun(tmp_path)) > count
 
 
 def test_logs_by_workers(tmp_path: Path) -> None:
@@ -243,3 +250,39 @@ def test_logs_by_workers(tmp_path: Path) -> None:
     code, again, text = compared(tmp_path, "here", "--check=c", "--journal=j.jsonl", "--resume")
     assert code == 1, text
     assert comparable(again) == comparable(alone)
+
+
+@pytest.mark.parametrize("more", [("--executor=process",), ("--journal=j", "--resume")])
+def test_names_that_are_no_utf8(tmp_path: Path, more: tuple[str, ...]) -> None:
+    """A file system has names of any bytes; what they are called is told by the layout."""
+    write_runs(tmp_path)
+    for run in "AB":
+        for path in list((tmp_path / run).glob("*/*/x.npy")):
+            path.rename(path.with_name(os.fsdecode(b"x-\xff.npy")))
+    layout = "--layout=iter_{iteration:d}/rank_{rank:d}/{name}-{*}.npy"
+    code, alone, text = compared(tmp_path, "here", layout)
+    assert code == 1, text
+    for _ in range(2):
+        code, document, text = compared(tmp_path, "here", layout, *more)
+        assert code == 1, text
+        assert comparable(document) == comparable(alone)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--journal=same", "--list=same"),
+        ("--journal=./same", "--report=same"),
+        ("--journal=same", "--json=A/../same"),
+        ("--list=same", "--json=same", "--report=r.html"),
+        ("--list=same.csv", "--journal=same.3.csv"),
+    ],
+)
+def test_two_things_in_one_file(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """The second would be written over the first."""
+    write_runs(tmp_path)
+    (tmp_path / "same").write_text("mine\n")
+    done = call("compare", "A", "B", *words, folder=tmp_path, environment=environment())
+    assert done.returncode == 2
+    assert "would be written to the same file" in done.stderr
+    assert (tmp_path / "same").read_text() == "mine\n"

@@ -388,7 +388,17 @@ def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
         (["--executor=no_such_package:make"], 2, "no_such_package"),
         (["--executor=ciwrap_test_engine:wrong"], 2, "returns int"),
         (["--executor=ciwrap_test_engine:raises"], 3, "makes no executor: ValueError: no cluster"),
+        (["--executor=ciwrap_test_engine:exits"], 3, "makes no executor: SystemExit: 0"),
         (["--executor=ciwrap_test_engine:full"], 3, "takes no work: cannot schedule"),
+        (["--executor=ciwrap_test_engine:picky"], 3, "takes no work: cannot pickle it"),
+        (
+            ["--executor=ciwrap_test_engine:no_future"],
+            3,
+            "takes no work: submit() returns NoneType",
+        ),
+        (["--executor=exits:make"], 2, "exits:make: SystemExit: 0"),
+        (["--executor=broken:make"], 2, "broken:make: SyntaxError"),
+        (["--executor=..:make"], 2, "..:make: TypeError"),
         pytest.param(["--executor=dask"], 2, "--executor dask needs --scheduler", marks=needs_dask),
         pytest.param(
             ["--executor=dask", "--scheduler=none.json"],
@@ -396,11 +406,21 @@ def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
             "there is no such file of a Dask scheduler",
             marks=needs_dask,
         ),
+        pytest.param(
+            ["--executor=dask", "--scheduler=notes.json"],
+            3,
+            "notes.json: is no file that a Dask scheduler wrote",
+            marks=needs_dask,
+        ),
         (["--executor=process", "--scheduler=x"], 2, "--scheduler is for --executor dask"),
     ],
 )
 def test_engines_that_are_none(folder: Path, words: list[str], code: int, said: str) -> None:
     write_runs(folder)
+    hooked(folder)
+    (folder / "hooks/exits.py").write_text("raise SystemExit(0)\n")
+    (folder / "hooks/broken.py").write_text("def make(:\n")
+    (folder / "notes.json").write_text('{"mine": 1}\n')
     found, _, text = compared(folder, "here", *words)
     assert found == code
     assert said in text

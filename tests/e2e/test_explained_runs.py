@@ -7,8 +7,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import h5py
 import numpy as np
 import pytest
+from command_line import call
+from e2e.cli_project import environment
 
 from ciwrap.cli.main import run as run_cli
 
@@ -208,3 +211,24 @@ def test_rows_that_are_said_to_have_moved_match_by_their_id(
     a, b = tmp_path / "a", tmp_path / "b"
     assert "across_ranks: true" in told(capsys, "compare", a, b)
     assert run_cli(["compare", str(a), str(b), "--align-by=id", "--across-ranks"]) == 0
+
+
+def test_a_cause_is_found_whichever_checkpoint_has_the_variable(tmp_path: Path) -> None:
+    """A file of all iterations lies beside those of each: with its variables, one checkpoint less
+    than their iterations tell.
+    """
+    for run in ("A", "B"):
+        for iteration in range(4):
+            place = tmp_path / run / f"iter_{iteration}"
+            place.mkdir(parents=True)
+            np.save(place / "x.npy", np.arange(9.0))
+        with h5py.File(tmp_path / run / "log.h5", "w") as file:
+            for iteration in range(4):
+                energy = np.arange(10.0) * iteration
+                file[f"iter_{iteration}/energy"] = energy + (run == "B" and iteration == 2)
+    told = [
+        call("compare", "A", "B", *more, folder=tmp_path, environment=environment()).stdout
+        for more in ((), ("--journal=j",))
+    ]
+    assert "in each of them B = A + 1" in told[0]
+    assert told[0] == told[1]

@@ -106,7 +106,7 @@ def test_as_far_as_both_runs_go(tmp_path: Path, pair: tuple[Path, Path]) -> None
     assert code == 0
     assert sorted(key[0] for key in verdicts(document)) == list(range(10, 30))
     (told,) = texts(document, "warning")
-    assert "iterations 10 to 29 were compared" in told
+    assert "beyond iterations 10 to 29" in told
     assert "10 variables of the first run, 10 variables of the second" in told
     assert document["coverage"]["text"].endswith("not compared: 20 arrays of iterations left out")
     # What is lacking in between is not let go, and what differs differs.
@@ -119,6 +119,18 @@ def test_nothing_in_common_is_no_match(tmp_path: Path, pair: tuple[Path, Path]) 
     write(pair[0], range(3))
     write(pair[1], range(5, 8))
     assert ciwrap(tmp_path, "compare", *pair, "--common")[0] == 3
+
+
+def test_an_offset_of_no_iteration(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    for run in pair:
+        save(run / "x.npy", np.arange(20.0))
+    for words in (pair, [run / "x.npy" for run in pair]):
+        code, document = ciwrap(tmp_path, "compare", *words, "--offset", 3)
+        assert code == 0
+        assert texts(document, "note") == []
+        assert texts(document, "warning") == [
+            "no iteration is known that --offset could count otherwise"
+        ]
 
 
 @pytest.mark.parametrize("offset", [5, -5])

@@ -127,3 +127,9 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
         Journal(path, RULES, resume=True)
     with pytest.raises(WriteFailedError, match="the journal cannot be written"):
         Journal(tmp_path / "no" / "j", RULES, resume=False)
+
+
+def test_a_device_is_no_journal() -> None:
+    """There may be no end of it."""
+    with pytest.raises(UsageError, match="is no regular file"):
+        Journal(Path("/dev/zero"), RULES, resume=True)
