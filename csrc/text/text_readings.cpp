@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t longest_hexadecimal = 64;
 constexpr std::size_t digits_of_a_group = 3;
+constexpr std::size_t farthest_mantissa = 16;  // before its exponent, with blanks between them
+constexpr std::string_view minus_sign = "\xE2\x88\x92";  // of Unicode
 
 bool is_hexadecimal(char c) {
     const char small = lower(c);
@@ -61,10 +63,110 @@ bool is_power(const Around& around) {
     return around.before(at) == '^' || (around.before(at) == '*' && around.before(at + 1) == '*');
 }
 
+bool is_exponent_letter(char c) {
+    const char small = lower(c);
+    return small == 'e' || small == 'd' || small == 'q';
+}
+
+// The 6 of 1.5 E-6, whose mantissa may have been skipped as equal. The sign belongs to the word.
+bool is_exponent_behind_blank(const Around& around) {
+    const bool is_unicode = around.before(3) == minus_sign[0] &&
+                            around.before(2) == minus_sign[1] && around.before(1) == minus_sign[2];
+    if (!is_unicode && around.before(1) != '-' && around.before(1) != '+')
+        return false;
+    std::size_t at = is_unicode ? 1 + minus_sign.size() : 2;
+    if (!is_exponent_letter(around.before(at)) || !is_blank(around.before(at + 1)))
+        return false;
+    for (++at; at < farthest_mantissa && is_blank(around.before(at));)
+        ++at;
+    const char last = around.before(at);
+    return is_digit(last) || last == '.' || last == ')';
+}
+
 // Whether leading zeros and signs say something: 1.2.03, X10.05, 0x1.08, 10^3.
 bool is_part_of_word(const Around& around, std::string_view text) {
     return (around.before(1) == '.' && is_digit(around.before(2))) ||
-           is_in_hexadecimal(around, text) || is_power(around);
+           is_in_hexadecimal(around, text) || is_power(around) || is_exponent_behind_blank(around);
+}
+
+bool has_leading_zero(std::string_view text) {
+    return text.size() > 1 && text[0] == '0' && is_digit(text[1]);
+}
+
+bool are_digits(std::string_view text) {
+    return std::all_of(text.begin(), text.end(), is_digit);
+}
+
+// The number behind a point that follows a letter or another point, v.5 and ...5, may be what
+// follows a decimal point.
+bool are_fractions_within(const Around& ours, std::string_view golden, const Around& theirs,
+                          std::string_view value, const TextBound& bound) {
+    if (ours.before(1) != '.' && theirs.before(1) != '.')
+        return true;
+    if (has_leading_zero(golden) || has_leading_zero(value))
+        return golden == value;
+    if (!is_letter(ours.before(2)) || !are_digits(golden) || !are_digits(value))
+        return true;
+    const std::string point = ".";
+    return compare_numbers(point + std::string(golden), point + std::string(value), bound)
+        .is_within;
+}
+
+// What a number is together with an exponent that `number_end` leaves to itself: 1d-5, 1.0+05,
+// 1.5(3)e-5, 1.5 E-5, and 1.5e-5 with the minus sign of Unicode. Empty if there is none.
+std::string with_exponent(const PlacedNumber& number) {
+    const std::string_view text = number.text;
+    const std::string_view mantissa = text.substr(has_sign(text) ? 1 : 0);
+    if (!std::all_of(mantissa.begin(), mantissa.end(),
+                     [](char c) { return is_digit(c) || c == '.'; }))
+        return {};
+    std::string_view rest = number.line.substr(
+        static_cast<std::size_t>(text.data() + text.size() - number.line.data()));
+    const auto skip = [&](const auto& is_meant) {
+        const auto end = std::find_if_not(rest.begin(), rest.end(), is_meant);
+        const auto size = static_cast<std::size_t>(end - rest.begin());
+        const std::string_view skipped = rest.substr(0, size);
+        rest.remove_prefix(size);
+        return skipped;
+    };
+    bool is_apart = false;  // from its exponent, by an uncertainty or by blanks
+    if (rest.starts_with('(')) {
+        rest.remove_prefix(1);
+        if (skip(is_digit).empty() || !rest.starts_with(')'))
+            return {};
+        rest.remove_prefix(1);
+        is_apart = true;
+    }
+    const bool has_blanks = !skip(is_blank).empty();
+    const bool has_letter = !rest.empty() && is_exponent_letter(rest[0]);
+    if (has_letter)
+        rest.remove_prefix(1);
+    else if (is_apart || has_blanks || mantissa.find('.') == std::string_view::npos)
+        return {};
+    std::string sign;
+    if (has_sign(rest)) {
+        sign = rest[0];
+        rest.remove_prefix(1);
+    } else if (rest.starts_with(minus_sign)) {
+        sign = "-";
+        rest.remove_prefix(minus_sign.size());
+    } else if (!has_letter || has_blanks) {
+        return {};
+    }
+    const std::string_view digits = skip(is_digit);
+    const bool goes_on = !rest.empty() && (is_identifier(rest[0]) || rest[0] == '.');
+    if (digits.empty() || goes_on)
+        return {};
+    return std::string(text) + 'e' + sign + std::string(digits);
+}
+
+bool are_exponents_within(const PlacedNumber& golden, const PlacedNumber& value,
+                          const TextBound& bound) {
+    const std::string ours = with_exponent(golden);
+    const std::string theirs = with_exponent(value);
+    if (ours.empty() || theirs.empty())
+        return ours.empty() == theirs.empty();
+    return compare_numbers(ours, theirs, bound).is_within;
 }
 
 // -00:30, -00 30: degrees, of which the sign is the whole's.
@@ -134,6 +236,9 @@ bool are_readings_within(const PlacedNumber& golden, const PlacedNumber& value,
     const Around theirs(value);
     if (is_part_of_word(ours, golden.text) || is_part_of_word(theirs, value.text))
         return golden.text == value.text;
+    if (!are_fractions_within(ours, golden.text, theirs, value.text, bound) ||
+        !are_exponents_within(golden, value, bound))
+        return false;
     const bool is_other_sign = (golden.text[0] == '-') != (value.text[0] == '-');
     if (is_other_sign && (is_signed_zero(ours, golden.text) || is_signed_zero(theirs, value.text)))
         return false;

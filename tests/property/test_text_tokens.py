@@ -6,6 +6,7 @@ import os
 import random
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,9 @@ from printed_log import edit, printed_log
 from ciwrap import _core
 from ciwrap.arrays.values import TEXT_SETS
 from ciwrap.errors import CiwrapError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 SEED = 20261122
@@ -144,6 +148,11 @@ def test_files_and_bytes_tell_the_same(engine: str, tmp_path) -> None:  # type: 
         ("G1 X10.05", "G1 X10.5", 0.0),  # a word, and what follows its point
         ("v1.2.3", "v1.2.03", 0.0),
         ("total......12.05", "total......12.5", 0.0),
+        ("total......05", "total......5", 0.0),
+        ("x.05", "x.5", 0.0),
+        ("E.05", "E.5", 0.0),
+        ("_.05", "_.5", 0.0),
+        ("v.05.5", "v.5.5", 0.0),
         ("1.2.9", "1.2.10", 1.0),
         ("x 3,05", "x 3,5", 0.0),  # a decimal comma
         ("x -0,5", "x 0,5", 0.0),
@@ -165,6 +174,22 @@ def test_files_and_bytes_tell_the_same(engine: str, tmp_path) -> None:  # type: 
         ("dec -00:30:15", "dec 00:30:15", 0.0),
         ("dec -0:30", "dec +0:30", 0.0),
         ("dec -00 30 15", "dec 00 30 15", 0.0),
+        ("x 2d+10", "x 3d+10", 1.0),  # exponents that do not belong to the number as it is read
+        ("x 2D10", "x 3D10", 1.0),
+        ("x 2q+3", "x 2q+4", 1.0),
+        ("x 1.0+05", "x 1.0+06", 1.0),
+        ("x 1.0+5", "x 1.0+6", 1.0),
+        ("x 1.0+0005", "x 1.0+0006", 1.0),
+        ("x -1.0+5", "x 1.0+5", 3.0),
+        ("x 1.5(3)e+5", "x 1.6(3)e+5", 1.0),
+        ("x 1.5(3)e+5", "x 1.5(3)e+6", 1.0),
+        ("x 1.5 E+5", "x 1.6 E+5", 1.0),
+        ("x 1.5 E-5", "x 1.5 E-6", 1.0),
+        ("x 1.5  d+5", "x 1.5  d+6", 1.0),
+        ("x 1.5e\u22125", "x 1.6e+5", 1.0),
+        ("x 15e\u2212", "x 15e\u22121", 0.0),
+        ("x 1.5 E\u22125", "x 1.5 E\u22126", 1.0),
+        ("x 1.0-5", "x 1.0 -5", 10.0),  # one number or two
         ("x 1e-400", "x 2e-400", 0.0),
         ("x 1e-400", "x 0", 0.0),
     ],
@@ -189,6 +214,17 @@ def test_parts_of_longer_numbers_hide_no_difference(golden: str, new: str, atol:
         ("x 3,05", "x 4,05", 1.5),
         ("Total.......12.5", "Total.......12.75", 0.5),
         ("No.5", "No.6", 1.0),
+        ("No.5", "No.12", 10.0),
+        ("avg.9.5", "avg.10.5", 1.0),
+        ("total......9", "total......10", 1.0),
+        ("x 2d-10", "x 3d-10", 1.0),
+        ("x 1.0-05", "x 1.5-05", 1.0),
+        ("x 1.5 E+5", "x 1.6 E+5", 2e4),
+        ("x 1.5(3)", "x 1.6(3)", 0.2),
+        ("x 5 eV", "x 6 eV", 1.0),
+        ("x 5 e", "x 6 e", 1.0),
+        ("orbital 3d-4s", "orbital 3d-5s", 1.0),
+        ("x 0.5 - 3", "x 0.6 - 3", 0.2),
         ("grid 10x8", "grid 11x8", 1.0),
         ("Total.......12.5", "Total.......12.50", 0.0),
         ("t -0", "t 0", 0.0),
@@ -201,6 +237,42 @@ def test_numbers_of_their_own_are_held_to_the_bound_alone(
 ) -> None:
     found = _core.compare_texts(golden.encode(), new.encode(), atol=atol)
     assert found["golden"]["unpaired_lines"] == found["differing_count"] == 0
+
+
+EXPONENTS = [
+    lambda m, e: f"{m}d{e:+d}",
+    lambda m, e: f"{m}Q{e}",
+    lambda m, e: f"{m}.5{e:+03d}",
+    lambda m, e: f"{m}.{e:+d}",
+    lambda m, e: f"{m}.5(12)e{e:+d}",
+    lambda m, e: f"{m}(3)D{e}",
+    lambda m, e: f"{m}.5 E{e:+d}",
+    lambda m, e: f"{m}.5e{e:+d}".replace("-", "\u2212"),
+]
+
+
+@given(
+    st.sampled_from(EXPONENTS),
+    *(st.integers(1, 12) for _ in range(2)),
+    *(st.integers(-12, 12) for _ in range(2)),
+    st.sampled_from([0.0, 1e-6, 0.5, 20.0, 1e6]),
+    st.sampled_from([0.0, 1e-3, 0.25]),
+)
+@settings(max_examples=600, deadline=None)
+def test_exponents_in_any_notation_hide_no_difference(
+    form: Callable[[int, int], str], m: int, n: int, e: int, f: int, atol: float, rtol: float
+) -> None:
+    golden, new = f"x {form(m, e)} y", f"x {form(n, f)} y"
+    ours, theirs = (
+        Fraction(f"{number}{'.5' if '.5' in text else ''}e{exponent}")
+        for text, number, exponent in ((golden, m, e), (new, n, f))
+    )
+    found = _core.compare_texts(golden.encode(), new.encode(), atol=atol, rtol=rtol)
+    is_match = not found["differing_count"] and not found["golden"]["unpaired_lines"]
+    if abs(theirs - ours) > Fraction(atol) + Fraction(rtol) * ours:
+        assert not is_match
+    if golden == new:
+        assert is_match
 
 
 def test_what_is_ignored_is_no_part_of_a_number() -> None:
