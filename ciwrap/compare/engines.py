@@ -49,6 +49,7 @@ class ByPool(Struct):
     pool: Pool
     order: Order
     groups: Callable[[Unit], Any]
+    refuse_change: Callable[[Outcome, Unit], None]
 
     @property
     def at_once(self) -> int | None:
@@ -83,7 +84,9 @@ class ByPool(Struct):
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
-        return answer_of(answer, asked(self.order, unit))
+        found = answer_of(answer, asked(self.order, unit))
+        self.refuse_change(found, unit)
+        return found
 
     @property
     def told_bytes(self) -> int:

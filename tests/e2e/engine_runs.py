@@ -34,9 +34,11 @@ _BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LD_LIBRARY_PATH")
 # unit-bytes: the size of units. units.log: each unit that is begun. die-at-N: the first process
 # that begins unit N takes the file away and dies; poison-I-R: whoever has that checkpoint dies.
 # slow: seconds that every unit takes. part-bytes: the size of parts, and of files that have them.
-# blind-at-N: who compares unit N may not open files of B, or of what the file names.
+# blind-at-N: who compares unit N may not open files of B, or of what the file names. write-at-N:
+# what it holds is written to B/large.npy before unit N, with the time that this had. other-stamps:
+# workers know files by something else than the coordinator, as on another node.
 HOOKS = """
-import os, signal, time
+import multiprocessing, os, signal, time
 from pathlib import Path
 from ciwrap.compare import unit_comparer, units
 start = Path(os.environ["CIWRAP_TEST_FOLDER"])
@@ -61,6 +63,13 @@ def compare(self, unit):
         log.write(unit.name + "\\n")
     if Path("slow").exists():
         time.sleep(float(Path("slow").read_text()))
+    if Path("other-stamps").exists() and multiprocessing.parent_process() is not None:
+        unit_comparer.stamp_of = lambda *_: "of another node"
+    if Path(f"write-at-{unit.name}").exists():
+        target = Path("B/large.npy")
+        before = target.stat()
+        target.write_bytes(Path(f"write-at-{unit.name}").read_bytes())
+        os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
     if Path(f"blind-at-{unit.name}").exists():
         return blind(self, unit, Path(f"blind-at-{unit.name}").read_text() or "B")
     for path in Path().glob("poison-*"):

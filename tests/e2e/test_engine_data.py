@@ -111,6 +111,27 @@ def test_a_part_whose_file_cannot_be_opened_leaves_no_match(
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("engine", ["here", "process"])
+def test_a_file_written_between_its_parts_is_no_match(tmp_path: Path, engine: str) -> None:
+    """With the size and time that it had; each part is whole, and matches. Nodes may know a file by
+    other numbers than the coordinator does, which says nothing.
+    """
+    for run in "AB":
+        (tmp_path / run).mkdir()
+        np.save(tmp_path / run / "large.npy", np.arange(300_000.0))
+    (tmp_path / "part-bytes").write_text("500000")
+    (tmp_path / "other-stamps").touch()
+    code, _, text = compared(tmp_path, engine)
+    assert code == 0, text
+    assert len(units_begun(tmp_path)) == 5
+    (tmp_path / "write-at-3").write_bytes((tmp_path / "A/large.npy").read_bytes())
+    code, document, text = compared(tmp_path, engine)
+    assert code == 3, text
+    messages = document["checks"][0]["messages"]
+    told = [one["text"] for one in messages if "while its parts were being compared" in one["text"]]
+    assert len(told) == 1
+
+
 @pytest.mark.parametrize("engine", ["process"])
 def test_aligned_rows_by_workers(tmp_path: Path, engine: str) -> None:
     """Rows move between ranks; the unit is the iteration."""
