@@ -149,3 +149,39 @@ def test_a_bound_for_all_holds_for_indices_unless_they_are_taken_out(
     assert found == code
     differing = {one["name"] for one in check["variables"] if one["verdict"] == "differ"}
     assert differing == ({"k.indices"} if code else set())
+
+
+@pytest.mark.parametrize("how", ["plain", "captured", "fault"])
+def test_results_say_by_what_they_were_compared(how: str) -> None:
+    """Also of what could not be compared, and of what trees alone have settled."""
+    configure(
+        "{x: {atol: 0.5, fill_values: [-1]}, angle: {atol: 0.25, period: 360},"
+        " temperature: {atol: 0.125, mask: land}}"
+    )
+    land = np.zeros(6, bool)
+    land[1] = True
+    arrays = {"x": np.arange(6.0), "angle": np.arange(6.0), "temperature": np.arange(6.0)}
+    for name, array in {**arrays, "land": land}.items():
+        save(name, array, array[:5] if how == "fault" and name != "land" else array)
+    if how == "captured":
+        capture_both()
+    code, check = compare()
+    assert code == (3 if how == "fault" else 0)
+    said = {
+        one["name"]: (
+            (one.get("bound") or {}).get("atol"),
+            one.get("mask"),
+            one.get("period"),
+            bool(one.get("has_fill_values")),
+        )
+        for one in check["variables"]
+        if one["iteration"] == 1
+    }
+    assert said == {
+        "x": (0.5, None, None, True),
+        "angle": (0.25, None, [360.0], False),
+        "temperature": (0.125, "land", None, False),
+        "land": (0.0, None, None, False),
+    }
+    paths = {one["source_path"] for one in check["variables"] if one["name"] == "x"}
+    assert paths == {f"B/iter_{iteration}/x.npy" for iteration in ITERATIONS}
