@@ -250,10 +250,19 @@ def test_whole_numbers_against_fractions(folder: Path, rule: str, code: int) -> 
     value = f'values: {{n: {{match: "converged in {{n:int}} steps", {rule}}}}}'
     config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
-    found, out, _ = checked(folder, text())
-    assert found == code
-    # What is in no range is in none under a wider bound.
+    assert checked(folder, text())[0] == code
+
+
+def test_no_wider_bound_is_offered_for_a_number_outside_of_its_range(folder: Path) -> None:
+    """No bound would let it in."""
+    value = 'values: {e: {match: "Total [Ha]: {e}", range: [-20, -18]}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    code, out, _ = checked(folder, "Total [Ha]: -17.25\n")
+    assert code == 1
     assert "would match" not in out
+    code, out, _ = checked(folder, "Total [Ha]: -18.25\n")
+    assert code == 0
 
 
 def test_a_golden_beside_expectations_counts_whatever_the_outputs_hold(folder: Path) -> None:
