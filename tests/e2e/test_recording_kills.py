@@ -91,7 +91,7 @@ def test_what_a_killed_reference_never_came_to_is_no_match(
     assert "--common" not in text
     code, text = ciwrap("record", "--against", "a", "--common", "-o", "c", *words, "8", "ended")
     assert code == ExitCode.MATCH, text
-    assert "iterations 0 to 3 were compared" in text
+    assert "what lies beyond iterations 0 to 3" in text
 
 
 def run_and_kill(
