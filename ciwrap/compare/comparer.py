@@ -176,13 +176,19 @@ class _Run:
         """Waits for all that is still open."""
         self._trees.finish(self._fail)
         self._data.finish()
+        if self._part is None:
+            defect = "was compared by nobody, which is a defect of ciwrap"
+            self._refuse_unanswered(NotComparableError(defect, remedy="please report it"))
 
     def give_up(self, keys: Iterable[CheckpointKey], why: str) -> None:
         """Keeps what has been found, and calls all else not compared."""
         self._data.take_answers(at_once=True)
         self._outcome.lost += [(key, ended_words(why)) for key in keys if key not in self._paired]
+        self._refuse_unanswered(NotComparableError(ended_words(why)))
+
+    def _refuse_unanswered(self, error: NotComparableError) -> None:
+        """Whatever both runs have and has no result by now is not comparable."""
         known = {result.id for result in self._outcome.results}
-        error = NotComparableError(ended_words(why))
         for identity in self.keys_of:
             if identity not in known:
                 self._fail(begun(identity, None, None), error)
