@@ -49,7 +49,7 @@ class ByPool(Struct):
     pool: Pool
     order: Order
     groups: Callable[[Unit], Any]
-    refuse_change: Callable[[Outcome, Unit], None]
+    unless_changed: Callable[[Outcome, Unit], Outcome]
 
     @property
     def at_once(self) -> int | None:
@@ -84,9 +84,7 @@ class ByPool(Struct):
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
-        found = answer_of(answer, asked(self.order, unit))
-        self.refuse_change(found, unit)
-        return found
+        return self.unless_changed(answer_of(answer, asked(self.order, unit)), unit)
 
     @property
     def told_bytes(self) -> int:

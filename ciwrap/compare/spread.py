@@ -109,4 +109,4 @@ class Spread(Struct):
             versions(),
             self.list_path,
         )
-        return ByPool(self.pool, order, groups_of, comparer.refuse_change)
+        return ByPool(self.pool, order, groups_of, comparer.unless_changed)

@@ -12,7 +12,6 @@ from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.compare.unit_lists import list_of_unit
 from ciwrap.compare.units import stamp_of
-from ciwrap.errors import StillWrittenError
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -64,22 +63,18 @@ class UnitComparer(Struct):
             outcome.add(_one_sided(*sides, self.rules, unit.keys))
         return outcome
 
-    def refuse_change(self, outcome: Outcome, unit: Unit) -> None:
-        """Adds an error to the outcome of a part whose files are not what they were in the plan:
-        the parts before it are of other numbers. For the process that made the plan alone, since
-        what a file is known by may differ between machines.
+    def unless_changed(self, outcome: Outcome, unit: Unit) -> Outcome:
+        """The outcome; of a part whose files are not what they were in the plan, that it is lost,
+        for the parts before it are of other numbers. For the process that made the plan alone: what
+        a file is known by may differ between machines.
         """
-        if (
-            unit.part is not None
-            and (stamp_of(unit.keys[0], self.golden, self.new),) != unit.stamps
-        ):
-            outcome.errors.append(
-                StillWrittenError(
-                    "was written while its parts were being compared",
-                    file=self.new.run,
-                    remedy="let the program finish first, then compare again",
-                )
-            )
+        if unit.part is None or (stamp_of(unit.keys[0], self.golden, self.new),) == unit.stamps:
+            return outcome
+        why = (
+            "was written while its parts were being compared; let the program finish first, then"
+            " compare again"
+        )
+        return Outcome(lost=[(unit.keys[0], why)], ended_by=outcome.ended_by)
 
 
 class Done:
@@ -120,9 +115,7 @@ class InProcess:
         return Done(self._comparer.compare(unit))
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
-        found: Outcome = answer
-        self._comparer.refuse_change(found, unit)
-        return found
+        return self._comparer.unless_changed(answer, unit)
 
     @property
     def told_bytes(self) -> int:

@@ -127,9 +127,12 @@ def test_a_file_written_between_its_parts_is_no_match(tmp_path: Path, engine: st
     (tmp_path / "write-at-3").write_bytes((tmp_path / "A/large.npy").read_bytes())
     code, document, text = compared(tmp_path, engine)
     assert code == 3, text
-    messages = document["checks"][0]["messages"]
-    told = [one["text"] for one in messages if "while its parts were being compared" in one["text"]]
-    assert len(told) == 1
+    assert document["checks"][0]["variables"] == []
+    messages = [one["text"] for one in document["checks"][0]["messages"]]
+    told = ["while its parts were being compared"]
+    if engine == "process":  # others may look while it is written, and see another time
+        told += ["sees other files there", "was written while it was being compared"]
+    assert any(word in text for text in messages for word in told), messages
 
 
 @pytest.mark.parametrize("engine", ["process"])
