@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.cli.session import Session
     from ciwrap.compare.engines import Pool
+    from ciwrap.compare.spread import Spread
     from ciwrap.model import CheckResult
     from ciwrap.progress import Progress
     from ciwrap.readers.layout import FoundOutputs
@@ -326,14 +328,20 @@ def compare_sides(
             spread=spread,
         )
 
-    def tidy() -> None:
-        from ciwrap.compare.unit_lists import list_named, remove_former_lists
-
-        if list_path is not None:
-            of_units = {list_named(list_path, name) for name in spread.compared_names}
-            remove_former_lists(list_path, of_units if is_spread else {list_path})
-
+    tidy = partial(_remove_former_lists, list_path, spread if is_spread else None)
     return Ending(result, tidy, pool.end if pool is not None and spread.has_ended_early else None)
+
+
+def _remove_former_lists(path: Path | None, spread: Spread | None) -> None:
+    """Removes lists of an earlier comparison under that name. spread: whose units have lists of
+    their own; None for one list. Raises WriteFailedError.
+    """
+    if path is None:
+        return
+    from ciwrap.compare.unit_lists import list_named, remove_former_lists
+
+    kept = {path} if spread is None else {list_named(path, one) for one in spread.compared_names}
+    remove_former_lists(path, kept)
 
 
 def _opened(
