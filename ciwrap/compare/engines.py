@@ -320,9 +320,9 @@ class _OnDask(Executor):
         """
         import asyncio
 
-        all_asked = [asked]
+        loop = asyncio.get_running_loop()
         waiting = {asyncio.ensure_future(_told(asked))}
-        while True:
+        for number in range(self._MOST_ASKED):
             done, waiting = await asyncio.wait(
                 waiting, timeout=self._PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
@@ -331,12 +331,23 @@ class _OnDask(Executor):
                 if error is not None:
                     raise error
                 return result
-            if any(one.status == "pending" for one in all_asked):
-                continue  # it is being computed
-            if len(all_asked) == self._MOST_ASKED:
-                raise TimeoutError("its result did not come from the Dask workers")
-            all_asked.append(ask())
-            waiting.add(asyncio.ensure_future(_told(all_asked[-1])))
+            if number + 1 == self._MOST_ASKED:
+                break
+            # What Dask says of one whose result was lost is not to be trusted: it may be called
+            # pending for ever. So one is asked anew, and waited for as long as it is computed.
+            asked = ask()
+            computed = loop.create_future()
+            asked.add_done_callback(
+                lambda _, one=computed: self._client.loop.add_callback(_end, one)
+            )
+            waiting.add(asyncio.ensure_future(_told(asked)))
+            await asyncio.wait({*waiting, computed}, return_when=asyncio.FIRST_COMPLETED)
+        raise TimeoutError("its result did not come from the Dask workers")
+
+
+async def _end(waiting: Any) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 async def _told(asked: Any) -> tuple[Any, BaseException | None]:

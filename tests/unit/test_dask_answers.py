@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """What Dask calls a future. fate: "comes", "lost" (computed, but never here), "fails"."""
+    """What Dask calls a future. fate: "comes", "lost" (computed, but never here), "slow" (to be
+    computed), "fails". Of none of them its status is worth anything.
+    """
 
-    def __init__(self, fate: str, answer: Any, status: str = "finished") -> None:
-        self.fate, self.answer, self.status = fate, answer, status
+    def __init__(self, fate: str, answer: Any) -> None:
+        self.fate, self.answer, self.status = fate, answer, "pending"
 
     def add_done_callback(self, tell: Callable[[Asked], None]) -> None:
-        threading.Thread(target=tell, args=(self,)).start()
+        threading.Timer(0.3 if self.fate == "slow" else 0, tell, (self,)).start()
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._result().__await__()
@@ -54,8 +56,7 @@ class Client:
         assert not pure
         fate = self.fates[min(self.count, len(self.fates) - 1)]
         self.count += 1
-        is_slow = fate == "slow"
-        return Asked(fate, function(*words), "pending" if is_slow else "finished")
+        return Asked(fate, function(*words))
 
 
 @pytest.fixture
