@@ -126,11 +126,10 @@ def _value_words(one: Explanation) -> str:
 
 
 def _reordered(components: Sequence[float], axis: str) -> str:
-    come = [f"{component:.0f}" for component in components]
-    named = [f"{component:.0f}" for component in sorted(components)]
-    which = " and ".join([*filter(None, [", ".join(named[:-1])]), *named[-1:]])
-    done = "exchanged" if len(come) == 2 else f"in the order {', '.join(come)}"
-    return f"{which} of axis {axis} {done}"
+    come = ", ".join(f"{component:.0f}" for component in components)
+    named = ", ".join(f"{component:.0f}" for component in sorted(components))
+    done = "exchanged" if len(components) == 2 else f"in the order {come}"
+    return f"{' and '.join(named.rsplit(', ', 1))} of axis {axis} {done}"
 
 
 def _six_digits(value: float) -> str:

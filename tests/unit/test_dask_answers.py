@@ -107,17 +107,17 @@ def test_an_error_is_the_answer(loop: asyncio.AbstractEventLoop, fates: list[str
         answer.result(timeout=20)
 
 
-def test_a_client_that_takes_nothing_more_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
-    client = Client(loop, "lost")
-    plain = client.submit
+class ClosedClient(Client):
+    """Takes one question, and nothing more."""
 
-    def submit(*words: Any, pure: bool) -> Asked:
-        if client.count:
+    def submit(self, function: Callable[..., Any], *words: Any, pure: bool) -> Asked:
+        if self.count:
             raise RuntimeError("the client is closed")
-        return plain(*words, pure=pure)
+        return super().submit(function, *words, pure=pure)
 
-    client.submit = submit  # type: ignore[method-assign]
-    answer = engines._OnDask(client).submit(int)
+
+def test_a_client_that_takes_nothing_more_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
+    answer = engines._OnDask(ClosedClient(loop, "lost")).submit(int)
     with pytest.raises(RuntimeError, match="closed"):
         answer.result(timeout=20)
 
