@@ -13,9 +13,10 @@ from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.markdown import escaped, render_markdown
 from ciwrap.report.paths import portable
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import safe_name
 from ciwrap.report.view import groups_of, where_words
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -118,7 +119,8 @@ def _bad(result: RunResult) -> list[Group]:
 def _of_group(group: Group, place: Place) -> str:
     first = group.first
     known = group.verdict.is_alarm
-    what = findings.difference_sentence(first, sides_of(group.check)) if known else headline(first)
+    sides = sides_of(group.check, first)
+    what = findings.difference_sentence(first, sides) if known else headline(first)
     more = where_words(group)
     text = f"{findings.place(first)}: {what}. {more[:1].upper()}{more[1:]}".strip()
     title = f"ciwrap: {group.name} {group.verdict.words}"

@@ -53,10 +53,16 @@ def _change(name: str, what: What, text: str, *, wider: bool) -> Change:
     return Change(check=name, variable=None, what=what, text=text, wider=wider)
 
 
-def _made(name: str, text: str, golden: EnsembleGolden) -> Change:
-    who, why = golden.who or None, golden.why or None
+def _made(name: str, text: str, golden: EnsembleGolden, *, replaced: bool = False) -> Change:
     return Change(
-        check=name, variable=None, what="values", text=text, wider=False, who=who, why=why
+        check=name,
+        variable=None,
+        what="values",
+        text=text,
+        wider=False,
+        replaced=replaced,
+        who=golden.who or None,
+        why=golden.why or None,
     )
 
 
@@ -67,7 +73,7 @@ def _size(golden: EnsembleGolden) -> str:
 def _replaced(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[Change]:
     kept = len({*old.members} & {*new.members}) if old.features == new.features else 0
     text = f"ensemble replaced: {len(old.members)} -> {len(new.members)} members, {kept} of them"
-    yield _made(name, f"{text} as they were", new)
+    yield _made(name, f"{text} as they were", new, replaced=True)
     if old.rate != new.rate:
         text = f"rate of false alarms: {old.rate:g} -> {new.rate:g}"
         yield _change(name, "bound", text, wider=new.rate < old.rate)

@@ -146,19 +146,23 @@ def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
 def _replaced(name: str, old: Manifest, new: Manifest) -> Change:
     fresh = new.accepted[len(old.accepted) :]
     if new.accepted[: len(old.accepted)] != old.accepted:
-        return _accepted(name, "golden replaced, and its log does not continue", new.accepted)
+        text = "golden replaced, and its log does not continue"
+        return _accepted(name, text, new.accepted, replaced=True)
     if not fresh:
         text = "golden replaced, and nobody is named who accepted it"
-        return Change(check=name, variable=None, what="values", text=text, wider=False)
+        return Change(
+            check=name, variable=None, what="values", text=text, wider=False, replaced=True
+        )
     before = {_identity(row): row.root for row in old.variables}
     moved = sum(before.get(_identity(row), row.root) != row.root for row in new.variables)
     both = sum(_identity(row) in before for row in new.variables)
-    return _accepted(
-        name, f"golden replaced: {moved} of {both} variables have other digests", fresh
-    )
+    text = f"golden replaced: {moved} of {both} variables have other digests"
+    return _accepted(name, text, fresh, replaced=True)
 
 
-def _accepted(name: str, text: str, entries: tuple[Acceptance, ...]) -> Change:
+def _accepted(
+    name: str, text: str, entries: tuple[Acceptance, ...], *, replaced: bool = False
+) -> Change:
     """A change that the log tells of. Of several acceptances all are named, and the largest share
     counts."""
     shares = [entry.largest_bound_share for entry in entries if entry.old_root is not None]
@@ -170,6 +174,7 @@ def _accepted(name: str, text: str, entries: tuple[Acceptance, ...]) -> Change:
         what="values",
         text=text,
         wider=False,
+        replaced=replaced,
         who="; ".join(dict.fromkeys(who)) or None,
         why="; ".join(dict.fromkeys(entry.why for entry in entries)) or None,
         share=max(known) if known and len(known) == len(shares) else None,

@@ -16,8 +16,6 @@ MOST_ROWS = 100
 _LONGEST = 300
 WIDER = "WIDER"
 UNSURE = "?"
-# What begins so moved numbers; a first golden has moved none.
-_MOVED = ("golden replaced", "ensemble replaced")
 # Changes whose words say what they are of.
 _SPEAKING = ("variable", "check", "ignore", "values")
 
@@ -53,7 +51,7 @@ def _more(change: Change) -> str:
         is_within = change.share <= 1
         how = f"{percent_text(change.share)} of" if is_within else f"{change.share:.3g} times"
         parts.append(f"by at most {how} the old bounds")
-    elif change.who is not None and change.text.startswith(_MOVED):
+    elif change.who is not None and change.replaced:
         parts.append("how far they moved is not kept")
     if change.who is not None:
         parts.append(f"accepted by {change.who}")

@@ -76,9 +76,13 @@ def command(
         return _coordinate(session, golden, new, chosen, history, None)
     from ciwrap.compare.engines import open_pool
 
-    with open_pool(history["executor"], history["scheduler"]) as pool:
+    with open_pool(history["executor"], history["scheduler"], _warn) as pool:
         # None: this process has served as a worker, and is done.
         return 0 if pool is None else _coordinate(session, golden, new, chosen, history, pool)
+
+
+def _warn(words: str) -> None:
+    print(f"warning: {words}", file=sys.stderr, flush=True)
 
 
 def _coordinate(

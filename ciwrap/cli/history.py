@@ -161,7 +161,7 @@ def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
         listed, beside = (path, second) if one == "--list" else (second, path)
         if path == second or (is_list and has_name_of_list(listed, beside)):
             for name in {one, other} & {"--json", "--report"}:
-                setattr(session, f"{name[2:]}_target", None)
+                session.give_up(name)
             raise UsageError(
                 f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
                 remedy="give each a name of its own",

@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.report.console import Text
+from ciwrap.report.sides import GOLDEN_AND_NEW
 from ciwrap.report.text import bytes_text, safe_name, safe_text
-from ciwrap.report.wording import GOLDEN_AND_NEW, arrays_words, detail_lines, headline, used_words
+from ciwrap.report.wording import arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept_document import change_word
 from ciwrap.review.golden_change import GoldenChange, Status, VariableChange
 

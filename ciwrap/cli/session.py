@@ -44,6 +44,13 @@ class Session(Struct):
         """Whether anything but the terminal is to show the result."""
         return self.json_target is not None or self.report_target is not None
 
+    def give_up(self, option: str) -> None:
+        """Takes back what `--json` or `--report` asked for."""
+        if option == "--json":
+            self.json_target = None
+        else:
+            self.report_target = None
+
     @property
     def resources(self) -> Resources:
         from ciwrap.trees.build import Resources

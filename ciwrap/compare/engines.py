@@ -33,7 +33,8 @@ class Pool(Struct):
     """An executor that is open. make: another one in its place, None where there is none.
 
     at_once: how many units it is given at a time; None: all. end: ends this process with an exit
-    code, since a worker that hangs would keep it.
+    code, since a worker that hangs would keep it. warn: takes what goes wrong and changes nothing
+    of what was found, in words.
     """
 
     name: str
@@ -41,6 +42,15 @@ class Pool(Struct):
     make: Callable[[], Executor] | None = None
     at_once: int | None = None
     end: Callable[[int], None] = field(default=lambda code: os._exit(code))
+    warn: Callable[[str], None] = field(default=lambda _: None)
+
+    def shut_down(self, *, wait: bool) -> None:
+        """Ends the executor, and warns if that fails."""
+        try:
+            self.executor.shutdown(wait=wait)
+        except (Exception, SystemExit) as error:  # whatever somebody's executor raises
+            why = one_line(f"{type(error).__name__}: {error}")
+            self.warn(f"--executor {self.name} does not shut down: {why}")
 
 
 class ByPool(Struct):
@@ -94,13 +104,17 @@ class ByPool(Struct):
     def renew(self) -> None:
         """Another executor in the place of one that is broken."""
         assert self.pool.make is not None
-        self.pool.executor.shutdown(wait=False)
+        self.pool.shut_down(wait=False)
         self.pool.executor = self.pool.make()
 
 
 @contextmanager
-def open_pool(name: str, scheduler: str | None = None) -> Iterator[Pool | None]:
+def open_pool(
+    name: str, scheduler: str | None, warn: Callable[[str], None]
+) -> Iterator[Pool | None]:
     """The engine of that name; None in a process that has served as a worker and is done.
+
+    warn: as of `Pool`.
 
     Raises UsageError for a name that means nothing, NotAvailableError for a library that is not
     installed, or a scheduler that cannot be reached.
@@ -116,10 +130,11 @@ def open_pool(name: str, scheduler: str | None = None) -> Iterator[Pool | None]:
             yield pool
         return
     pool = _processes() if name == "process" else _of_somebody(name)
+    pool.warn = warn
     try:
         yield pool
     finally:
-        pool.executor.shutdown(wait=True)
+        pool.shut_down(wait=True)
 
 
 def _processes() -> Pool:

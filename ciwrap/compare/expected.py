@@ -63,11 +63,12 @@ def _judge(
         new = catalog.values(identity)
         reference = _Expected(new, expected)
         if expected.values is not None:
-            return compare_values(reference, new, settings, identity, work=work, source_path=path)
+            result = compare_values(reference, new, settings, identity, work=work, source_path=path)
+            return replace(result, expectation="expect")
         exact = _exact(settings)
         result = compare_values(reference, new, exact, identity, work=work, source_path=path)
         # A range has no bound that could be wider, and its nearest numbers tell of no cause.
-        return replace(result, explanations=())
+        return replace(result, expectation="range", explanations=())
     except CiwrapError as error:
         return not_comparable(begin, error)
 

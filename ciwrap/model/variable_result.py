@@ -153,9 +153,10 @@ class VariableResult(Struct, frozen=True):
     else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
     mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
     ordered the rows. combine: how atol and rtol make one bound, `both` (the smaller part counts) or
-    `either` (the larger one); None for their sum. period: differences are modulo this, one number
-    for all or one for each component. source_path: the file it was read from. golden_root, root: of
-    its trees, in hexadecimal. byte_count: of the variable.
+    `either` (the larger one); None for their sum. expectation: `expect` or `range`, the key of the
+    configuration that says what the numbers have to be, where no golden does. period: differences
+    are modulo this, one number for all or one for each component. source_path: the file it was read
+    from. golden_root, root: of its trees, in hexadecimal. byte_count: of the variable.
 
     element_count: of the variable. masked_count: elements that the mask took out of the comparison.
     has_fill_values: whether elements that hold a fill value on both sides were not compared as
@@ -211,6 +212,7 @@ class VariableResult(Struct, frozen=True):
     mask: str | None = None
     aligned_by: str | None = None
     combine: str | None = None
+    expectation: str | None = None
     period: tuple[float, ...] | None = None
     source_path: str | None = None
     golden_root: str | None = None

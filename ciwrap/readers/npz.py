@@ -10,10 +10,13 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
+    CiwrapError,
     CorruptFileError,
     DuplicateVariableError,
     FileLimitError,
+    UnsupportedDtypeError,
     UnsupportedFormatError,
+    one_line,
 )
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, reading
@@ -86,12 +89,13 @@ class NpzSource(Source):
                 file=self.path,
             )
         infos: list[VariableInfo] = []
+        faults: list[CiwrapError] = []
         self._where: dict[str, tuple[_Member, int]] = {}
         for entry in entries:
-            self._check_entry(entry)
             member = _Member(self._archive, entry, self._file)
             self._members.append(member)  # before it is opened, so that it is closed in any case
-            member.open()
+            fault = self._fault_of(member, entry)
+            faults += [] if fault is None else [fault]
             for number, info in enumerate(member.infos):
                 if info.name in self._where:
                     raise DuplicateVariableError(
@@ -99,7 +103,25 @@ class NpzSource(Source):
                     )
                 self._where[info.name] = (member, number)
                 infos.append(info)
+        if faults and len(faults) == len(entries):  # no part of the file can be read
+            raise faults[0]
         self.variables = tuple(infos)
+
+    def _fault_of(self, member: _Member, entry: zipfile.ZipInfo) -> CiwrapError | None:
+        """Opens a member; what is wrong with it, which the others are not held against.
+
+        Raises FileLimitError for one that claims more than there can be.
+        """
+        try:
+            self._check_entry(entry)
+            member.open()
+        except FileLimitError:
+            raise
+        except (CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError) as error:
+            name = entry.filename.removesuffix(".npy")
+            member.infos = (VariableInfo(name, "|V1", (1,), fault=one_line(error.message)),)
+            return error
+        return None
 
     def _check_entry(self, entry: zipfile.ZipInfo) -> None:
         name = entry.filename
@@ -149,6 +171,7 @@ class _Member:
         self._stream: IO[bytes] | None = None
         self._position = 0  # of the stream, from the start of the member
         self._unpacked: IO[bytes] | None = None
+        self.infos: tuple[VariableInfo, ...] = ()
 
     def open(self) -> None:
         """Reads the header."""

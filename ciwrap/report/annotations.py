@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import capital, safe_name
 from ciwrap.report.view import groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.wording import headline
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -57,7 +58,7 @@ def _of_group(group: Group) -> _Annotation:
     first = group.first
     title = f"ciwrap: {safe_name(group.name, 80)} {group.verdict.words}"
     if group.verdict.is_alarm:
-        words = findings.difference_sentence(first, sides_of(group.check))
+        words = findings.difference_sentence(first, sides_of(group.check, first))
         text = f"{findings.place(first)}: {words}"
     else:
         text = f"{findings.place(first)}: {headline(first)}"

@@ -24,6 +24,7 @@ from ciwrap.report.figure_rows import Figures, figures_of
 from ciwrap.report.figures import is_suspect
 from ciwrap.report.findings import check_title, cut, difference_sentence, match_words, place
 from ciwrap.report.matrix import row_of
+from ciwrap.report.sides import sides_of
 from ciwrap.report.sizes import relative_text, variable_is_exact
 from ciwrap.report.text import (
     capital,
@@ -37,7 +38,7 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import difference_text, looks_like, summary_line
 from ciwrap.report.view import growth_of, timeline_of, timeline_words, where_words
 from ciwrap.report.views import view_text
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.wording import headline
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def card_of(
     """others: the names of variables that were not compared for the same reason."""
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
-    sides = sides_of(group.check)
+    sides = sides_of(group.check, first)
     parts = [_part(first, _first_title(group), sides, folded=False, has_view=not is_folded)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"

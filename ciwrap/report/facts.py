@@ -10,6 +10,7 @@ from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
+from ciwrap.report.sides import GOLDEN_AND_NEW
 from ciwrap.report.sizes import (
     lost_count,
     mean_text,
@@ -26,7 +27,7 @@ from ciwrap.report.text import (
     size_text,
 )
 from ciwrap.report.views import effect_facts, range_words
-from ciwrap.report.wording import GOLDEN_AND_NEW, bound_text, evidence_words, interval_text
+from ciwrap.report.wording import bound_text, evidence_words, interval_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.digest_words import decide_words
+from ciwrap.report.sides import GOLDEN_AND_NEW, own_sides
 from ciwrap.report.sizes import mean_text, relative_text, variable_is_exact
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
@@ -21,7 +22,6 @@ from ciwrap.report.text import (
     share_text,
 )
 from ciwrap.report.wording import (
-    GOLDEN_AND_NEW,
     arrays_words,
     cause_lines,
     detail_lines,
@@ -150,6 +150,7 @@ def variable_lines(
     variable: VariableResult, *, most_elements: int = 1, sides: tuple[str, str] = GOLDEN_AND_NEW
 ) -> list[str]:
     """One variable: its headline, then what is known of where and how much."""
+    sides = own_sides(variable, sides)
     head, how_far = headline(variable, with_percent=True), _how_far([variable])
     lines = [f"  {safe_name(variable.id.text)}: {how_far}{head}"]
     if variable.verdict is Verdict.NOT_COMPARABLE:

@@ -11,6 +11,7 @@ from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import suspect_place
+from ciwrap.report.sides import sides_of
 from ciwrap.report.sizes import (
     counted_lost,
     has_distance,
@@ -29,17 +30,16 @@ from ciwrap.report.text import (
 from ciwrap.report.text_words import place_words
 from ciwrap.report.timelines import together_text
 from ciwrap.report.wording import (
+    alike_words,
     arrays_words,
     at_most_words,
     badness,
-    bound_words,
+    differ_words,
     elements_words,
     headline,
     match_title,
-    sides_of,
     total_words,
     used_share,
-    used_words,
 )
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
     for number, (check, divergence) in enumerate(told):
         variable = divergence.variable
         if divergence.kind.is_alarm:
-            words = difference_sentence(variable, sides_of(check))
+            words = difference_sentence(variable, sides_of(check, variable))
         else:
             words = _with_cause(check, variable)
         if divergence != without:
@@ -239,7 +239,8 @@ def error_sentence(text: str) -> str:
 def _with_cause(check: CheckResult, variable: VariableResult) -> str:
     """Why a variable was not compared, and before it what is known of its numbers."""
     words = cut(headline(variable))
-    causes = [cause_words(one, sides_of(check)) for one in variable.explanations[:1]]
+    sides = sides_of(check, variable)
+    causes = [cause_words(one, sides) for one in variable.explanations[:1]]
     return "; ".join([*causes, words])
 
 
@@ -308,11 +309,11 @@ def count_words(variable: VariableResult) -> str:
     """`3 of 1,000 elements differ beyond atol=1e-6 rtol=0`, `all 10 elements differ`."""
     total = elements_words(variable)
     if variable.element_count == 1:
-        return f"it differs{bound_words(variable)}"
+        return f"it {differ_words(variable, is_one=True)}"
     if variable.differing_count == variable.compared_elements:
-        return f"all {total} differ{bound_words(variable)}"
-    verb = "differs" if variable.differing_count == 1 else "differ"
-    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
+        return f"all {total} {differ_words(variable, is_one=False)}"
+    verb = differ_words(variable, is_one=variable.differing_count == 1)
+    return f"{variable.differing_count:,} of {total} {verb}"
 
 
 def match_words(variable: VariableResult) -> str:
@@ -321,9 +322,7 @@ def match_words(variable: VariableResult) -> str:
         elements = "its one element is"
     else:
         elements = f"all {elements_words(variable)} are"
-    if variable_is_exact(variable):
-        return f"{elements} equal"
-    return f"{elements} within the bound{used_words(used_share(variable))}"
+    return f"{elements} {alike_words(variable)}"
 
 
 def beyond_text(share: float) -> str:

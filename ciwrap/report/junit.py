@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.wording import detail_lines, headline, sides_of, unlisted_words
+from ciwrap.report.wording import detail_lines, headline, unlisted_words
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _total(suites: list[ElementTree.Element], key: str) -> str:
 
 def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
     name = safe_name(findings.check_title(check))
-    cases = [_case(name, results, sides_of(check)) for results in _by_name(check)]
+    cases = [_case(name, results, sides_of(check, results[0])) for results in _by_name(check)]
     errors = [message.text for message in check.messages if message.level is MessageLevel.ERROR]
     if check.verdict.is_statistical:
         cases, errors = [_statistics_case(name, check, errors)], []

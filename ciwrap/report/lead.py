@@ -18,11 +18,12 @@ from ciwrap.report.findings import (
     lead_place,
     leading,
 )
+from ciwrap.report.sides import sides_of
 from ciwrap.report.sizes import counted_lost, has_distance, lost_count, variable_is_exact
 from ciwrap.report.text import capital, percent_text, rounded_down, size_text
 from ciwrap.report.views import range_words
 from ciwrap.report.where import where_listed
-from ciwrap.report.wording import headline, sides_of
+from ciwrap.report.wording import headline
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
     if variable.differing_count is not None:
         words = count_words(variable)
     causes = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
-    return f"{words}; {cause_words(causes[0], sides_of(check))}" if causes else words
+    sides = sides_of(check, variable)
+    return f"{words}; {cause_words(causes[0], sides)}" if causes else words
 
 
 def _where(check: CheckResult, variable: VariableResult, results: list[VariableResult]) -> str:

@@ -16,15 +16,10 @@ from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
 from ciwrap.report.sections import HINT
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import (
-    accept_command,
-    detail_lines,
-    headline,
-    sides_of,
-    unlisted_words,
-)
+from ciwrap.report.wording import accept_command, detail_lines, headline, unlisted_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,7 +205,7 @@ def _group(group: Group, *, with_check: bool, link: str) -> str:
 def _texts(run: RunResult) -> list[str]:
     """Where texts differ, for the first of them."""
     found = [
-        (one, sides_of(check))
+        (one, sides_of(check, one))
         for check in run.checks
         for one in check.variables
         if one.text is not None

@@ -10,8 +10,8 @@ from ciwrap.details import cells
 from ciwrap.report.findings import leading, place
 from ciwrap.report.palette import SHARE_PALETTE, SIGNED_PALETTE, VALUE_PALETTE
 from ciwrap.report.png import rgb_png
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import safe_name
-from ciwrap.report.wording import sides_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _drawn(
     check: CheckResult, variable: VariableResult, picture: Picture, shape: tuple[int, ...]
 ) -> PictureFile:
     panels = [(picture.golden, VALUE_PALETTE), (picture.new, VALUE_PALETTE)]
-    golden, new = sides_of(check)
+    golden, new = sides_of(check, variable)
     what = f"{new} - {golden}" if picture.signed else "|difference| / bound"
     is_signed = bool(picture.signed)
     panels.append(

@@ -10,9 +10,10 @@ from urllib.parse import quote
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.report import findings
 from ciwrap.report.paths import portable
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import safe_name, safe_text
 from ciwrap.report.view import groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import headline, sides_of, unlisted_words
+from ciwrap.report.wording import headline, unlisted_words
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult, RunResult
@@ -102,7 +103,7 @@ def _of_group(group: Group) -> dict[str, Any]:
     if group.verdict.is_alarm:
         rule, words = (
             group.verdict.value,
-            findings.difference_sentence(first, sides_of(group.check)),
+            findings.difference_sentence(first, sides_of(group.check, first)),
         )
     else:
         rule, words = "not-comparable", headline(first)

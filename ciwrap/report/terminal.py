@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
 from ciwrap.report.console import Text
+from ciwrap.report.sides import sides_of
 from ciwrap.report.text import (
     bytes_text,
     plural,
@@ -20,7 +21,6 @@ from ciwrap.report.wording import (
     bounds_line,
     command_ending,
     left_out_words,
-    sides_of,
     total_words,
     used_share,
     used_words,
@@ -123,7 +123,7 @@ def _render_check(
         from ciwrap.report.unmatched_terminal import render_variable
 
         for variable in worst_first(good):
-            render_variable([variable], console, verbose, sides_of(check))
+            render_variable([variable], console, verbose, sides_of(check, variable))
     elif good:
         console.print(_matches_line(good))
     console.print(Text(f"    {check.coverage.text}"))

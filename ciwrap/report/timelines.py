@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.model import DivergenceKind, Verdict
+from ciwrap.report.sides import sides_of
 from ciwrap.report.sizes import element_share_text, variable_is_exact
 from ciwrap.report.text import index_text, safe_name
-from ciwrap.report.wording import cause_lines, sides_of
+from ciwrap.report.wording import cause_lines
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _divergence(
     check: CheckResult, what: str, divergence: Divergence
 ) -> tuple[str, str, str, list[str]]:
     variable = divergence.variable
-    causes = list(cause_lines(variable, sides_of(check)))
+    causes = list(cause_lines(variable, sides_of(check, variable)))
     return what, safe_name(variable.id.text), divergence_text(divergence), causes
 
 

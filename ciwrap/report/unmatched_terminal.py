@@ -8,6 +8,7 @@ from ciwrap.model import Verdict
 from ciwrap.report.console import Text
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.history_terminal import alarm_lines, is_of_runs, is_over_checkpoints
+from ciwrap.report.sides import sides_of
 from ciwrap.report.terminal import WORDS
 from ciwrap.report.text import common_start, plural, safe_name, safe_text, sparkline
 from ciwrap.report.timelines import (
@@ -21,7 +22,6 @@ from ciwrap.report.wording import (
     detail_lines,
     evidence_words,
     headline,
-    sides_of,
     to_accept,
     total_words,
     worst_first,
@@ -99,7 +99,6 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
     """
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
     alarms = [one.verdict for one in bad]
-    sides = sides_of(check)
     by_name = []
     if is_over_checkpoints(check) and not verbose:
         # Where a text differs is told of each by itself.
@@ -118,10 +117,10 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
         else one
         for one in bad
     ]
-    groups = _grouped(bad, sides)
+    groups = _grouped(check, bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
-        render_variable(group, console, verbose, sides)
+        render_variable(group, console, verbose, sides_of(check, group[0]))
     for verdict, name, words in by_name[:limit]:
         line = Text("    ")
         line.append(*WORDS[verdict])
@@ -142,11 +141,12 @@ def render_timelines(check: CheckResult, console: Console) -> None:
         console.print(Text(f"{'      ' if number else '    '}{text}"))
 
 
-def _grouped(variables: list[VariableResult], sides: tuple[str, str]) -> list[list[VariableResult]]:
+def _grouped(check: CheckResult, variables: list[VariableResult]) -> list[list[VariableResult]]:
     """Variables of which the same is to be told make one group."""
     groups: dict[object, list[VariableResult]] = {}
     for variable in variables:
-        key: object = (variable.evidence, headline(variable), *detail_lines(variable, sides))
+        details = detail_lines(variable, sides_of(check, variable))
+        key: object = (variable.evidence, headline(variable), *details)
         if variable.verdict is Verdict.NOT_COMPARABLE:
             key = variable.reason
         groups.setdefault(key, []).append(variable)

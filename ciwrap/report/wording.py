@@ -134,9 +134,7 @@ def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
 def _match_sentence(variable: VariableResult) -> str:
     is_one = variable.element_count == 1 and not variable.masked_count
     elements = "its one element is" if is_one else f"all {elements_words(variable)}"
-    if variable_is_exact(variable):
-        return f"{elements} equal"
-    return f"{elements} within the bound{used_words(used_share(variable))}"
+    return f"{elements} {alike_words(variable)}"
 
 
 def elements_words(variable: VariableResult, note: str = "") -> str:
@@ -226,14 +224,28 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
     total = elements_words(
         variable, percent_text(variable.differing_count / count) if with_percent else ""
     )
-    verb = "differs" if variable.differing_count == 1 else "differ"
-    return f"{variable.differing_count:,} of {total} {verb}{bound_words(variable)}"
+    verb = differ_words(variable, is_one=variable.differing_count == 1)
+    return f"{variable.differing_count:,} of {total} {verb}"
 
 
-def bound_words(variable: VariableResult) -> str:
-    """` beyond atol=1e-6 rtol=0`; nothing for a bound of 0."""
+def differ_words(variable: VariableResult, *, is_one: bool) -> str:
+    """What elements do that are not as they should be: `differ beyond atol=1e-6 rtol=0`.
+
+    is_one: whether one element does.
+    """
+    if variable.expectation == "range":
+        return f"{'lies' if is_one else 'lie'} out of the range"
     text = bound_text(variable)
-    return f" beyond {text}" if text else ""
+    return f"{'differs' if is_one else 'differ'}{f' beyond {text}' if text else ''}"
+
+
+def alike_words(variable: VariableResult) -> str:
+    """What elements are that match: `within the bound, of which 12 % were used`."""
+    if variable.expectation == "range":
+        return "in the range"
+    if variable_is_exact(variable):
+        return "equal"
+    return f"within the bound{used_words(used_share(variable))}"
 
 
 def bound_text(variable: VariableResult) -> str:
@@ -248,22 +260,14 @@ def evidence_words(variable: VariableResult) -> str:
     """What the verdict rests on."""
     if variable.evidence is None:
         return ""
+    if variable.expectation is not None:
+        return f"what ciwrap.yaml says of it ({variable.expectation!r})"
     if variable.evidence is Evidence.RESIDUES:
         return f"the golden's residues (k = {variable.residue_levels})"
     return {
         Evidence.DATA: "the data of both sides",
         Evidence.TREE: "the golden's tree alone",
     }[variable.evidence]
-
-
-# What the two sides of a comparison are called.
-GOLDEN_AND_NEW = ("golden", "new")
-A_AND_B = ("A", "B")
-
-
-def sides_of(check: CheckResult) -> tuple[str, str]:
-    """What the sides of a check are called: two runs are A and B."""
-    return GOLDEN_AND_NEW if check.source_path is None else A_AND_B
 
 
 def detail_lines(

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING
 
 from ciwrap import archive
-from ciwrap.errors import ArtifactError, PendingConflictError
+from ciwrap.errors import ArtifactError, CiwrapError, PendingConflictError
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.review.pending_goldens import RESULT_SUFFIX, PendingGoldens
@@ -61,7 +61,21 @@ def opened(source: Path) -> Iterator[PendingGoldens]:
             raise ArtifactError(
                 f"cannot be read: {error.strerror or error}", file=source
             ) from error
-        yield PendingGoldens(target)
+        try:
+            yield PendingGoldens(target)
+        except CiwrapError as error:
+            _name_in(source, target, error)
+            raise
+
+
+def _name_in(source: Path, target: Path, error: CiwrapError) -> None:
+    """Has an error name a file as it is called in the artifact, not in the copy."""
+
+    def named(text: str | None) -> str | None:
+        return None if text is None else text.replace(str(target), str(source))
+
+    error.file, error.remedy = named(error.file), named(error.remedy)
+    error.message = error.message.replace(str(target), str(source))
 
 
 @contextlib.contextmanager

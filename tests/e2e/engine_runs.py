@@ -108,11 +108,16 @@ class Odd(Executor):
             raise TypeError("cannot pickle it")
         if self.kind == "no future":
             return None
+        if self.kind == "stays":
+            return self.pool.submit(function, *words)
         answer = Future()
         if self.kind == "first":
             self.first = self.first or self.pool.submit(function, *words)
         answer.set_result(self.first and self.first.result())
         return answer
+    def shutdown(self, wait=True, *, cancel_futures=False):
+        if self.kind == "stays":
+            raise RuntimeError("the queue does not answer")
 def first():
     return Odd("first")
 def mute():
@@ -123,6 +128,8 @@ def picky():
     return Odd("picky")
 def no_future():
     return Odd("no future")
+def stays():
+    return Odd("stays")
 """
 
 

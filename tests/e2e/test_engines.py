@@ -159,6 +159,15 @@ def test_an_executor_that_mixes_up_answers(folder: Path, made: str, left: int, s
     assert said in text
 
 
+def test_an_executor_that_does_not_end_changes_no_verdict(folder: Path) -> None:
+    write_runs(folder)
+    code, document, text = compared(folder, "here", "--executor=ciwrap_test_engine:stays")
+    assert code == 1, text
+    assert len(document["checks"][0]["variables"]) == ITERATIONS * RANKS
+    said = "ciwrap_test_engine:stays does not shut down: RuntimeError: the queue does not answer"
+    assert f"warning: --executor {said}\n" in text
+
+
 # --- the journal ----------------------------------------------------------------------------------
 
 

@@ -61,6 +61,20 @@ def test_fortran_is_offered_and_compared_once_it_is_described(tmp_path: Path) ->
     assert same.returncode == 0, same.stdout + same.stderr
 
 
+def test_one_object_in_an_archive_leaves_its_arrays_compared(tmp_path: Path) -> None:
+    for folder, last in (("a", 1.0), ("b", 1.5)):
+        (tmp_path / folder).mkdir()
+        facts = np.array([{"made by": folder}])
+        np.savez(tmp_path / folder / "state.npz", u=np.array([0.0, last]), facts=facts)
+    told = run("compare", "a", "b", folder=tmp_path)
+    assert told.returncode == 3
+    assert "holds Python objects" in told.stdout
+    assert "[1]: A 1.0, B 1.5" in told.stdout
+    left_out = run("compare", "a", "b", "--ignore", "state/facts", folder=tmp_path)
+    assert left_out.returncode == 1
+    assert "not compared: 1 variable by ignore" in left_out.stdout
+
+
 def test_rows_of_a_table_are_paired_by_the_column_of_steps(tmp_path: Path) -> None:
     (tmp_path / "ciwrap.yaml").write_text(
         "version: 1\nchecks:\n  energy:\n    outputs: md.ener\n    format: text\n"

@@ -181,6 +181,33 @@ checks:
     assert checked(folder, text().replace("converged", "x"))[0] == 3
 
 
+def test_what_is_expected_is_called_no_golden(folder: Path) -> None:
+    config = """\
+checks:
+  run:
+    format: log
+    outputs: out.log
+    values:
+      e: {match: "E = {e}", expect: [1, 10]}
+      t: {match: "T = {t}", range: [0, 5]}
+      w: {match: "W = {w}", range: [0, 5]}
+"""
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E = 1\nE = 12\nT = 7\nW = 3\n", encoding="utf-8")
+    code, out = run("check", "--verbose", "--report=o.html")
+    assert code == 1
+    assert "1 of 2 elements differs" in out
+    assert "[1] (line 2, column 5): expected 10.0, new 12.0" in out
+    assert "1 of 1 element lies out of the range" in out
+    assert "nearest in range 5.0, new 7.0" in out
+    assert "match  w [data]: its one element is in the range" in out
+    assert "on the evidence of what ciwrap.yaml says of it ('range')" in out
+    assert "golden" not in out
+    page = (folder / "o.html").read_text(encoding="utf-8")
+    assert "It lies out of the range; nearest in range 5.0, new 7.0" in page
+    assert "golden 10.0" not in page
+
+
 @pytest.mark.parametrize("number", ["Infinity", "-inf", "nan"])
 @pytest.mark.parametrize("ends", ["[-20, null]", "[null, 20]", "[-20, 20]"])
 def test_what_is_no_finite_number_is_in_no_range(folder: Path, ends: str, number: str) -> None:

@@ -54,6 +54,7 @@ def refused(suite: Suite, source: str, *more: str) -> str:
     assert done.returncode == 3, done.stdout + done.stderr
     assert suite.files("golden") == before
     assert sorted(path.name for path in suite.root.parent.iterdir()) == outside
+    assert "/ciwrap-" not in done.stderr  # the copy that nobody else has seen
     return done.stderr
 
 
@@ -124,6 +125,13 @@ def test_no_archive_at_all(changed: Suite) -> None:
     assert "neither a folder nor a file" in refused(changed, "pipe")
     (changed.root / "empty").mkdir()
     assert "holds no pending.json" in refused(changed, "empty")
+
+
+def test_what_is_damaged_is_named_as_in_the_artifact(changed: Suite) -> None:
+    (changed.root / ".ciwrap/pending/pending.json").write_text("[]")
+    packed(changed)
+    shutil.rmtree(changed.root / ".ciwrap")
+    assert "run.zip/pending.json: is no list of pending goldens" in refused(changed, "run.zip")
 
 
 def test_an_artifact_of_another_commit(changed: Suite) -> None:

@@ -327,6 +327,31 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
     refused(path, one, CorruptFileError, "damaged archive")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_member_that_cannot_be_read_leaves_the_others(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "x.npz"
+    good, objects = as_npy(np.arange(3.0)), io.BytesIO()
+    np.save(objects, np.array([{"who": "me"}]), allow_pickle=True)
+    bad = {
+        "facts": (objects.getvalue(), "holds Python objects"),
+        "cut": (good[:-1], "its header says"),
+        "notes.txt": (b"hello", "no .npy array"),
+    }
+    members = [
+        (f"{name}.npy" if "." not in name else name, data) for name, (data, _) in bad.items()
+    ]
+    path.write_bytes(archive([("a.npy", good), *members, ("z.npy", good)], method))
+    with open_file(path) as source:
+        assert {one.name for one in source.variables} == {"a", "z", *bad}
+        for name in ("a", "z"):
+            assert source.info(name).fault is None
+            np.testing.assert_array_equal(source.read(name, 0, 3), np.arange(3.0))
+        for name, (_, said) in bad.items():
+            assert said in (source.info(name).fault or "")
+            with pytest.raises(UnsupportedDtypeError, match=said):
+                source.read(name, 0, 1)
+
+
 def test_an_empty_archive_holds_nothing(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz")
     with open_file(tmp_path / "x.npz") as source:
