@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from action.act_runs import Act, commit, make_repository, missing_tool
+from action.gate_project import Project
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,3 +82,13 @@ def project(tmp_path: Path, golden_files: dict[str, bytes]) -> Callable[..., Pat
         return folder
 
     return make
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A repository with goldens, which is the working folder."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    return Project(folder, tmp_path / "runner")

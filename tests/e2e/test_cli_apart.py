@@ -86,7 +86,11 @@ def test_a_process_says_and_does_what_a_call_does(
         done = how(*arguments, folder=folder, environment=environment())
         assert done.returncode == code, done
         said.append([plain(text, folder) for text in (done.stdout, done.stderr)])
-        written.append(sorted(str(path.relative_to(folder)) for path in folder.rglob("*")))
+        names = (str(path.relative_to(folder)) for path in folder.rglob("*"))
+        # Called by what they hold, and some objects of a short program may be missed.
+        written.append(
+            sorted(re.sub(r"snapshots/[0-9a-f]{32}", "snapshots/<>", one) for one in names)
+        )
     assert said[0] == said[1]
     assert written[0] == written[1]
     assert "".join(said[0])
