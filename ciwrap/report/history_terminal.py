@@ -11,7 +11,7 @@ from ciwrap.report.console import Text
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.sizes import variable_is_exact, without_share_text
 from ciwrap.report.text import rounded_down, safe_name, share_text, size_text
-from ciwrap.report.where import where_text
+from ciwrap.report.where import where_listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,11 +45,12 @@ def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
     ):
         bad = alarms[name]
         verdict = Verdict.worst(one.verdict for one in bad)
-        yield verdict, name, Text(_words(groups[name], bad))
+        compared = [one for one in groups[name] if one.verdict is not Verdict.NOT_COMPARABLE]
+        yield verdict, name, Text(_words(where_listed(check, compared), bad))
 
 
-def _words(group: list[VariableResult], bad: list[VariableResult]) -> str:
-    where = where_text([one for one in group if one.verdict is not Verdict.NOT_COMPARABLE])
+def _words(where: str, bad: list[VariableResult]) -> str:
+    """where: when and on which ranks, '' for one checkpoint."""
     where = where or _place(bad[0])
     parts = [where] if where else []
     there = "there " if where else ""

@@ -18,8 +18,10 @@ _MOST_STAGES = 3
 
 
 def where_listed(check: CheckResult, results: Sequence[VariableResult]) -> str:
-    """As `where_text`; of a check that does not list what matches nothing is said of how many."""
-    if check.unlisted is None:
+    """As `where_text`; of a check that does not list what matches, or that was not compared to its
+    end, nothing is said of how many there are.
+    """
+    if check.unlisted is None and not _has_ended_early(check):
         return where_text(results)
     bad = [result for result in results if result.verdict is not Verdict.MATCH]
     hit = sorted({one.iteration for one in bad if one.iteration is not None})
@@ -27,6 +29,10 @@ def where_listed(check: CheckResult, results: Sequence[VariableResult]) -> str:
     words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
     words += [f"on {len(ranks)} ranks"] if len(ranks) > 1 else []
     return ", ".join(words)
+
+
+def _has_ended_early(check: CheckResult) -> bool:
+    return check.history is not None and check.history.not_compared_checkpoints > 0
 
 
 def where_text(results: Sequence[VariableResult]) -> str:
@@ -60,6 +66,7 @@ def extent_words(check: CheckResult) -> str:
         each = "the variable" if len(names) == 1 else f"all {len(names):,} variables"
         match = "matches" if len(names) == 1 else "match"
         return f"{each} that could be compared {match}, and not everything could be"
+    compared = "compared " if _has_ended_early(check) else ""
     verdicts = _verdicts(bad)
     parts = [f"{len(verdicts):,} of {grouped_plural(len(names), 'variable')}"]
     if len(set(verdicts.values())) > 1:
@@ -70,7 +77,9 @@ def extent_words(check: CheckResult) -> str:
     ):
         every, hit = of(check.variables), of(bad)
         if len(every) > 1 and hit:
-            parts.append(f"{preposition} {len(hit):,} of {grouped_plural(len(every), noun)}")
+            parts.append(
+                f"{preposition} {len(hit):,} of {grouped_plural(len(every), compared + noun)}"
+            )
     words = ", ".join(parts)
     if all(one.verdict is not check.verdict for one in bad):
         kinds = set(verdicts.values())

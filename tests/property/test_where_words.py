@@ -8,25 +8,28 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ciwrap.model import CheckResult, VariableResult, Verdict
-from ciwrap.report.where import extent_words, where_text
+from ciwrap.report.where import extent_words, where_listed, where_text
+from ciwrap.timeline import HistoryFacts
 
 ITERATIONS, RANKS = 5, 4
 PLACES = [(i, r) for i in range(ITERATIONS) for r in range(RANKS)]
 
 
+def results_of(bad: set[tuple[int, int]]) -> list[VariableResult]:
+    return [
+        VariableResult(
+            "x",
+            Verdict.DIFFER if (i, r) in bad else Verdict.MATCH,
+            iteration=i,
+            rank=r,
+            differing_count=int((i, r) in bad),
+        )
+        for i, r in PLACES
+    ]
+
+
 def words_of(bad: set[tuple[int, int]]) -> str:
-    return where_text(
-        [
-            VariableResult(
-                "x",
-                Verdict.DIFFER if (i, r) in bad else Verdict.MATCH,
-                iteration=i,
-                rank=r,
-                differing_count=int((i, r) in bad),
-            )
-            for i, r in PLACES
-        ]
-    )
+    return where_text(results_of(bad))
 
 
 def ranks_in(text: str) -> set[int]:
@@ -89,6 +92,26 @@ def test_of_any_map(bad: set[tuple[int, int]]) -> None:
         assert ranks_in(first[1]) == {r for i, r in bad if i == hit[0]}
     else:
         assert ranks_in(text) == {r for _, r in bad}
+
+
+@given(st.sets(st.sampled_from(PLACES), min_size=1), st.sets(st.sampled_from(PLACES), min_size=1))
+@settings(max_examples=200, deadline=None)
+def test_what_was_not_compared_can_refute_nothing(
+    bad: set[tuple[int, int]], lost: set[tuple[int, int]]
+) -> None:
+    """A comparison that was ended tells of least numbers, whatever became of the rest."""
+    left = [one for one in results_of(bad) if (one.iteration, one.rank) not in lost]
+    assume(any(one.verdict is Verdict.DIFFER for one in left))
+    facts = HistoryFacts(not_compared_checkpoints=len(lost))
+    check = CheckResult("c", Verdict.NOT_COMPARABLE, tuple(left), history=facts)
+    words = where_listed(check, left)
+    seen = {(one.iteration, one.rank) for one in left if one.verdict is Verdict.DIFFER}
+    hit, ranks = {i for i, _ in seen}, {r for _, r in seen}
+    said = [f"in {len(hit)} iterations, first in {min(hit)}"] if len(hit) > 1 else []
+    assert words == ", ".join([*said, *([f"on {len(ranks)} ranks"] if len(ranks) > 1 else [])])
+    found = re.search(r"at (\d+) of (\d+) compared iterations", extent_words(check))
+    if found is not None:
+        assert [*map(int, found.groups())] == [len(hit), len({one.iteration for one in left})]
 
 
 def test_the_title_of_two_runs_counts_each_verdict() -> None:
