@@ -223,7 +223,7 @@ def _prove(order: Order) -> None:
                 raise NotAvailableError(
                     f"{where} sees another file (size or time) than the coordinator",
                     file=one.path,
-                    remedy="mount the same folders on all nodes",
+                    remedy="mount the same folders on all nodes, and write to none meanwhile",
                 )
     except FileNotFoundError as error:
         raise NotAvailableError(

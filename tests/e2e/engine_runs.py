@@ -68,8 +68,11 @@ def compare(self, unit):
     if Path(f"write-at-{unit.name}").exists():
         target = Path("B/large.npy")
         before = target.stat()
-        target.write_bytes(Path(f"write-at-{unit.name}").read_bytes())
-        os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+        written = Path("written")
+        written.write_bytes(Path(f"write-at-{unit.name}").read_bytes())
+        os.utime(written, ns=(before.st_atime_ns, before.st_mtime_ns))
+        # In one step, for others that open it at this moment.
+        written.replace(target)
     if Path(f"blind-at-{unit.name}").exists():
         return blind(self, unit, Path(f"blind-at-{unit.name}").read_text() or "B")
     for path in Path().glob("poison-*"):

@@ -73,6 +73,7 @@ def test_a_lost_part_leaves_no_match(tmp_path: Path) -> None:
     assert code == 0, text
     code, document, text = compared(tmp_path, "process", "--silence=0.1")
     assert code == 3, text
+    assert document["checks"], text
     assert document["checks"][0]["variables"] == []
 
 
@@ -127,6 +128,7 @@ def test_a_file_written_between_its_parts_is_no_match(tmp_path: Path, engine: st
     (tmp_path / "write-at-3").write_bytes((tmp_path / "A/large.npy").read_bytes())
     code, document, text = compared(tmp_path, engine)
     assert code == 3, text
+    assert document["checks"], text
     assert document["checks"][0]["variables"] == []
     messages = [one["text"] for one in document["checks"][0]["messages"]]
     told = ["while its parts were being compared"]
