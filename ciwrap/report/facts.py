@@ -52,7 +52,7 @@ class LevelRow(Struct, frozen=True):
 
 def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """What each fact is called, and the fact."""
-    if result.bound is not None:
+    if result.bound is not None and result.expectation != "range":
         yield "error bound", bound_text(result) or "equal numbers"
     used = result.used_interval
     if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:

@@ -206,6 +206,9 @@ checks:
     page = (folder / "o.html").read_text(encoding="utf-8")
     assert "It lies out of the range; nearest in range 5.0, new 7.0" in page
     assert "golden 10.0" not in page
+    for name, bound in (("e", True), ("t", False)):
+        card = page.partition(f'<bdi class="mono">{name}</bdi></h3>')[2].partition("</article>")[0]
+        assert ("<dt>error bound</dt>" in card) is bound
 
 
 @pytest.mark.parametrize("number", ["Infinity", "-inf", "nan"])
