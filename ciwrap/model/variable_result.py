@@ -63,7 +63,8 @@ class MovedElement(Struct, frozen=True):
 
     part: `real` or `imaginary` of a complex number; else None. golden_from, golden_to: the golden's
     value lies between these, both included; texts that read back as the same value. None: it was a
-    number, and no more is known. new: as text.
+    number, and no more is known, or one of several fill values. golden_is_fill: the latter, and
+    nobody knows which. new: as text.
     share_from, share_to: |new - golden| / bound lies between these; None where a difference has no
     meaning (NaN). is_beyond: whether it is beyond the bound; None if the golden's value decides.
     """
@@ -76,6 +77,7 @@ class MovedElement(Struct, frozen=True):
     share_from: Number | None = None
     share_to: Number | None = None
     is_beyond: bool | None = None
+    golden_is_fill: bool = False
 
 
 class NewValues(Struct, frozen=True):

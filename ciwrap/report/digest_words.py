@@ -109,7 +109,7 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
 def moved_words(moved: MovedElement) -> str:
     """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
     part = f" ({moved.part} part)" if moved.part else ""
-    golden = safe_name(moved.golden_from or "a number")
+    golden = safe_name(moved.golden_from or unknown_golden(moved))
     if moved.golden_to != moved.golden_from:
         golden = "between {} and {}".format(*told_apart(moved.golden_from, moved.golden_to))
     how_far = "differs"
@@ -117,6 +117,11 @@ def moved_words(moved: MovedElement) -> str:
         how_far = f"moved by {share_interval_words(moved.share_from, moved.share_to)}"
     place = index_text(moved.index) if moved.index else "it"
     return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
+
+
+def unknown_golden(moved: MovedElement) -> str:
+    """What the golden held where its value is not known."""
+    return "a fill value" if moved.golden_is_fill else "a number"
 
 
 def told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:
