@@ -12,7 +12,7 @@ from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges,
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.model.drift import share_interval
 from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import bound_of, suspect_is_proof
+from ciwrap.trees.bounds import bound_of, guaranteed_share, suspect_is_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -281,7 +281,7 @@ def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> V
     return replace(
         result,
         residue_levels=parameters.residue_levels,
-        guaranteed_share=parameters.guaranteed_share,
+        guaranteed_share=guaranteed_share(parameters),
     )
 
 
@@ -289,7 +289,7 @@ def with_drift(
     result: VariableResult, max_share: float, parameters: _core.TreeParameters
 ) -> VariableResult:
     """The result, saying how much of the bound the matching chunks used up, and how surely."""
-    low, high = share_interval(max_share, parameters.residue_levels, parameters.guaranteed_share)
+    low, high = share_interval(max_share, parameters.residue_levels, guaranteed_share(parameters))
     return replace(result, max_drift_share=max_share, drift_share_from=low, drift_share_to=high)
 
 

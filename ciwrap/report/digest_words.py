@@ -45,9 +45,11 @@ def by_digests_sentence(variable: VariableResult) -> str:
         return f"{chunks} suspect: {count} of {total} differ{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
-        share = percent_text(rounded_down(variable.guaranteed_share))
+        share = f"more than {percent_text(rounded_down(variable.guaranteed_share))}"
+        if not variable.guaranteed_share:
+            share = "an unknown share"
         return (
-            f"{chunks} suspect: in each, an element moved by more than {share} of its"
+            f"{chunks} suspect: in each, an element moved by {share} of its"
             f" bound{note}{_lost_words(variable)}"
         )
     return (
