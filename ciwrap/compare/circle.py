@@ -33,6 +33,7 @@ _EPSILON = sys.float_info.epsilon
 _MISSING = sys.float_info.max
 # Of the smallest difference that no double holds.
 _HALF = 2.0**1023
+_SPLIT = 2.0**27 + 1
 
 
 class Circle:
@@ -126,7 +127,8 @@ class Circle:
         with np.errstate(all="ignore"):
             raw = v - g
             turns = np.where(period > 0, np.rint(raw / np.where(period > 0, period, 1.0)), 0.0)
-            moved = np.where(plain, raw - turns * period, np.where(np.isfinite(v), 0.0, v))
+            apart = _apart(g, v, turns, period)
+            moved = np.where(plain, apart, np.where(np.isfinite(v), 0.0, v))
             slack = _EPSILON * (np.abs(raw) + np.abs(turns * period))
             # What overflows is no number or infinite, and never sure.
             is_sure = np.abs(np.abs(moved) - self._atol) > slack
@@ -184,6 +186,35 @@ class _Half(Values):
 
 def _text(values: Values, flat: int) -> str:
     return value_texts(values.read(flat, 1).reshape(-1), values.dtype)[0]
+
+
+def _apart(
+    golden: NDArray[np.float64],
+    new: NDArray[np.float64],
+    turns: NDArray[np.float64],
+    period: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """new - golden - turns * period, rounded about once: many turns take most of the difference
+    away, and what is left is told as a number. NaN where it overflows on the way.
+    """
+    raw, whole = new - golden, turns * period
+    shifted = raw - new
+    lost = (new - (raw - shifted)) - (golden + shifted)
+    turns_high, period_high = _upper_half(turns), _upper_half(period)
+    turns_low, period_low = turns - turns_high, period - period_high
+    lost_whole = (turns_high * period_high - whole) + turns_high * period_low
+    lost_whole += turns_low * period_high
+    lost_whole += turns_low * period_low
+    apart = (raw - whole) + (lost - lost_whole)
+    # Of many turns the last one may be one too many.
+    half = np.where(period > 0, period / 2, np.inf)
+    return np.where(np.abs(apart) > half, apart - np.copysign(period, apart), apart)
+
+
+def _upper_half(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The upper 26 bits of each number, so that products of halves are exact."""
+    scaled = values * _SPLIT
+    return scaled - (scaled - values)
 
 
 def _decided(golden: float, new: float, period: float, atol: float) -> float:

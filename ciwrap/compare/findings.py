@@ -12,7 +12,7 @@ from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges,
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.model.drift import share_interval
 from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import bound_of, suspect_is_proof
+from ciwrap.trees.bounds import bound_of, guaranteed_share, suspect_is_proof
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,18 +49,20 @@ def with_elements(
 
     suspects: None without trees. all_compared: whether every element was, or those of suspect
     chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
-    unless something differs: a largest difference beyond the bound lies among the elements
-    compared, one within it perhaps elsewhere. read_elements: is asked for the first few differing
+    that may lie elsewhere. read_elements: is asked for the first few differing
     elements. draw: makes the samples and maps of a variable that differs, if the result is to have
     them.
     """
     differing = int(comparison.differing_count)
     is_known = bool(all_compared or differing or parameters.kind == "exact")
     is_number = parameters.dtype[1:2] not in ("S", "U")
-    has_maxima, has_means = is_known and is_number, all_compared and is_number
+    has_means = all_compared and is_number
+    is_whole = all_compared or parameters.kind == "exact"
+    knows_abs = is_number and (is_whole or _is_largest_abs(comparison, parameters))
+    knows_rel = is_number and (is_whole or _is_largest_rel(comparison, parameters))
     # Where no pair of numbers has a difference, none is the largest.
-    has_abs = has_maxima and comparison.max_abs_index >= 0
-    has_rel = has_maxima and comparison.max_rel_index >= 0
+    has_abs = knows_abs and comparison.max_abs_index >= 0
+    has_rel = knows_rel and comparison.max_rel_index >= 0
     share = float(comparison.max_bound_share) if is_known else None
     count = math.prod(shape)
     ranges: tuple[ChunkRange, ...] = ()
@@ -82,9 +84,9 @@ def with_elements(
         inf_mismatch_count=int(comparison.inf_mismatch_count),
         missing_mismatch_count=int(comparison.missing_mismatch_count),
         max_bound_share=share,
-        max_abs_difference=float(comparison.max_abs_difference) if has_maxima else None,
+        max_abs_difference=float(comparison.max_abs_difference) if knows_abs else None,
         max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
-        max_rel_difference=float(comparison.max_rel_difference) if has_maxima else None,
+        max_rel_difference=float(comparison.max_rel_difference) if knows_rel else None,
         max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
         bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
@@ -96,6 +98,20 @@ def with_elements(
     if not differing:
         return result
     return _with_differing(result, comparison, parameters, shape, read_elements, draw)
+
+
+def _is_largest_abs(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:
+    """Whether no element of a matching chunk can have a larger difference: under rtol or ulps, a
+    large number that is within its bound may be further off than a small one beyond its own.
+    """
+    is_absolute = not (parameters.rtol or parameters.ulps)
+    return is_absolute and float(comparison.max_abs_difference) >= parameters.atol > 0
+
+
+def _is_largest_rel(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:
+    """Likewise of relative differences, which atol bounds for no number."""
+    is_relative = not (parameters.atol or parameters.ulps)
+    return is_relative and float(comparison.max_rel_difference) >= parameters.rtol > 0
 
 
 def _with_differing(
@@ -265,7 +281,7 @@ def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> V
     return replace(
         result,
         residue_levels=parameters.residue_levels,
-        guaranteed_share=parameters.guaranteed_share,
+        guaranteed_share=guaranteed_share(parameters),
     )
 
 
@@ -273,7 +289,7 @@ def with_drift(
     result: VariableResult, max_share: float, parameters: _core.TreeParameters
 ) -> VariableResult:
     """The result, saying how much of the bound the matching chunks used up, and how surely."""
-    low, high = share_interval(max_share, parameters.residue_levels, parameters.guaranteed_share)
+    low, high = share_interval(max_share, parameters.residue_levels, guaranteed_share(parameters))
     return replace(result, max_drift_share=max_share, drift_share_from=low, drift_share_to=high)
 
 

@@ -110,6 +110,9 @@ class _Chunks:
         )
         if golden is None:
             return known
+        if golden.is_missing and len(self._parameters.fill_values) > 1:
+            # Missing equals missing, so all fill values have one code.
+            return replace(known, golden_is_fill=True)
         is_beyond, shares = _held_against(self._cells, golden, new)
         least, greatest = value_texts(golden.values, dtype)
         return replace(

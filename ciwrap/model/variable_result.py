@@ -63,7 +63,8 @@ class MovedElement(Struct, frozen=True):
 
     part: `real` or `imaginary` of a complex number; else None. golden_from, golden_to: the golden's
     value lies between these, both included; texts that read back as the same value. None: it was a
-    number, and no more is known. new: as text.
+    number, and no more is known, or one of several fill values. golden_is_fill: the latter, and
+    nobody knows which. new: as text.
     share_from, share_to: |new - golden| / bound lies between these; None where a difference has no
     meaning (NaN). is_beyond: whether it is beyond the bound; None if the golden's value decides.
     """
@@ -76,6 +77,7 @@ class MovedElement(Struct, frozen=True):
     share_from: Number | None = None
     share_to: Number | None = None
     is_beyond: bool | None = None
+    golden_is_fill: bool = False
 
 
 class NewValues(Struct, frozen=True):
@@ -170,8 +172,9 @@ class VariableResult(Struct, frozen=True):
     suspect ones of which it is known which elements moved, though the golden's data are not at
     hand. moved_elements: the first few of these.
 
-    max_abs_difference, mean_abs_difference: over pairs of finite numbers. max_rel_difference,
-    mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0.
+    max_abs_difference, mean_abs_difference: over pairs of finite numbers; None where digests have
+    settled a part that may hold a larger one. max_rel_difference,
+    mean_rel_difference: |new - golden| / |golden|, over finite pairs with golden not 0; likewise.
     max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
     bound; infinite for a bound of 0, where only one side is finite, or beyond what a double holds.
     bound_share_histogram: 34 counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18),

@@ -18,6 +18,7 @@ from ciwrap.report.digest_words import (
     decide_words,
     share_interval_words,
     told_apart,
+    unknown_golden,
 )
 from ciwrap.report.facts import LevelRow, facts_of, levels_of
 from ciwrap.report.figure_rows import Figures, figures_of
@@ -294,7 +295,7 @@ def _pads(texts: list[str]) -> list[str]:
 
 def _moved_row(one: MovedElement) -> WorstRow:
     """Told by residues: the golden's value and the share lie between two ends."""
-    golden = safe_name(one.golden_from or "a number", 60)
+    golden = safe_name(one.golden_from or unknown_golden(one), 60)
     if one.golden_to != one.golden_from:
         golden = " to ".join(told_apart(one.golden_from, one.golden_to))
     share = ""

@@ -45,9 +45,11 @@ def by_digests_sentence(variable: VariableResult) -> str:
         return f"{chunks} suspect: {count} of {total} differ{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
-        share = percent_text(rounded_down(variable.guaranteed_share))
+        share = f"more than {percent_text(rounded_down(variable.guaranteed_share))}"
+        if not variable.guaranteed_share:
+            share = "an unknown share"
         return (
-            f"{chunks} suspect: in each, an element moved by more than {share} of its"
+            f"{chunks} suspect: in each, an element moved by {share} of its"
             f" bound{note}{_lost_words(variable)}"
         )
     return (
@@ -109,7 +111,7 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
 def moved_words(moved: MovedElement) -> str:
     """`[3, 17] moved by 1.25 to 1.5 x the bound (golden between 1.0 and 1.001, new 1.3)`."""
     part = f" ({moved.part} part)" if moved.part else ""
-    golden = safe_name(moved.golden_from or "a number")
+    golden = safe_name(moved.golden_from or unknown_golden(moved))
     if moved.golden_to != moved.golden_from:
         golden = "between {} and {}".format(*told_apart(moved.golden_from, moved.golden_to))
     how_far = "differs"
@@ -117,6 +119,11 @@ def moved_words(moved: MovedElement) -> str:
         how_far = f"moved by {share_interval_words(moved.share_from, moved.share_to)}"
     place = index_text(moved.index) if moved.index else "it"
     return f"{place}{part} {how_far} (golden {golden}, new {safe_name(moved.new)})"
+
+
+def unknown_golden(moved: MovedElement) -> str:
+    """What the golden held where its value is not known."""
+    return "a fill value" if moved.golden_is_fill else "a number"
 
 
 def told_apart(least: str | None, greatest: str | None) -> tuple[str, str]:

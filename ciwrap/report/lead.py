@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Verdict
+from ciwrap.model import Evidence, Verdict
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
@@ -124,7 +124,8 @@ def _size(variable: VariableResult) -> str:
     if variable.differing_count is None and variable.guaranteed_share:
         return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
     if variable.differing_count is None and variable.verdict.is_alarm:
-        return "not known: the golden is a tree alone"
+        is_tree = variable.evidence is not Evidence.RESIDUES
+        return f"not known: the golden is {'a tree' if is_tree else 'residues'} alone"
     parts = []
     if lost := lost_count(variable):
         parts.append(f"{counted_lost(variable, lost)} without a number on one side")

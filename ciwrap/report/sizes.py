@@ -38,7 +38,7 @@ def relative_text(relative: float | None, difference: float | None) -> str:
     """A relative difference, in three digits; nothing where there is none, or where the difference
     is more than a double holds, so that nobody knows what it is of the number.
     """
-    is_known = difference is not None and math.isfinite(difference)
+    is_known = difference is None or math.isfinite(difference)
     return size_text(relative) if relative and is_known else ""
 
 

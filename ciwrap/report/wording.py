@@ -341,19 +341,22 @@ def place_words(variable: VariableResult) -> str:
 
 
 def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
-    if not has_distance(variable) or variable.max_abs_index is None:
-        return []
     if variable.compared_elements == 1 and variable.first_differences:
         return []  # it is the first one
-    at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
-    line = f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}{at}"
+    size = variable.max_abs_difference
+    parts = []
+    if has_distance(variable) and variable.max_abs_index is not None:
+        at = f" at {index_text(variable.max_abs_index)}" if variable.max_abs_index else ""
+        parts.append(f"largest |difference| {size_text(size or 0.0)}{at}")
+    elif size is not None or variable.text is not None:
+        return []
     # Nothing is relative to a golden number that is 0.
-    if relative := relative_text(variable.max_rel_difference, variable.max_abs_difference):
-        line += f"; largest relative {relative}"
+    if relative := relative_text(variable.max_rel_difference, size):
+        parts.append(f"largest relative {relative}")
     share = variable.max_bound_share if with_share else None
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
-        line += f"; up to {share_text(share)}"
-    return [line]
+        parts.append(f"up to {share_text(share)}")
+    return ["; ".join(parts)] if parts else []
 
 
 def _special_lines(variable: VariableResult) -> list[str]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 EXACT = "exact"
 _ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
+# As in cell-codes.md: of codes of 8 bytes, the largest atol, and the quotient of rtol and atol from
+# which on atol is left out.
+_MOST_ATOL, _WIDE, _MOST_QUOTIENT = 2.0**960, 8, 2.0**1000
 
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
@@ -78,6 +81,21 @@ def kept_fill_values(values: Iterable[float]) -> tuple[float | int, ...]:
         one if isinstance(one, int) and _ROUNDED <= abs(one) < 1 << 64 else float(one)
         for one in values
     )
+
+
+def guaranteed_share(parameters: _core.TreeParameters) -> float:
+    """Drift up to this share of the bound raises no alarm; 0 where digests are made by a narrower
+    bound than is asked for, a share of which says little of the other.
+    """
+    return 0.0 if _is_narrowed(parameters) else parameters.guaranteed_share
+
+
+def _is_narrowed(parameters: _core.TreeParameters) -> bool:
+    """Whether docs/reference/cell-codes.md has digests leave out a part of the bound."""
+    atol, rtol = parameters.atol, parameters.rtol
+    if parameters.kind == "absolute":
+        return bool(rtol) or (atol > _MOST_ATOL and parameters.code_bytes == _WIDE)
+    return parameters.kind == "relative" and atol > 0 and rtol / atol > _MOST_QUOTIENT
 
 
 def suspect_is_proof(parameters: _core.TreeParameters) -> bool:

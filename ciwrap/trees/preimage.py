@@ -84,7 +84,8 @@ class Cells:
         if self.parameters.kind == "exact":
             mask = (1 << self._bits) - 1
             bits = np.array([code & mask] * 2, dtype=f"<u{self._bits // 8}")
-            return Preimage(self._stored(bits))
+            values = self._stored(bits)
+            return Preimage(values, is_missing=self._is_first_fill(values[0]))
         if self._is_float and code == lowest:
             return Preimage(self._of_images([self._infinity + 1] * 2))
         if code == lowest + _MISSING and self.parameters.fill_values:
@@ -101,6 +102,14 @@ class Cells:
                 self._of_images([self._infinity * (1 if code == -lowest - 1 else -1)] * 2)
             )
         return self._between(code, residue)
+
+    def _is_first_fill(self, value: Any) -> bool:
+        """Whether a value is what every fill value is, where numbers are not rounded."""
+        fills = self.parameters.fill_values
+        if not fills:
+            return False
+        first = np.array(fills[0]).astype(self._storage)
+        return bool(value == first or (value != value and first != first))
 
     def turning_points(self, ends: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
         """The ends of a range of values, and zero and the new value where they lie between."""

@@ -169,3 +169,36 @@ def test_files_are_opened_a_few_times_however_many_differ(
     assert len(variables) == count
     assert all(one["details"] is not None for one in variables)
     assert len(opened) <= most_opened * count
+
+
+@pytest.mark.parametrize("bound", ["--atol=1e-6", "--rtol=1e-6", "--ulps=1000000"])
+def test_the_largest_difference_is_that_of_the_whole_array_or_is_not_told(
+    tmp_path: Path, bound: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Large numbers within their bound may be further off than a small one beyond its own, and lie
+    in chunks that captures settle. Small ones may be off by more of what they are.
+    """
+    large, small = np.full(2000, 1e9), np.full(2000, 1e-9)
+    golden = np.concatenate([large, np.ones(2000), small])
+    new = np.concatenate([large + (bound != "--atol=1e-6") * 0.01, np.ones(2000), small])
+    new[4000:] += 2e-9 * (bound == "--atol=1e-6")
+    new[3000] += 1e-3
+    sides = [tmp_path / "a", tmp_path / "b"]
+    for side, array in zip(sides, (golden, new), strict=True):
+        side.mkdir()
+        np.save(side / "x.npy", array)
+    capture(tmp_path, sides[0], bound, "--residues")
+    capture(tmp_path, sides[1], bound, "--against", sides[0] / ".ciwrap.tree")
+    capsys.readouterr()
+    code, document = ciwrap(tmp_path, "compare", *sides, "-v")
+    (one,) = document["checks"][0]["variables"]
+    assert (code, one["differing_count"], one["suspect_chunks"]) == (1, 1, 1)
+    moved = np.abs(new - golden)
+    told = [one.get("max_abs_difference"), one.get("max_rel_difference")]
+    assert told[0] in (None, moved.max())
+    assert told[1] in (None, (moved / np.abs(golden)).max())
+    known = (told[0] is not None, told[1] is not None)
+    assert known == (bound == "--atol=1e-6", bound == "--rtol=1e-6")
+    said = capsys.readouterr().out
+    assert ("largest |difference|" in said, "largest relative" in said) == known
+    assert f"up to {'1,000' if bound != '--ulps=1000000' else '4.5e6'} x the bound" in said

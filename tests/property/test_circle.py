@@ -109,6 +109,29 @@ def test_what_is_told_of_a_circle() -> None:
     assert result.bound == ErrorBound(0.1)
 
 
+@given(
+    st.floats(-1e18, 1e18),
+    st.floats(-1e18, 1e18) | st.floats(-1e-3, 1e-3),
+    st.sampled_from([0.1, 0.7, 1.0, 2 * math.pi, 10.0, 1e-300, 1e300]),
+)
+def test_the_difference_that_is_told_is_right_however_many_turns_there_are(
+    g: float, v: float, period: float
+) -> None:
+    result = compare([g, 1.0], [v, 1.0], (period,), 1e-6 * period)
+    raw = Fraction(v) - Fraction(g)
+    wanted = float(abs(raw - round(raw / Fraction(period)) * Fraction(period)))
+    assert result.max_abs_difference == pytest.approx(wanted, rel=1e-12, abs=5e-324)
+
+
+def test_many_turns_do_not_make_a_difference_0() -> None:
+    g, v = np.float32([1007340683264.0]), np.float32([1007340617728.0])
+    raw = Fraction(-65536)
+    wanted = float(abs(raw - round(raw / Fraction(0.1)) * Fraction(0.1)))
+    result = compare(g, v, (0.1,), 1e-3)
+    assert (result.verdict, result.max_abs_difference) == (Verdict.MATCH, wanted)
+    assert result.max_drift_share == wanted / 1e-3
+
+
 def test_a_component_without_a_period_is_decided_at_the_bound() -> None:
     result = compare([[0.0, 0.0], [0.0, 0.0]], [[0.9, 1e-9], [0.5, 2e-9]], (1.0, 0.0), 1e-9)
     assert [one.index for one in result.first_differences] == [(0, 0), (1, 0), (1, 1)]

@@ -193,6 +193,17 @@ def test_lost_precision_is_found(name: str, rtol: float, shape: tuple[int, ...])
     assert api.compare_arrays(golden, rounded, rtol=offered).differing_count == 0
 
 
+@pytest.mark.parametrize("rounds_golden", [False, True])
+def test_no_rtol_is_offered_where_the_shorter_type_has_fewer_digits(rounds_golden: bool) -> None:
+    """Next to zero float16 has steps of 6e-8, which are more than any share of 1e-6."""
+    golden = base((200,), 5)
+    golden[:20] *= 1e-6
+    sides = (golden, _rounded(golden, "float16"))
+    found = told(*(reversed(sides) if rounds_golden else sides), rtol=1e-9)
+    assert found is not None
+    assert (found.cause, found.words, found.remedy) == (Cause.LESS_PRECISE, "float16", None)
+
+
 @pytest.mark.parametrize("shape", [(200,), (80, 3), (10, 40, 2)], ids=str)
 def test_a_periodic_image_is_found_and_its_period_helps(shape: tuple[int, ...]) -> None:
     box = np.array([5.0, 7.5, 9.0])[: shape[-1]] if len(shape) > 1 else np.array([6.5])

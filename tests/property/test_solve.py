@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import check_golden
 from ciwrap.model import Verdict
+from ciwrap.report.digest_words import moved_words
 
 BOUNDS = ("absolute", "relative", "mixed", "ulps")
 
@@ -189,6 +191,23 @@ def test_a_fill_value_that_went_missing() -> None:
     golden[7] = -999.0
     (moved,) = judged(parameters, golden, new).moved_elements
     assert (moved.index, moved.golden_from, moved.is_beyond) == ((7,), "-999.0", True)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bound"), [("<f8", {"atol": 1e-3, "residue_levels": 15}), ("<i4", {})]
+)
+@pytest.mark.parametrize("fills", [[-999, -99], [-99, -999]])
+def test_which_of_several_fill_values_went_missing_is_not_told(
+    dtype: str, bound: dict[str, Any], fills: list[int]
+) -> None:
+    parameters = _core.TreeParameters(dtype, **bound, fill_values=fills)
+    golden = np.arange(300).astype(dtype)
+    new = golden.copy()
+    golden[7] = -999
+    (moved,) = judged(parameters, golden, new).moved_elements
+    assert (moved.index, moved.is_beyond, moved.new) == ((7,), True, str(new[7]))
+    assert (moved.golden_from, moved.golden_to, moved.golden_is_fill) == (None, None, True)
+    assert "(golden a fill value, new 7" in moved_words(moved)
 
 
 @pytest.mark.parametrize("dtype", ["<i4", ">i8", "<u2", "|u1"])

@@ -25,6 +25,7 @@ from ciwrap.model import (
     VariableSettings,
     Verdict,
 )
+from ciwrap.report.digest_words import by_digests_sentence
 
 X = VariableId("x")
 
@@ -112,6 +113,35 @@ def test_residues_never_miss_and_give_limits_and_ranges() -> None:
     assert found.first_index == to_index(found.first_element, GOLDEN.shape)
     assert (result.differing_count_at_most, found.element_count) == (1, 512)
     assert result.guaranteed_share == pytest.approx(0.875, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("bound", "size"),
+    [
+        (ErrorBound(1e-9, 1e-14), 1e6),  # rtol is too fine for a logarithmic scale
+        (ErrorBound(1e300), 1e295),
+        (ErrorBound(1e-307, 1.0), 0.0),
+    ],
+)
+def test_no_share_is_guaranteed_of_a_bound_that_digests_know_in_part(
+    bound: ErrorBound, size: float
+) -> None:
+    golden = np.full(600, size)
+    allowed = bound.atol + bound.rtol * size
+    for share in (0.01, 0.05, 0.2, 0.5, 0.8):
+        new = golden.copy()
+        new[::7] += share * allowed
+        used = check(golden, new, settings_of("data", bound=bound)).max_drift_share
+        result = check(golden, new, settings_of("residues", bound=bound))
+        assert result.verdict in (Verdict.MATCH, Verdict.SUSPECT)
+        assert result.guaranteed_share == 0
+        if result.verdict is Verdict.MATCH:
+            assert used is not None
+            assert result.drift_share_from is not None
+            assert result.drift_share_to is not None
+            assert result.drift_share_from <= used <= result.drift_share_to
+        elif not result.moved_elements:
+            assert "moved by an unknown share of its bound" in by_digests_sentence(result)
 
 
 def test_exact_trees_prove_what_they_find() -> None:

@@ -256,13 +256,16 @@ def _less_precise(difference: Difference) -> Explanation | None:
         for one, other, on_golden in ((golden, new, False), (new, golden, True)):
             held = np.isfinite(one) & (_rounded(one, name) == other)
             if difference.is_most(held) and _are_rounded(other[held], one[held], bits):
+                rtol = two_digits_above(2.0 ** -(bits + 1))
+                # Below its normal numbers the shorter type has fewer digits.
+                helps = np.all(np.abs(new - golden)[held] <= rtol * np.abs(golden[held]))
                 return Explanation(
                     Cause.LESS_PRECISE,
                     int(np.count_nonzero(held)),
                     difference.count,
                     on_golden=on_golden,
                     words=name,
-                    remedy=f"rtol: {number_text(two_digits_above(2.0 ** -(bits + 1)))}",
+                    remedy=f"rtol: {number_text(rtol)}" if helps else None,
                 )
     return None
 
