@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap.captures.kept_snapshot import KeptSnapshot
+from ciwrap.captures.left_out import LeftOut
 from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
@@ -70,7 +71,8 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     origin: who asked for the bounds (`given`, `check NAME`, `none given`). bounds: what was asked
     for. has_checksums: whether the bytes of all files are known. layout: where iteration and rank
     stand in the paths, if that was said. made_at: of the last change, UTC, ISO 8601. made_by: the
-    version of ciwrap that wrote it. snapshot: of the environment, where one is known.
+    version of ciwrap that wrote it. snapshot: of the environment, where one is known. left_out:
+    what it does not hold of its run.
     """
 
     origin: str
@@ -81,6 +83,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     made_at: str = ""
     made_by: str = ""
     snapshot: KeptSnapshot | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
 
 class Bounds(Struct):

@@ -20,6 +20,7 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
+from ciwrap.captures.left_out import NOT_TO_ITS_END, left_out_of
 from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.kept_snapshot import GivenSnapshot, KeptSnapshot
+    from ciwrap.captures.left_out import LeftOut
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
@@ -209,7 +211,8 @@ class _Session(Struct):
         old: dict[CheckpointKey, tuple[Directory, CapturedCheckpoint]],
     ) -> CaptureIndex:
         kept: list[CapturedCheckpoint] = []
-        index = CaptureIndex(self._header(kept), {key: old[key][0] for key in groups if key in old})
+        known = {key: old[key][0] for key in groups if key in old}
+        index = CaptureIndex(self._header(kept, ()), known)
         self.report.dropped = [key for key in old if key not in groups]
         pending: list[CheckpointKey] = []
         for key, files in groups.items():
@@ -240,23 +243,29 @@ class _Session(Struct):
                 self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
                 if time.monotonic() > next_commit:
-                    next_commit = self._commit(writer, index, kept)
+                    next_commit = self._commit(writer, index, kept, (NOT_TO_ITS_END,))
         finally:
             self.progress.end()
-        self._commit(writer, index, kept)
+        self._commit(writer, index, kept, left_out_of(self.run, self.report.left_alone))
         return index
 
     def _commit(
-        self, writer: CaptureWriter, index: CaptureIndex, kept: Sequence[CapturedCheckpoint]
+        self,
+        writer: CaptureWriter,
+        index: CaptureIndex,
+        kept: Sequence[CapturedCheckpoint],
+        left_out: tuple[LeftOut, ...],
     ) -> float:
         """Makes what is captured so far count; returns when to do so again (`time.monotonic`)."""
         began = time.monotonic()
-        index.header = self._header(kept)
+        index.header = self._header(kept, left_out)
         writer.commit(encode_index(index))
         ended = time.monotonic()
         return ended + max(_COMMIT_SECONDS, _COMMIT_TIMES * (ended - began))
 
-    def _header(self, checkpoints: Iterable[CapturedCheckpoint]) -> CaptureHeader:
+    def _header(
+        self, checkpoints: Iterable[CapturedCheckpoint], left_out: tuple[LeftOut, ...]
+    ) -> CaptureHeader:
         """What the capture says of itself with these checkpoints."""
         return CaptureHeader(
             self.maker.bounds.origin,
@@ -267,6 +276,7 @@ class _Session(Struct):
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             metadata.version("ciwrap"),
             self.snapshot,
+            left_out,
         )
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:

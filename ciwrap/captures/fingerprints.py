@@ -11,6 +11,7 @@ from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index import malformed
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journals import is_recording
+from ciwrap.captures.left_out import faults_of
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
 from ciwrap.captures.side import Side
@@ -121,5 +122,5 @@ def open_fingerprint(run: Path, capture_path: Path) -> Side:
         header=index.header,
         is_fingerprint=True,
         notes=capture.notes,
-        faults=capture.faults,
+        faults=(*capture.faults, *faults_of(capture_path, index.header.left_out)),
     )
