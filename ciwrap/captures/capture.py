@@ -23,7 +23,13 @@ from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.left_out import NOT_TO_ITS_END, left_out_of
 from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
+from ciwrap.catalog.files import (
+    checksum_of,
+    folder_inode,
+    source_files,
+    why_stale,
+    youngest_ns,
+)
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -146,8 +152,9 @@ def capture_run(
             earlier=None if earlier is None else earlier.header,
             is_anew=rebuild,
         )
-        known = None if rebuild or earlier is None else earlier.header.snapshot
-        session = _Session(run, options, maker, progress, report, known)
+        former = None if rebuild or earlier is None else earlier.header
+        known = None if former is None else former.snapshot
+        session = _Session(run, options, maker, progress, report, known, former)
         old = {} if rebuild or earlier is None else earlier.checkpoints
         written = replaced_capture(target) if rebuild else CaptureWriter(target)
         writer = stack.enter_context(written)
@@ -203,6 +210,7 @@ class _Session(Struct):
     progress: Progress
     report: CaptureReport
     snapshot: KeptSnapshot | None
+    earlier: CaptureHeader | None
 
     def update(
         self,
@@ -277,14 +285,24 @@ class _Session(Struct):
             metadata.version("ciwrap"),
             self.snapshot,
             left_out,
+            self._folder_inode(),
         )
+
+    def _folder_inode(self) -> int:
+        """That of the folder where all that is captured was read: of a copy, what was kept unread
+        is known by the inodes of the files that it was copied from.
+        """
+        if self.report.kept and self.earlier is not None:
+            return self.earlier.folder_inode
+        return folder_inode(self.run)
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:
         try:
             now = source_files(self.run, files)
         except CiwrapError:
             return False
-        if why_stale(checkpoint.files, now, self.run) is not None:
+        is_in_place = self.earlier is not None and self.earlier.is_in_place(self.run)
+        if why_stale(checkpoint.files, now, self.run, is_in_place=is_in_place) is not None:
             return False
         if self.options.checksums and any(file.checksum is None for file in checkpoint.files):
             return False
@@ -332,7 +350,7 @@ class _Session(Struct):
 
     def _refuse_change(self, seen: Sequence[SourceFile], files: Sequence[OutputFile]) -> None:
         plain = [replace(file, checksum=None) for file in seen]
-        reason = why_stale(plain, source_files(self.run, files), self.run)
+        reason = why_stale(plain, source_files(self.run, files), self.run, is_in_place=True)
         if reason is not None:
             raise StillWrittenError(
                 f"was left alone, it is still being written: {reason}",

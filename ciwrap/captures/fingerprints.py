@@ -76,7 +76,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
     except ValueError:
         raise malformed(capture_path, "when it was made") from None
     newer = next((one for one in others if _is_since(one, made_at)), None)
-    why = why_changed([*captured.values()], run)
+    why = why_changed([*captured.values()], run, is_in_place=index.header.is_in_place(run))
     if newer is not None:
         why = f"{relative_path(run, newer)} was written since"
     if why is not None:
