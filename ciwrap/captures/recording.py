@@ -244,7 +244,8 @@ class _Merge:
                 if identity not in (None, one.identity):
                     self.repeated.append(identity)
                 if state.compared is not None and state.compared.suspect_chunks:
-                    self._note_suspect((checkpoint.iteration, order, reader.rank), one.identity)
+                    place = (checkpoint.iteration, order, reader.rank)
+                    self._note_suspect(place, identity or one.identity)
                 if identity is not None and state.samples:
                     self.samples[identity] = {
                         leaf: (base + at, count) for leaf, (at, count) in state.samples.items()
@@ -364,6 +365,7 @@ def _keep(
         return one.identity
     is_same = known.signature == one.signature and known.all_digests == one.all_digests
     if is_same and one.any_tree is not None:
+        found[name] = _with_larger_share(known, one)
         return None
     other = f"{name} (attempt {attempt})"
     while other in found:
@@ -371,3 +373,13 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
+
+
+def _with_larger_share(known: CapturedVariable, one: CapturedVariable) -> CapturedVariable:
+    """Two recordings of one cells: told is the larger share of the bound that either moved."""
+    if known.relative is None or one.relative is None:
+        return known
+    shares = [known.relative.max_share, one.relative.max_share]
+    largest = max((share for share in shares if share is not None), default=None)
+    relative = msgspec.structs.replace(known.relative, max_share=largest)
+    return msgspec.structs.replace(known, relative=relative)

@@ -48,6 +48,26 @@ def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_res
     assert "does not match the reference in iteration 0" in text
 
 
+def test_the_second_recording_is_named_where_it_alone_does_not_match(filled: list[str]) -> None:
+    record([*filled, "0:0.55", "1:0.55"], "a", "--atol", "1")
+    recorded = ("0:0.55", "1:0.55", "1:3.0")
+    code, text = ciwrap(*against("a", "report"), "-o", "b", "--", *filled, *recorded)
+    assert code == ExitCode.NOT_COMPARABLE
+    first = "the first that did not match while it ran: iter 1 / rank 0 / x (attempt 1)"
+    assert first in text
+
+
+def test_the_larger_share_is_told_of_what_was_recorded_twice(filled: list[str]) -> None:
+    """Both are in one cell, of the plain tree and beside the reference's residues."""
+    record([*filled, "0:0.55", "1:0.55"], "a", "--atol", "1")
+    for recorded in (("0:0.55", "0:0.95"), ("0:0.95", "0:0.55")):
+        words = (*against("a", "report"), "--replace", "-o", "b", "--", *filled)
+        code, text = ciwrap(*words, *recorded, "1:0.55")
+        assert code == ExitCode.MATCH
+        assert "at most 62.5 % of the bound used (by iter 0 / rank 0 / x)" in text
+    assert "no drift in iteration 1" in ciwrap("watch", "b", "--once")[1]
+
+
 def test_a_second_recording_is_no_new_variable(filled: list[str]) -> None:
     """A check that allows new variables does not allow a restart that went another way."""
     Path("ciwrap.yaml").write_text(
