@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
-_REFERENCE_FOLDER = ".reference"
+# A name that nobody else gives: what lies there is deleted.
+_REFERENCE_FOLDER = ".ciwrap.reference"
 _POLICIES = ("report", "callback", "stop", "abort")
 
 

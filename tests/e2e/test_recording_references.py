@@ -160,3 +160,32 @@ def test_a_program_that_fails_leaves_a_whole_result(filled: list[str], tmp_path:
     assert "though all that it recorded matches" in (tmp_path / "b.html").read_text()
     code, said = ciwrap("record", "-o", "c", "--", *filled, "0:1")
     assert (code, "so what it recorded may not be all" in said) == (3, True), said
+
+
+def test_a_name_that_ends_like_a_point_is_a_name(tmp_path: Path, filled: list[str]) -> None:
+    """`x@half` is x at a point; `x@` is no x, and beside it is not the same twice."""
+    for name in ("x", "x@"):
+        path = tmp_path / "run" / "iter_0" / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.full(100, len(name) * 1.0))
+    assert ciwrap("capture", "run", "--settle", "0")[0] == ExitCode.MATCH
+    text = FILLED_TEXT.replace("x=np.full", "**{'x': np.full(100, 1.0), 'x@': 1.0 + np.full")
+    Path("filled.py").write_text(text.replace("float(value)))", "float(value))})"))
+    for value, wanted in (("1", ExitCode.MATCH), ("2", ExitCode.DIFFER)):
+        words = (*against("run", "report"), "--replace", "-o", "b", "--", *filled)
+        code, told = ciwrap(*words, f"0:{value}")
+        assert code == wanted, told
+        assert "is damaged" not in told
+
+
+def test_what_somebody_keeps_in_the_folder_stays(tmp_path: Path, filled: list[str]) -> None:
+    kept = tmp_path / "b" / ".reference" / "mine"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    path = tmp_path / "run" / "iter_0" / "x.npy"
+    path.parent.mkdir(parents=True)
+    np.save(path, np.full(100, 1.0))
+    assert ciwrap("capture", "run", "--settle", "0")[0] == ExitCode.MATCH
+    code, told = ciwrap(*against("run", "report"), "-o", "b", "--", *filled, "0:1")
+    assert code == ExitCode.MATCH, told
+    assert kept.read_text() == "mine"
