@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap.captures.kept_snapshot import KeptSnapshot
-from ciwrap.catalog.files import Whole
+from ciwrap.captures.left_out import LeftOut
+from ciwrap.catalog.files import Whole, folder_inode
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import kept_fill_values, settings_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
 
@@ -70,7 +73,8 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     origin: who asked for the bounds (`given`, `check NAME`, `none given`). bounds: what was asked
     for. has_checksums: whether the bytes of all files are known. layout: where iteration and rank
     stand in the paths, if that was said. made_at: of the last change, UTC, ISO 8601. made_by: the
-    version of ciwrap that wrote it. snapshot: of the environment, where one is known.
+    version of ciwrap that wrote it. snapshot: of the environment, where one is known. left_out:
+    what it does not hold of its run. folder_inode: of the run's folder; 0 where there is none.
     """
 
     origin: str
@@ -81,6 +85,12 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     made_at: str = ""
     made_by: str = ""
     snapshot: KeptSnapshot | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    folder_inode: Whole = 0
+
+    def is_in_place(self, run: Path) -> bool:
+        """Whether the run lies where it was captured, and is no copy."""
+        return self.folder_inode != 0 and self.folder_inode == folder_inode(run)
 
 
 class Bounds(Struct):

@@ -20,9 +20,16 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
+from ciwrap.captures.left_out import NOT_TO_ITS_END, left_out_of
 from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.catalog.files import checksum_of, source_files, why_stale, youngest_ns
+from ciwrap.catalog.files import (
+    checksum_of,
+    folder_inode,
+    source_files,
+    why_stale,
+    youngest_ns,
+)
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -44,6 +51,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.index import CheckpointKey
     from ciwrap.captures.kept_snapshot import GivenSnapshot, KeptSnapshot
+    from ciwrap.captures.left_out import LeftOut
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
@@ -144,8 +152,9 @@ def capture_run(
             earlier=None if earlier is None else earlier.header,
             is_anew=rebuild,
         )
-        known = None if rebuild or earlier is None else earlier.header.snapshot
-        session = _Session(run, options, maker, progress, report, known)
+        former = None if rebuild or earlier is None else earlier.header
+        known = None if former is None else former.snapshot
+        session = _Session(run, options, maker, progress, report, known, former)
         old = {} if rebuild or earlier is None else earlier.checkpoints
         written = replaced_capture(target) if rebuild else CaptureWriter(target)
         writer = stack.enter_context(written)
@@ -201,6 +210,7 @@ class _Session(Struct):
     progress: Progress
     report: CaptureReport
     snapshot: KeptSnapshot | None
+    earlier: CaptureHeader | None
 
     def update(
         self,
@@ -209,7 +219,8 @@ class _Session(Struct):
         old: dict[CheckpointKey, tuple[Directory, CapturedCheckpoint]],
     ) -> CaptureIndex:
         kept: list[CapturedCheckpoint] = []
-        index = CaptureIndex(self._header(kept), {key: old[key][0] for key in groups if key in old})
+        known = {key: old[key][0] for key in groups if key in old}
+        index = CaptureIndex(self._header(kept, ()), known)
         self.report.dropped = [key for key in old if key not in groups]
         pending: list[CheckpointKey] = []
         for key, files in groups.items():
@@ -240,23 +251,29 @@ class _Session(Struct):
                 self.snapshot = appended(writer, self.options.snapshot, self.snapshot)
                 self.report.variable_count += len(checkpoint.variables)
                 if time.monotonic() > next_commit:
-                    next_commit = self._commit(writer, index, kept)
+                    next_commit = self._commit(writer, index, kept, (NOT_TO_ITS_END,))
         finally:
             self.progress.end()
-        self._commit(writer, index, kept)
+        self._commit(writer, index, kept, left_out_of(self.run, self.report.left_alone))
         return index
 
     def _commit(
-        self, writer: CaptureWriter, index: CaptureIndex, kept: Sequence[CapturedCheckpoint]
+        self,
+        writer: CaptureWriter,
+        index: CaptureIndex,
+        kept: Sequence[CapturedCheckpoint],
+        left_out: tuple[LeftOut, ...],
     ) -> float:
         """Makes what is captured so far count; returns when to do so again (`time.monotonic`)."""
         began = time.monotonic()
-        index.header = self._header(kept)
+        index.header = self._header(kept, left_out)
         writer.commit(encode_index(index))
         ended = time.monotonic()
         return ended + max(_COMMIT_SECONDS, _COMMIT_TIMES * (ended - began))
 
-    def _header(self, checkpoints: Iterable[CapturedCheckpoint]) -> CaptureHeader:
+    def _header(
+        self, checkpoints: Iterable[CapturedCheckpoint], left_out: tuple[LeftOut, ...]
+    ) -> CaptureHeader:
         """What the capture says of itself with these checkpoints."""
         return CaptureHeader(
             self.maker.bounds.origin,
@@ -267,14 +284,25 @@ class _Session(Struct):
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
             metadata.version("ciwrap"),
             self.snapshot,
+            left_out,
+            self._folder_inode(),
         )
+
+    def _folder_inode(self) -> int:
+        """That of the folder where all that is captured was read: of a copy, what was kept unread
+        is known by the inodes of the files that it was copied from.
+        """
+        if self.report.kept and self.earlier is not None:
+            return self.earlier.folder_inode
+        return folder_inode(self.run)
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:
         try:
             now = source_files(self.run, files)
         except CiwrapError:
             return False
-        if why_stale(checkpoint.files, now, self.run) is not None:
+        is_in_place = self.earlier is not None and self.earlier.is_in_place(self.run)
+        if why_stale(checkpoint.files, now, self.run, is_in_place=is_in_place) is not None:
             return False
         if self.options.checksums and any(file.checksum is None for file in checkpoint.files):
             return False
@@ -322,7 +350,7 @@ class _Session(Struct):
 
     def _refuse_change(self, seen: Sequence[SourceFile], files: Sequence[OutputFile]) -> None:
         plain = [replace(file, checksum=None) for file in seen]
-        reason = why_stale(plain, source_files(self.run, files), self.run)
+        reason = why_stale(plain, source_files(self.run, files), self.run, is_in_place=True)
         if reason is not None:
             raise StillWrittenError(
                 f"was left alone, it is still being written: {reason}",

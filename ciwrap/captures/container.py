@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap import _core
+from ciwrap.captures.other_file import refuse_file_there, refuse_other_file
 from ciwrap.catalog.files import Digest, Whole
 from ciwrap.closing import Closing
 from ciwrap.errors import (
@@ -27,7 +28,6 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadableFileError,
     UnsupportedFormatError,
-    UsageError,
     WriteFailedError,
 )
 from ciwrap.structs import Struct
@@ -301,12 +301,7 @@ class CaptureWriter(Closing):
     def _begin(self, *, anew: bool) -> None:
         head = os.pread(self._descriptor, HEAD_BYTES, 0)
         self._generation, self._end = 0, HEAD_BYTES
-        if head and not MAGIC.startswith(head[:8]) and head[:8].strip(b"\0"):
-            raise UsageError(
-                "is there already and is no capture; it is left as it is",
-                file=self.path,
-                remedy="give another name with -o",
-            )
+        refuse_other_file(self._descriptor, self.path, MAGIC)
         if not anew:
             with contextlib.suppress(CorruptCaptureError, UnsupportedFormatError):
                 slot = _newest(head, self.path)
@@ -316,6 +311,7 @@ class CaptureWriter(Closing):
                 return
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, _HEAD.pack(MAGIC, VERSION).ljust(HEAD_BYTES, b"\0"), 0)
+        self._sync()  # a file that has more than zeros, and no head, is then none of ours
 
     def append(self, data: bytes | memoryview) -> Section:
         """Adds a section. Raises WriteFailedError."""
@@ -373,8 +369,12 @@ def replaced_capture(target: Path) -> Iterator[CaptureWriter]:
     """A writer of a file beside `target`, which takes its place once the block has ended well.
 
     Until then `target` stays as it was; after an error nothing is left of the new file. Raises what
-    CaptureWriter does.
+    CaptureWriter does, also for a `target` that is there and is no capture.
     """
+    try:
+        refuse_file_there(target, MAGIC)
+    except OSError as error:
+        raise _not_written(target, error) from error
     work = target.with_name(f"{target.name}.new")
     # The lock is held until the file has its place, so nobody else begins to write it before.
     with CaptureWriter(work, anew=True) as writer:

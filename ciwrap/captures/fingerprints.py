@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index import malformed
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.journals import is_recording
+from ciwrap.captures.journals import OWN_FILES, is_recording, journal_paths
+from ciwrap.captures.left_out import faults_of
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
 from ciwrap.captures.side import Side
 from ciwrap.catalog.files import relative_path, walk_with_links, why_changed
 from ciwrap.errors import NotComparableError, UnreadableFileError
+from ciwrap.patterns import file_glob
 from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ciwrap.catalog.files import SourceFile
+    from ciwrap.errors import CiwrapError
 
 
 def fingerprint_of(path: Path) -> Path | None:
@@ -73,7 +76,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
     except ValueError:
         raise malformed(capture_path, "when it was made") from None
     newer = next((one for one in others if _is_since(one, made_at)), None)
-    why = why_changed([*captured.values()], run)
+    why = why_changed([*captured.values()], run, is_in_place=index.header.is_in_place(run))
     if newer is not None:
         why = f"{relative_path(run, newer)} was written since"
     if why is not None:
@@ -82,6 +85,31 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
             file=run,
             remedy=f"capture it again, or name the capture itself ({capture_path})",
         )
+
+
+def files_beside_journals(
+    run: Path, exclude: Sequence[str] = (), root: Path | None = None
+) -> tuple[CiwrapError, ...]:
+    """An error for each file that lies in the folder of a recorded run and that recording did not
+    write: nobody compares it. None for anything but a recorded run.
+
+    exclude: patterns of files that nobody wants to be told of, relative to `root` (the run's folder
+    if it is not given). Raises UnreadableFileError, ConfigError.
+    """
+    if not is_recording(run):
+        return ()
+    own = {*journal_paths(run), *(run / name for name in OWN_FILES)}
+    left_out = [file_glob(text, "exclude") for text in exclude]
+    found = (path for path in _visible_files(run) if path not in own)
+    return tuple(
+        NotComparableError(
+            "was not compared: of a recorded run the journals alone are",
+            file=path,
+            remedy="write it elsewhere, or leave it out with 'exclude'",
+        )
+        for path in sorted(found)
+        if not any(one.match(relative_path(root or run, path)) for one in left_out)
+    )
 
 
 def _is_since(path: Path, moment: float) -> bool:
@@ -121,5 +149,5 @@ def open_fingerprint(run: Path, capture_path: Path) -> Side:
         header=index.header,
         is_fingerprint=True,
         notes=capture.notes,
-        faults=capture.faults,
+        faults=(*capture.faults, *faults_of(capture_path, index.header.left_out)),
     )

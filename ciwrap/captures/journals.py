@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 RUN_FILE = "run.json"
 BOUNDS_FILE = "bounds.txt"
 SNAPSHOT_FILE = "snapshot.json"
+OWN_FILES = (RUN_FILE, SNAPSHOT_FILE, BOUNDS_FILE)  # beside the journals
 _JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
 
 
@@ -34,7 +35,7 @@ def remove_run(run: Path) -> None:
     if not journals:
         return
     try:
-        for path in (*journals, *(run / one for one in (RUN_FILE, SNAPSHOT_FILE, BOUNDS_FILE))):
+        for path in (*journals, *(run / one for one in OWN_FILES)):
             path.unlink(missing_ok=True)
         for folder in {path.parent for path in journals}:
             with contextlib.suppress(OSError):  # something else lies in it

@@ -26,8 +26,9 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
-from ciwrap.captures.journals import RUN_FILE, SNAPSHOT_FILE, journal_paths, recorded_again
+from ciwrap.captures.journals import SNAPSHOT_FILE, journal_paths, recorded_again
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
+from ciwrap.captures.run_file import run_file_of
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -58,27 +59,6 @@ _MOST_TOLD = 5
 _JOURNAL_BITS = 40
 
 
-class RunFile(msgspec.Struct, frozen=True):
-    """What `ciwrap record` says of a run, in `run.json`.
-
-    command: without secrets. bounds_from: who asked for its bounds; None if nobody but the program
-    itself.
-    """
-
-    format: str = "ciwrap recorded run 1"
-    command: str = ""
-    bounds_from: str | None = None
-
-
-def write_run_file(run: Path, said: RunFile) -> None:
-    """Makes the folder, if need be. Raises WriteFailedError."""
-    try:
-        run.mkdir(parents=True, exist_ok=True)
-        (run / RUN_FILE).write_bytes(msgspec.json.encode(said) + b"\n")
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=run) from error
-
-
 def write_snapshot(run: Path, text: bytes) -> None:
     """Puts the JSON of a snapshot into the run's folder. Raises WriteFailedError."""
     try:
@@ -95,14 +75,6 @@ def snapshot_of_run(run: Path) -> GivenSnapshot | None:
     except OSError:
         return None
     return GivenSnapshot(hashlib.sha256(text).hexdigest()[:32], text)
-
-
-def _bounds_from(path: Path) -> str | None:
-    """Who asked for the bounds of a run, as far as its run file says it."""
-    try:
-        return msgspec.json.decode((path / RUN_FILE).read_bytes(), type=RunFile).bounds_from
-    except (OSError, msgspec.DecodeError):
-        return None
 
 
 class RecordedCapture(CaptureFile):
@@ -272,7 +244,8 @@ class _Merge:
                 if identity not in (None, one.identity):
                     self.repeated.append(identity)
                 if state.compared is not None and state.compared.suspect_chunks:
-                    self._note_suspect((checkpoint.iteration, order, reader.rank), one.identity)
+                    place = (checkpoint.iteration, order, reader.rank)
+                    self._note_suspect(place, identity or one.identity)
                 if identity is not None and state.samples:
                     self.samples[identity] = {
                         leaf: (base + at, count) for leaf, (at, count) in state.samples.items()
@@ -336,8 +309,9 @@ class _Merge:
             not one.bound.is_exact for one in made
         )
         last = max(readers, key=lambda one: one.made_at)
+        said = run_file_of(self._run)
         header = CaptureHeader(
-            _bounds_from(self._run) or ("given" if is_asked else NONE_GIVEN),
+            (said and said.bounds_from) or ("given" if is_asked else NONE_GIVEN),
             self._chunk_bytes,
             self._bounds.rows,
             # Of a golden or a capture in the form of journals nobody says when it was made.
@@ -391,6 +365,7 @@ def _keep(
         return one.identity
     is_same = known.signature == one.signature and known.all_digests == one.all_digests
     if is_same and one.any_tree is not None:
+        found[name] = _with_larger_share(known, one)
         return None
     other = f"{name} (attempt {attempt})"
     while other in found:
@@ -398,3 +373,13 @@ def _keep(
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
     found[other] = msgspec.structs.replace(one, identity=identity)
     return identity
+
+
+def _with_larger_share(known: CapturedVariable, one: CapturedVariable) -> CapturedVariable:
+    """Two recordings of one cells: told is the larger share of the bound that either moved."""
+    if known.relative is None or one.relative is None:
+        return known
+    shares = [known.relative.max_share, one.relative.max_share]
+    largest = max((share for share in shares if share is not None), default=None)
+    relative = msgspec.structs.replace(known.relative, max_share=largest)
+    return msgspec.structs.replace(known, relative=relative)

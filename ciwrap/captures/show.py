@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     # Name, dtype, shape, bound and evidence.
     _Row = tuple[str, str, tuple[int, ...], str | None, str]
 
+_MOST_LEFT_OUT = 10
+
 
 class ShownTrees(msgspec.Struct, frozen=True):
     """All variables of one name, dtype, shape, bound and evidence.
@@ -44,7 +46,8 @@ class ShownCapture(msgspec.Struct, frozen=True):
     """What a capture says of itself, and a table of its variables.
 
     bounds_from: who asked for the bounds. iterations, ranks: of all variables that have one.
-    snapshot: the identity of that of its environment.
+    snapshot: the identity of that of its environment. left_out: what it does not hold of its run,
+    and why.
     """
 
     identity: str
@@ -60,6 +63,7 @@ class ShownCapture(msgspec.Struct, frozen=True):
     ranks: tuple[int, ...]
     variables: tuple[ShownTrees, ...]
     snapshot: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def shown_capture(path: Path) -> ShownCapture:
@@ -91,6 +95,7 @@ def shown_capture(path: Path) -> ShownCapture:
             _known(places, 1),
             tuple(ShownTrees(*key, *sums) for key, sums in sorted(rows.items(), key=_in_order)),
             None if header.snapshot is None else header.snapshot.identity,
+            tuple(f"{one.path or 'the run'}: {one.reason}" for one in header.left_out),
         )
 
 
@@ -138,6 +143,10 @@ def capture_lines(shown: ShownCapture) -> Iterator[str]:
         yield f"  environment: snapshot {shown.snapshot} (`ciwrap snapshot show CAPTURE`)"
     if shown.layout is not None:
         yield f"  layout {_one_line(shown.layout)}"
+    for text in shown.left_out[:_MOST_LEFT_OUT]:
+        yield f"  not captured: {_one_line(text)}"
+    if len(shown.left_out) > _MOST_LEFT_OUT:
+        yield f"  not captured: {len(shown.left_out) - _MOST_LEFT_OUT:,} more"
     yield f"  iterations: {_ranges(shown.iterations)}; ranks: {_ranges(shown.ranks)}"
     for one in shown.variables:
         shape = "x".join(map(str, one.shape)) if one.shape else "()"

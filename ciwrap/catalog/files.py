@@ -137,9 +137,21 @@ def _described(run: Path, path: Path, how: str, status: os.stat_result) -> Sourc
         status.st_size,
         status.st_mtime_ns,
         status.st_ctime_ns,
-        status.st_ino & ((1 << 62) - 1),
+        _kept_inode(status),
         how,
     )
+
+
+def folder_inode(run: Path) -> int:
+    """The inode of a run's folder, by which a run is known from its copies; 0 if there is none."""
+    try:
+        return _kept_inode(run.stat())
+    except OSError:
+        return 0
+
+
+def _kept_inode(status: os.stat_result) -> int:
+    return status.st_ino & ((1 << 62) - 1)
 
 
 def _status(path: Path) -> os.stat_result:
@@ -192,9 +204,12 @@ def why_stale(
     run: Path,
     *,
     verify_checksums: bool = False,
+    is_in_place: bool = False,
 ) -> str | None:
     """Why a checkpoint's files are no longer those that were captured; None if they are.
 
+    is_in_place: whether the run lies where it was captured; else it is a copy, whose files have
+    other inodes.
     A file of another time and the same size is looked at whole where its checksum is known, and
     every file is with verify_checksums.
     """
@@ -212,9 +227,12 @@ def why_stale(
             return f"{path} had {old.byte_count} bytes, now {new.byte_count}"
         # A copy has another inode; a file that was written in place has another time of change.
         is_touched = old.inode == new.inode and old.change_ns != new.change_ns
-        is_other = old.mtime_ns != new.mtime_ns or is_touched
+        is_replaced = is_in_place and old.inode != new.inode
+        is_other = old.mtime_ns != new.mtime_ns or is_touched or is_replaced
         if is_other and old.checksum is None:
-            return f"{path} was written since" if old.mtime_ns != new.mtime_ns else _touched(path)
+            if old.mtime_ns != new.mtime_ns:
+                return f"{path} was written since"
+            return f"{path} was replaced since" if is_replaced else _touched(path)
         if old.checksum is None and verify_checksums:
             return f"{path} was captured without a checksum"
         if old.checksum is not None and (verify_checksums or is_other):
@@ -226,8 +244,11 @@ def why_stale(
     return None
 
 
-def why_changed(captured: Sequence[SourceFile], run: Path) -> str | None:
-    """Why files of a run are no longer those that were captured; None if they are.
+def why_changed(
+    captured: Sequence[SourceFile], run: Path, *, is_in_place: bool = False
+) -> str | None:
+    """Why files of a run are no longer those that were captured; None if they are. is_in_place: as
+    in `why_stale`.
 
     Of files that have come since it knows nothing.
     """
@@ -235,7 +256,7 @@ def why_changed(captured: Sequence[SourceFile], run: Path) -> str | None:
         now = [_source(run, run / one.path, one.how) for one in captured]
     except CiwrapError as error:
         return str(error)
-    return why_stale(captured, now, run)
+    return why_stale(captured, now, run, is_in_place=is_in_place)
 
 
 def _touched(path: str) -> str:
@@ -260,6 +281,6 @@ def change_since(
         return None
     try:
         now = source_files(run, files)
-        return None if now == seen else why_stale(seen, now, run)
+        return None if now == seen else why_stale(seen, now, run, is_in_place=True)
     except CiwrapError as error:
         return str(error)

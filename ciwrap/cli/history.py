@@ -256,6 +256,7 @@ def compare_sides(
     whether a document or a report will be made of the result; the terminal shows no samples and
     maps. is_verbose: whether it shows every detail else. is_brief: as in `HistoryOptions`.
     """
+    from ciwrap.captures.fingerprints import files_beside_journals
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.spread import Spread
@@ -302,6 +303,7 @@ def compare_sides(
         sides = []
         for path, one, capture in zip(paths, found, captures, strict=True):
             side = _opened(path, one, capture, history)
+            side.faults += files_beside_journals(path, chosen.exclude_of(paths))
             stack.callback(side.close)
             sides.append(side)
         if history["verify_checksums"] and not any(side.capture for side in sides):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
-_REFERENCE_FOLDER = ".reference"
+# A name that nobody else gives: what lies there is deleted.
+_REFERENCE_FOLDER = ".ciwrap.reference"
 _POLICIES = ("report", "callback", "stop", "abort")
 
 
@@ -173,7 +174,8 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     from ciwrap.captures.journals import BOUNDS_FILE, journal_paths, remove_run
-    from ciwrap.captures.recording import RunFile, write_run_file, write_snapshot
+    from ciwrap.captures.recording import write_snapshot
+    from ciwrap.captures.run_file import RunFile, refuse_files_of_others, write_run_file
     from ciwrap.config.settings import CommandSettings
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.kokkos_views import kokkos_environment
@@ -186,6 +188,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     library = library_path()
     folder, chosen = asked.folder, asked.chosen
     table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
+    refuse_files_of_others(folder)
     if asked.options["replace"]:
         remove_run(folder)
     if journal_paths(folder) and not asked.options["again"]:

@@ -224,10 +224,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         check = self.check
         outputs: tuple[str, ...] = (".",)
-        exclude = self.exclude
         if check is not None:
-            outputs, of_check = outputs_within((path, *beside), check.outputs, check.exclude)
-            exclude += of_check
+            outputs, _ = outputs_within((path, *beside), check.outputs, check.exclude)
+        exclude = self.exclude_of((path, *beside))
         return find_in(
             path,
             outputs=outputs,
@@ -237,6 +236,15 @@ class RuleOptions(Struct, frozen=True, dict=True):
             name=name,
             **self._reading,
         )
+
+    def exclude_of(self, runs: tuple[Path, ...]) -> tuple[str, ...]:
+        """What is left out of each of the runs; what a check excludes is counted from there."""
+        from ciwrap.readers.layout import outputs_within
+
+        check = self.check
+        if check is None:
+            return self.exclude
+        return (*self.exclude, *outputs_within(runs, check.outputs, check.exclude)[1])
 
 
 def rule_options(function: Callable[..., int]) -> Callable[..., int]:

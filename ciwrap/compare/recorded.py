@@ -9,7 +9,7 @@ from msgspec.structs import replace as with_fields
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, CaptureHeader
 from ciwrap.captures.container import CaptureFile, CaptureWriter
-from ciwrap.captures.fingerprints import open_fingerprint
+from ciwrap.captures.fingerprints import files_beside_journals, open_fingerprint
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
@@ -72,6 +72,7 @@ def check_recorded(
     ours = golden_side(golden)
     try:
         theirs = open_fingerprint(run, run)
+        theirs.faults += files_beside_journals(run, check.exclude, check.root)
         try:
             result = compare_histories(
                 check.name,

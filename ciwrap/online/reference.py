@@ -192,7 +192,7 @@ def _write_rank(writer: JournalWriter, held: Iterable[HeldTrees]) -> None:
     places: dict[tuple[int, str], list[tuple[str, HeldTrees]]] = {}
     for one in held:
         name, _, point = one.identity.name.rpartition("@")
-        if not name:
+        if not (name and point):  # an '@' of the name's own
             name, point = one.identity.name, ""
         places.setdefault((one.identity.iteration or 0, point), []).append((name, one))
     for (iteration, point), some in sorted(places.items()):

@@ -65,13 +65,22 @@ def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:
     share = latest[-1][1]
     words = f"{_bars([share for _, share in latest[-_MOST_BARS:]], has_bars)}  "
     used = f"{at_most_text(_upper(one, share))} of the bound"
-    words += used if share else "no drift seen"
+    words += used if share else _no_drift_words(one)
     rise = one.rise()
     if rise is None or one.first_no_match is not None:
         return words
     return (
         f"{words}; grows by {percent_text(rise.per_iteration)} an iteration: reaches the bound"
         f" near iteration {rise.reaches_at} if it goes on so"
+    )
+
+
+def _no_drift_words(one: WatchedVariable) -> str:
+    """There may have been some before."""
+    return (
+        f"no drift in iteration {one.latest[-1][0]}"
+        if any(one.shares.values())
+        else "no drift seen"
     )
 
 

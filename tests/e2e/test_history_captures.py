@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from e2e.cli_project import command, environment
 from e2e.history_runs import (
     ATOL,
@@ -31,8 +32,6 @@ from ciwrap.cli.main import run as run_cli
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 def test_a_capture_grows_and_keeps_what_is_there(tmp_path: Path) -> None:
@@ -212,6 +211,38 @@ def test_a_stale_capture_is_not_believed(tmp_path: Path, runs: tuple[Path, Path]
     assert any("stale" in one["text"] for one in document["checks"][0]["messages"])
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_file_that_took_the_place_of_another_is_not_believed(
+    tmp_path: Path, runs: tuple[Path, Path], moved: bool
+) -> None:
+    """Of one size and time, as an archive may have them; in a copy every file is another one."""
+    for run in runs:
+        capture(tmp_path, run)
+    a, b = runs
+    if moved:
+        b = b.rename(tmp_path / "elsewhere")
+    copy = tmp_path / "copy"
+    shutil.copytree(b, copy)
+    path = path_of(b, 10, 1, "x")
+    before = path.stat()
+    values = np.load(path)
+    values[3, 4] += 1
+    other = tmp_path / "other.npy"
+    np.save(other, values)
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(path)
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert (code, counts_in(document)[10, 1, "x"]) == (1, 1)
+    assert "x.npy was replaced since" in str(document["checks"][0]["messages"])
+    code, document = ciwrap(tmp_path, "compare", a, copy)
+    assert code == 0
+    assert "stale" not in str(document["checks"][0]["messages"])
+    assert capture(tmp_path, copy)["captured"] == capture(tmp_path, copy)["captured"] == []
+    assert capture(tmp_path, b)["captured"] == [[10, 1]]
+    code, document = ciwrap(tmp_path, "compare", a, b)
+    assert (code, counts_in(document)[10, 1, "x"]) == (1, 1)
+
+
 def test_checksums_see_what_times_do_not(tmp_path: Path, runs: tuple[Path, Path]) -> None:
     a, b = runs
     for run in runs:
@@ -220,11 +251,14 @@ def test_checksums_see_what_times_do_not(tmp_path: Path, runs: tuple[Path, Path]
     times = path.stat()
     change(path, (1, 1))
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    # The time of change tells, which no program sets; a copy with the old times is another file.
+    # The time of change tells, which no program sets, and that it is another file does; in a copy
+    # with the old times all files are others.
     assert ciwrap(tmp_path, "compare", a, b)[0] == 1
     copied = path.with_name("copied")
     shutil.copy2(path, copied)
     copied.replace(path)
+    assert ciwrap(tmp_path, "compare", a, b)[0] == 1
+    b = shutil.copytree(b, tmp_path / "copy")
     assert ciwrap(tmp_path, "compare", a, b)[0] == 0  # fooled, as every tool that trusts times
     code, document = ciwrap(tmp_path, "compare", a, b, "--verify-checksums")
     assert (code, counts_in(document)) == (1, oracle(a, b))

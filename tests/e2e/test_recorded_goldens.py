@@ -294,3 +294,25 @@ def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
     assert code == ExitCode.NOT_COMPARABLE, text
     assert not Path("other.tree").exists()
     assert ciwrap("capture", "--merge", "golden")[0] == ExitCode.USAGE
+
+
+def test_other_files_in_the_folder_are_not_compared_and_told_of(folder: Path) -> None:
+    """A program that writes results where it is recorded: these differ, its journals do not."""
+    for name in ("before", "run"):
+        assert record("-o", name)[0] == 0
+        Path(name, "out").mkdir()
+        Path(name, "out", "result.txt").write_text(name)
+    code, text = ciwrap("compare", "before", "run")
+    assert code == ExitCode.NOT_COMPARABLE
+    for name in ("before", "run"):
+        assert f"{name}/out/result.txt" in text
+    assert "was not compared: of a recorded run the journals alone are" in text
+    assert ciwrap("compare", "before", "run", "--exclude", "out/")[0] == ExitCode.MATCH
+    assert ciwrap("compare", "before", "run", "--exclude", "other")[0] == ExitCode.NOT_COMPARABLE
+    assert ciwrap("accept")[0] == 0
+    code, check = result()
+    assert code == ExitCode.NOT_COMPARABLE
+    assert "run/out/result.txt: was not compared" in str(check["messages"])
+    with Path("ciwrap.yaml").open("a") as config:
+        config.write("    exclude: [run/out/result.txt]\n")
+    assert result()[0] == ExitCode.MATCH

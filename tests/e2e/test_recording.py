@@ -203,6 +203,19 @@ def test_a_folder_that_holds_a_run_is_not_recorded_into(program: list[str]) -> N
     assert record("a", *program) == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("name", ["run.json", "bounds.txt", "snapshot.json"])
+def test_files_of_somebody_else_are_left_as_they_are(
+    program: list[str], tmp_path: Path, name: str
+) -> None:
+    mine = tmp_path / "mine" / name
+    mine.parent.mkdir()
+    mine.write_text('{"steps": 10}\n')
+    for more in ((), ("--replace",), ("--again",)):
+        assert run_cli(["record", "-o", str(mine.parent), *more, "--", *program]) == ExitCode.USAGE
+    assert mine.read_text() == '{"steps": 10}\n'
+    assert [one.name for one in mine.parent.iterdir()] == [name]
+
+
 def test_a_restart_that_repeats_iterations_is_kept_twice_where_it_differs(
     program: list[str],
 ) -> None:

@@ -212,7 +212,7 @@ def test_captures_and_goldens(program: list[str]) -> None:
         assert code == ExitCode.DIFFER, said
         assert "iter 6 / rank 0 / x: [77] moved by" in said
         assert last_step(said) <= 8
-        assert not (Path(right) / ".reference").exists()
+        assert not (Path(right) / ".ciwrap.reference").exists()
 
 
 def test_a_damaged_reference_never_makes_a_match(program: list[str]) -> None:

@@ -48,6 +48,26 @@ def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_res
     assert "does not match the reference in iteration 0" in text
 
 
+def test_the_second_recording_is_named_where_it_alone_does_not_match(filled: list[str]) -> None:
+    record([*filled, "0:0.55", "1:0.55"], "a", "--atol", "1")
+    recorded = ("0:0.55", "1:0.55", "1:3.0")
+    code, text = ciwrap(*against("a", "report"), "-o", "b", "--", *filled, *recorded)
+    assert code == ExitCode.NOT_COMPARABLE
+    first = "the first that did not match while it ran: iter 1 / rank 0 / x (attempt 1)"
+    assert first in text
+
+
+def test_the_larger_share_is_told_of_what_was_recorded_twice(filled: list[str]) -> None:
+    """Both are in one cell, of the plain tree and beside the reference's residues."""
+    record([*filled, "0:0.55", "1:0.55"], "a", "--atol", "1")
+    for recorded in (("0:0.55", "0:0.95"), ("0:0.95", "0:0.55")):
+        words = (*against("a", "report"), "--replace", "-o", "b", "--", *filled)
+        code, text = ciwrap(*words, *recorded, "1:0.55")
+        assert code == ExitCode.MATCH
+        assert "at most 62.5 % of the bound used (by iter 0 / rank 0 / x)" in text
+    assert "no drift in iteration 1" in ciwrap("watch", "b", "--once")[1]
+
+
 def test_a_second_recording_is_no_new_variable(filled: list[str]) -> None:
     """A check that allows new variables does not allow a restart that went another way."""
     Path("ciwrap.yaml").write_text(
@@ -140,3 +160,32 @@ def test_a_program_that_fails_leaves_a_whole_result(filled: list[str], tmp_path:
     assert "though all that it recorded matches" in (tmp_path / "b.html").read_text()
     code, said = ciwrap("record", "-o", "c", "--", *filled, "0:1")
     assert (code, "so what it recorded may not be all" in said) == (3, True), said
+
+
+def test_a_name_that_ends_like_a_point_is_a_name(tmp_path: Path, filled: list[str]) -> None:
+    """`x@half` is x at a point; `x@` is no x, and beside it is not the same twice."""
+    for name in ("x", "x@"):
+        path = tmp_path / "run" / "iter_0" / f"{name}.npy"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, np.full(100, len(name) * 1.0))
+    assert ciwrap("capture", "run", "--settle", "0")[0] == ExitCode.MATCH
+    text = FILLED_TEXT.replace("x=np.full", "**{'x': np.full(100, 1.0), 'x@': 1.0 + np.full")
+    Path("filled.py").write_text(text.replace("float(value)))", "float(value))})"))
+    for value, wanted in (("1", ExitCode.MATCH), ("2", ExitCode.DIFFER)):
+        words = (*against("run", "report"), "--replace", "-o", "b", "--", *filled)
+        code, told = ciwrap(*words, f"0:{value}")
+        assert code == wanted, told
+        assert "is damaged" not in told
+
+
+def test_what_somebody_keeps_in_the_folder_stays(tmp_path: Path, filled: list[str]) -> None:
+    kept = tmp_path / "b" / ".reference" / "mine"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("mine")
+    path = tmp_path / "run" / "iter_0" / "x.npy"
+    path.parent.mkdir(parents=True)
+    np.save(path, np.full(100, 1.0))
+    assert ciwrap("capture", "run", "--settle", "0")[0] == ExitCode.MATCH
+    code, told = ciwrap(*against("run", "report"), "-o", "b", "--", *filled, "0:1")
+    assert code == ExitCode.MATCH, told
+    assert kept.read_text() == "mine"

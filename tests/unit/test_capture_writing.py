@@ -9,9 +9,15 @@ from pathlib import Path
 import pytest
 
 from ciwrap.captures import container
-from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter, Section
+from ciwrap.captures.container import (
+    HEAD_BYTES,
+    CaptureFile,
+    CaptureWriter,
+    Section,
+    replaced_capture,
+)
 from ciwrap.captures.listing import capture_paths
-from ciwrap.errors import LockBusyError, UnreadableFileError, WriteFailedError
+from ciwrap.errors import LockBusyError, UnreadableFileError, UsageError, WriteFailedError
 
 LONG = os.urandom(10_000)
 
@@ -129,6 +135,21 @@ def test_a_file_of_zeros_is_begun_anew(tmp_path: Path, count: int) -> None:
     section = written(path)
     with CaptureFile(path) as file:
         assert file.section(section) == LONG
+
+
+@pytest.mark.parametrize("data", [bytes(9000) + b"1", b"numbers of somebody", b"\0" * 8 + b"x"])
+@pytest.mark.parametrize("is_rebuilt", [False, True])
+def test_a_file_of_somebody_is_left_as_it_is(tmp_path: Path, data: bytes, is_rebuilt: bool) -> None:
+    """Also one that begins with zeros, as raw arrays do, and one that --rebuild is to replace."""
+    path = tmp_path / "x.bin"
+    path.write_bytes(data)
+    with (
+        pytest.raises(UsageError, match="is no capture; it is left as it is"),
+        replaced_capture(path) if is_rebuilt else CaptureWriter(path),
+    ):
+        pass
+    assert path.read_bytes() == data
+    assert [one.name for one in tmp_path.iterdir()] == ["x.bin"]
 
 
 def test_a_full_disk_while_closing_hides_no_error(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from ciwrap import _core
 from ciwrap.captures import stage_one
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter
 from ciwrap.captures.index import CapturedVariable, MadeWith, StoredTree
+from ciwrap.errors import CorruptCaptureError
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
@@ -100,6 +101,43 @@ def test_one_leaf_among_equal_ones_is_found_and_few_are_read(
     # Of each tree the levels above the leaves, and the leaf with the three beside it.
     upper = 1 + 4 + 16 + 64 + 256
     assert [size for _, size in read] == [16 * upper, 16 * upper, 16 * 4, 16 * 4]
+
+
+@pytest.mark.parametrize(
+    "lost", [range(1), range(1, 3), range(5, 21), range(60, 84), range(85, 341)]
+)
+@pytest.mark.parametrize("sides", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("nan", [False, True])
+def test_digests_that_are_lost_on_both_sides_hide_nothing(
+    lost: range,
+    sides: tuple[int, ...],
+    nan: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Zeros equal zeros: what lies below was taken for equal. What no path leads to may be lost."""
+    arrays = [np.zeros(256 * PER_CHUNK, dtype=np.float32) for _ in range(2)]
+    arrays[1][[3, 100 * PER_CHUNK, 255 * PER_CHUNK]] = np.nan if nan else 1
+    parameters = _core.TreeParameters(
+        "<f4", atol=0.25, chunk_bytes=CHUNK_BYTES, arity=4, equal_nan=False
+    )
+    trees = [_core.build_tree(parameters, array) for array in arrays]
+    real = CaptureFile.read
+
+    def damaged(self: CaptureFile, offset: int, size: int) -> bytes:
+        data = bytearray(real(self, offset, size))
+        begin = HEAD_BYTES  # where the tree lies
+        if self.path.name in [("a.tree", "b.tree")[side] for side in sides]:
+            for node in lost:
+                at = begin + 16 * node - offset
+                if 0 <= at < size:
+                    data[at : at + 16] = bytes(16)
+        return bytes(data)
+
+    monkeypatch.setattr(stage_one, "_READ_ALL_UP_TO", 0)
+    monkeypatch.setattr(CaptureFile, "read", damaged)
+    with pytest.raises(CorruptCaptureError, match="is damaged"):
+        suspects(tmp_path, *trees)
 
 
 @pytest.mark.parametrize(

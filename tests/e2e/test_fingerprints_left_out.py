@@ -1,0 +1,85 @@
+"""What a capture does not hold of its run is told wherever the capture stands for the run."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from e2e.history_runs import ciwrap
+
+from ciwrap.captures import capture as capture_module
+from ciwrap.cli.main import run as run_cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def written(run: Path) -> Path:
+    for iteration in (1, 2):
+        folder = run / f"iter_{iteration}"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", np.arange(10.0))
+    return run
+
+
+def messages(document: Any) -> str:
+    return "\n".join(one["text"] for one in document["checks"][0]["messages"])
+
+
+def test_a_file_that_no_reader_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two of them differ, and no capture holds them: that is no match."""
+    for name in ("a", "b"):
+        run = written(tmp_path / name)
+        (run / "odd.xyzzy").write_text(name)
+        assert ciwrap(tmp_path, "capture", run, "--settle=0", "-o", tmp_path / f"{name}1.tree")[0]
+    first, second = tmp_path / "a1.tree", tmp_path / "b1.tree"
+    for one, other in ((first, second), (first, tmp_path / "b"), (tmp_path / "a", second)):
+        code, document = ciwrap(tmp_path, "compare", one, other, "--exclude=*.xyzzy")
+        assert (code, document["verdict"]) == (3, "not_comparable")
+        assert "odd.xyzzy: is not in the capture" in messages(document)
+        assert "no reader knows its suffix" in messages(document)
+    capsys.readouterr()
+    run_cli(["show", str(first)])
+    shown = capsys.readouterr().out
+    assert "  not captured: odd.xyzzy: is not captured: no reader knows" in shown
+    assert str(tmp_path).encode() not in first.read_bytes()
+
+
+def test_what_was_captured_in_the_end_is_not_left_out(tmp_path: Path) -> None:
+    """A checkpoint that was still written when the run was captured first."""
+    run, target = written(tmp_path / "a"), tmp_path / "a1.tree"
+    (run / "iter_2" / "x.npy").write_bytes(b"not yet")
+    assert ciwrap(tmp_path, "capture", run, "--settle=0", "-o", target)[0] == 3
+    assert ciwrap(tmp_path, "compare", target, target, "--common")[0] == 3
+    np.save(run / "iter_2" / "x.npy", np.arange(10.0))
+    assert ciwrap(tmp_path, "capture", run, "--settle=0", "-o", target)[0] == 0
+    assert ciwrap(tmp_path, "compare", target, target)[0] == 0
+
+
+def test_a_capture_that_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is there matches; that there was more to capture is told."""
+    run, target = written(tmp_path / "a"), tmp_path / "a1.tree"
+    old = time.time() - 100
+    for path in run.glob("iter_*/x.npy"):
+        os.utime(path, (old, old))
+    make, seen = capture_module.TreeMaker.make, []
+
+    def interrupted(self: Any, *arguments: Any) -> Any:
+        seen.append(arguments)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return make(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(capture_module, "_COMMIT_SECONDS", -1.0)
+        patch.setattr(capture_module.TreeMaker, "make", interrupted)
+        assert ciwrap(tmp_path, "capture", run, "-o", target)[0] == 130
+    code, document = ciwrap(tmp_path, "compare", target, target)
+    assert (code, document["coverage"]["compared_variables"]) == (3, 1)
+    assert "does not hold all of its run: the capture did not come to its end" in messages(document)
+    assert ciwrap(tmp_path, "capture", run, "-o", target)[0] == 0
+    assert ciwrap(tmp_path, "compare", target, target)[0] == 0
