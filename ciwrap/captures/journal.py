@@ -13,6 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ciwrap import _core
 from ciwrap.captures.index import MadeWith
+from ciwrap.captures.recorded import (
+    Compared,
+    RecordedCheckpoint,
+    RecordedState,
+    RecordedTree,
+    RecordedVariable,
+    RecordingCost,
+)
 from ciwrap.errors import CorruptCaptureError, UnreadableFileError, UnsupportedFormatError
 from ciwrap.structs import Struct, field
 
@@ -31,75 +39,7 @@ ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = r
 PLAIN, FINE, RELATIVE = range(3)
 END_NUMBERS = 6  # in the record END, of 8 bytes each
 _MOST_DIMENSIONS = 15
-
-
-class RecordedVariable(Struct, frozen=True):
-    """A variable as the journal introduces it."""
-
-    name: str
-    made_with: MadeWith
-
-
-class RecordedTree(Struct, frozen=True):
-    """One tree: its digests, root first, and residues behind them if it is a fine one.
-
-    offset: where they begin in the journal. against: the fine tree that it was made against.
-    max_share: how much of the bound values had moved from there, over chunks that match.
-    """
-
-    body: bytes
-    offset: int
-    against: bytes | None = None
-    max_share: float | None = None
-
-
-class Compared(Struct, frozen=True):
-    """How a variable was held against a reference while the program ran.
-
-    reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
-    asked for, or no chunk matches.
-    """
-
-    reason: str | None
-    chunks: int
-    suspect_chunks: int
-    max_share: float | None
-
-
-class RecordedState(Struct):
-    """A variable at a checkpoint: its trees by kind, or the reason that there are none.
-
-    samples: of chunks that do not match the reference, where their elements lie in the journal, and
-    how many bytes they are.
-    """
-
-    variable: RecordedVariable
-    shape: tuple[int, ...] = ()
-    trees: dict[int, RecordedTree] = field(default_factory=dict)
-    reason: str | None = None
-    compared: Compared | None = None
-    samples: dict[int, tuple[int, int]] = field(default_factory=dict)
-
-
-class RecordedCheckpoint(Struct, frozen=True):
-    """All that was recorded at one point of an iteration. attempt: how often the program began."""
-
-    iteration: int
-    point: str
-    attempt: int
-    states: tuple[RecordedState, ...]
-
-
-class RecordingCost(Struct, frozen=True):
-    """What recording took of a process.
-
-    data_bytes: of the arrays that were hashed. seconds: in calls, waiting for the journal included.
-    held_bytes: of trees, residues and buffers, at most.
-    """
-
-    data_bytes: int
-    seconds: float
-    held_bytes: int
+_PIECE_BYTES = 1 << 20
 
 
 class JournalReader(Struct):
@@ -194,6 +134,8 @@ class JournalFollower:
             padded = -(-length // 8) * 8
             offset = file.tell()
             if padded + _CHECKSUM_BYTES > size - offset:
+                if _holds_record(file, size, self._count + 1):
+                    raise journal.damaged(f"the length of record {self._count}")
                 return  # still being written, or its writer died
             body = file.read(padded + _CHECKSUM_BYTES)
             if len(body) < padded + _CHECKSUM_BYTES:
@@ -204,6 +146,24 @@ class JournalFollower:
             self._count += 1
             self._offset = file.tell()
             yield _Record(kind, iteration, point, variable, payload[:length], offset)
+
+
+def _holds_record(file: BinaryIO, end: int, number: int) -> bool:
+    """Whether the record of that number begins between here and `end`. Then the length that leads
+    behind it is damaged: what is written last has nothing behind it.
+    """
+    begin = struct.pack("<I", RECORD_MAGIC)
+    kept = b""
+    while piece := file.read(min(_PIECE_BYTES, end - file.tell())):
+        kept += piece
+        at = kept.find(begin)
+        while 0 <= at <= len(kept) - _RECORD.size:
+            *_, unused, found = _RECORD.unpack_from(kept, at)
+            if found == number and not unused:
+                return True
+            at = kept.find(begin, at + 1)
+        kept = kept[1 - _RECORD.size :]
+    return False
 
 
 class _Record(NamedTuple):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.journal import (
+    from ciwrap.captures.recorded import (
         RecordedCheckpoint,
         RecordedState,
         RecordedTree,

@@ -15,7 +15,7 @@ from ciwrap.structs import Struct, field
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.captures.journal import RecordedCheckpoint, RecordedState
+    from ciwrap.captures.recorded import RecordedCheckpoint, RecordedState
 
 # A slope that chance alone makes less often than this is told.
 _RARE = 0.01

@@ -23,7 +23,7 @@ from ciwrap.native.library import include_folder
 if TYPE_CHECKING:
     import pytest
 
-    from ciwrap.captures.journal import RecordedCheckpoint
+    from ciwrap.captures.recorded import RecordedCheckpoint
 
 
 def start(words: list[str], output: str) -> subprocess.Popen[bytes]:

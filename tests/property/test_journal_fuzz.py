@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import struct
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,9 @@ from recorded_runs import captured, need_library, python, recording
 from ciwrap.captures.journal import JournalFollower, JournalReader
 from ciwrap.captures.journals import journal_paths
 from ciwrap.errors import NotComparableError
+
+if TYPE_CHECKING:
+    import pytest
 
 TEXT = """
 import numpy as np, ciwrap
@@ -71,6 +76,30 @@ def test_flipped(data: st.DataObject) -> None:
         changed[data.draw(st.integers(0, len(journal) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     found = read(bytes(changed))
     assert found is None or found.items() <= known.items()
+
+
+@given(st.integers(0, 10**9), st.integers(0, 7))
+@settings(max_examples=250, deadline=None)
+def test_one_flipped_bit_hides_no_checkpoint(place: int, bit: int) -> None:
+    """That of a length led behind all that follows, which passed for not written yet."""
+    journal, known = whole()
+    changed = bytearray(journal)
+    changed[place % len(journal)] ^= 1 << bit
+    assert read(bytes(changed)) in (None, known)
+
+
+def test_a_length_that_leads_behind_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every record but the last one, however the rest is read in pieces."""
+    journal, known = whole()
+    begin = struct.pack("<I", 0x52575243)
+    places = [at for at in range(64, len(journal), 8) if journal[at : at + 4] == begin]
+    assert len(places) > 4 * 3
+    for piece in (1 << 20, 49, 64):
+        monkeypatch.setattr("ciwrap.captures.journal._PIECE_BYTES", piece)
+        for at in places:
+            changed = bytearray(journal)
+            changed[at + 13] = 1
+            assert read(bytes(changed)) == (known if at == places[-1] else None)
 
 
 @given(st.data())

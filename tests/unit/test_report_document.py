@@ -87,6 +87,7 @@ def full_result() -> RunResult:
         mask="land",
         aligned_by="id",
         combine="both",
+        expectation="expect",
         period=(10.0,),
         source_path="out/density.npy",
         golden_root="0" * 32,
