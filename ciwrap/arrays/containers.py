@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.frames import parts_of_frame
+from ciwrap.arrays.intake import computed
 from ciwrap.arrays.lists import is_one_array
 from ciwrap.arrays.objects import (
     TYPE,
@@ -47,6 +48,7 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     ):
         yield Part(name, value)
         return
+    value = computed(value)
     found = None if is_sparse(value) else parts_of_frame(value, name, prefix)
     if found is not None:
         for part in found:
@@ -126,7 +128,8 @@ def _of_the_whole(one: Part, whole: Part) -> Part:
 
 def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
     """The parts of an array that no plain array holds whole; the part itself if one does."""
-    value = part.value
+    value = computed(part.value)
+    part = part if value is part.value else replace(part, value=value)
     if is_sparse(value):
         for one in sparse(part):
             yield from _long_or_not(one)
