@@ -49,7 +49,11 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
         yield Part(name, value)
         return
     value = computed(value)
-    found = None if is_sparse(value) else parts_of_frame(value, name, prefix)
+    if is_sparse(value):
+        # One of SciPy's is a mapping, too.
+        yield from _expanded(Part(name, value), prefix)
+        return
+    found = parts_of_frame(value, name, prefix)
     if found is not None:
         for part in found:
             yield from _expanded(part)
@@ -84,15 +88,20 @@ def _inner(value: Any, name: str) -> Iterator[Part]:
     found = array_of_object(value, name)
     if found is not None:
         yield Part(name, found[0], labels=found[1])
-    elif isinstance(value, Mapping) and not value:
-        yield Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
+    elif isinstance(value, Mapping) and not is_sparse(value) and not value:
+        yield _empty(name)
     else:
         try:
             # All of them first: what is ignored may be whatever it likes.
             parts = list(parts_of(value, name, f"{name}/"))
         except CiwrapError as error:
             parts = [Part(name, None, fault=error)]
-        yield from parts
+        # A table without columns holds no array, and is something all the same.
+        yield from parts or (_empty(name),)
+
+
+def _empty(name: str) -> Part:
+    return Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
 
 
 def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:

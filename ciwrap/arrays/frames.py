@@ -159,17 +159,18 @@ def _table(value: Any, name: str) -> Iterator[Part]:
 
 
 def _time(part: Part) -> Iterator[Part]:
-    """astropy's Time as the two numbers that it is kept in, which are exact."""
+    """astropy's Time or TimeDelta as the two numbers that it is kept in, which are exact."""
     value = part.value
-    labels = ((TYPE, "time"), ("scale", str(value.scale)))
+    # A TimeDelta, which converts to units, has the same halves and scales.
+    kind = "duration" if hasattr(type(value), "to") else "time"
+    left_out = part.left_out or getattr(value, "location", None) is not None
+    labels = ((TYPE, kind), ("scale", str(value.scale)))
     if np.any(getattr(value, "mask", False)):
         yield Part(part.name, value, fault=missing(value, part.name))
         return
     for half in ("jd1", "jd2"):
         numbers = np.asarray(getattr(value, half))
-        yield Part(
-            f"{part.name}.{half}", numbers, left_out=part.left_out, labels=labels, is_exact=True
-        )
+        yield Part(f"{part.name}.{half}", numbers, left_out=left_out, labels=labels, is_exact=True)
 
 
 def _dataset(value: Any, prefix: str) -> Iterator[Part]:
