@@ -267,6 +267,18 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         None,
     ),
     (
+        "categories of pandas",
+        "pandas",
+        "m.Categorical([1, 2])",
+        "m.Categorical([1, 2], categories=[2, 1])",
+    ),
+    (
+        "nullable integers of pandas",
+        "pandas",
+        "m.array([1, None], dtype='Int64')",
+        "m.array([1, 0], dtype='Int64')",
+    ),
+    (
         "Timestamp in a dict",
         "pandas",
         "{'at': m.Timestamp('2020-01-01')}",

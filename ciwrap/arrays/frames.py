@@ -37,9 +37,16 @@ def parts_of_frame(value: Any, name: str, prefix: str) -> Iterator[Part] | None:
         return _plain_columns(value, value.columns, name, prefix)
     if hasattr(kind, "to_numpy") and hasattr(kind, "get_level_values"):
         return _index(value, name)
+    if _is_of_pandas(value):
+        return iter((_column(value, name, (), left_out=False),))
     if all(hasattr(kind, one) for one in ("jd1", "jd2", "scale")):
         return _time(Part(name, value))
     return None
+
+
+def _is_of_pandas(array: Any) -> bool:
+    """Whether this is an array of pandas' own, with categories, a time zone or missing elements."""
+    return hasattr(type(array), "isna") and hasattr(type(array), "to_numpy")
 
 
 def _plain_columns(value: Any, columns: Any, name: str, prefix: str) -> Iterator[Part]:
@@ -208,11 +215,13 @@ def _variable(value: Any, name: str, *, left_out: bool = False, is_exact: bool =
     Text is kept as Python's objects there.
     """
     unit = value.attrs.get("units")
+    data, labels = _plain(value.data) if _is_of_pandas(value.data) else (value.data, ())
     return Part(
         name,
-        value.data,
+        data,
         tuple(map(str, value.dims)),
         None if unit is None else unit_text(unit),
         left_out or any(key != "units" for key in value.attrs),
+        labels=labels,
         is_exact=is_exact,
     )
