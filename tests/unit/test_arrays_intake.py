@@ -201,9 +201,23 @@ def test_these_are_taken_apart_and_the_api_takes_one_array_at_a_time(case: str) 
         assert caught.value.remedy == "give its arrays one by one"
 
 
+class LazyFrame:
+    """As Polars has it."""
+
+    def collect_schema(self) -> None:
+        raise AssertionError
+
+    def null_count(self) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth value of a LazyFrame is ambiguous")
+
+
 @pytest.mark.parametrize(
     ("value", "says"),
     [
+        (LazyFrame(), "a value of type LazyFrame has no defined comparison"),
         ([*range(1001), "x"], "more than 1000 are not taken apart"),
         ([2**63, [1]], None),
         (np.array([object()]), "type object has no defined comparison"),
