@@ -41,6 +41,17 @@ class State(enum.IntFlag):
     DONE = 1
 
 
+class Order(enum.IntEnum):
+    FIRST = 1
+
+
+class OtherOrder(enum.IntEnum):
+    FIRST = 2
+
+
+OtherOrder.__name__ = "Order"
+
+
 # Kind, the module that it needs ('' for none), a value, and one that differs from it; None instead
 # of the latter: it is refused.
 KINDS: list[tuple[str, str, str, str | None]] = [
@@ -67,11 +78,13 @@ KINDS: list[tuple[str, str, str, str | None]] = [
     ("ragged list", "", "[[1, 2], [3]]", "[[1, 2], [4]]"),
     ("list of dicts", "", "[{'a': 1.0}, {'a': 2.0}]", "[{'a': 1.0}, {'a': 3.0}]"),
     ("numbers beside text", "", "[1, 2.5, 'x']", "[1, 2.5, 'y']"),
+    ("bool beside numbers", "", "[1.0, True]", "[1.0, 1.0]"),
     ("None in a list", "", "[1.0, None]", "[1.0, 0.0]"),
     ("dict", "", "{'a': 1.0, 'b': [1, 2]}", "{'a': 1.0, 'c': [1, 2]}"),
     ("dict of dicts", "", "{'a': {'b': 1.0}}", "{'a': {'b': 1.5}}"),
     ("OrderedDict", "", "OrderedDict(a=1.0)", "OrderedDict(a=2.0)"),
     ("empty dict in a dict", "", "{'a': {}, 'b': 1.0}", "{'a': None, 'b': 1.0}"),
+    ("empty table in a dict", "astropy.table", "{'t': m.Table(), 'x': 1.0}", "{'x': 1.0}"),
     ("text in a dict", "", "{'x': 1.0, 'message': 'ok'}", "{'x': 1.0, 'message': 'no'}"),
     ("empty text in a dict", "", "{'x': 1.0, 'message': ''}", "{'x': 1.0, 'message': 'no'}"),
     ("bytes in a dict", "", "{'raw': b'ab'}", "{'raw': b'ac'}"),
@@ -98,11 +111,18 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "{'part': fractions.Fraction(1, 4)}",
     ),
     ("enum in a dict", "", "{'color': Color.RED}", "{'color': Color.BLUE}"),
+    ("enum of integers", "", "{'order': Order.FIRST}", "{'order': OtherOrder.FIRST}"),
     ("flags without a name", "", "{'state': State(4)}", "{'state': State(8)}"),
     ("UUID in a dict", "", "{'id': uuid.UUID(int=1)}", "{'id': uuid.UUID(int=2)}"),
     ("data class", "", "Result([1.0, 2.0])", "Result([1.0, 2.0], ok=None)"),
     ("data class in a list", "", "[Result(1.0), Result([1, 2])]", "[Result(1.0), Result([1, 3])]"),
     ("named tuple", "", "Pair(1.0, 2.0)", "(1.0, 2.0)"),
+    (
+        "named tuples in a list",
+        "",
+        "[Pair(1.0, 2.0), Pair(3.0, 4.0)]",
+        "[(1.0, 2.0), (3.0, 4.0)]",
+    ),
     ("SimpleNamespace", "", "types.SimpleNamespace(a=1.0)", "types.SimpleNamespace(b=1.0)"),
     ("array of float16", "", "np.zeros(3, 'f2')", "np.zeros(3, 'f4')"),
     ("array of float64", "", "np.zeros(3)", "np.zeros((3, 1))"),
@@ -161,6 +181,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "scipy.sparse",
         "m.coo_array(np.eye(3)[:2])",
         "m.coo_array(np.eye(3))",
+    ),
+    (
+        "dictionary of keys of SciPy",
+        "scipy.sparse",
+        "m.dok_matrix(np.diag([1.0, 2.0]))",
+        "m.dok_matrix(np.diag([1.0, 3.0]))",
     ),
     (
         "result of SciPy's optimize",
@@ -241,6 +267,18 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         None,
     ),
     (
+        "categories of pandas",
+        "pandas",
+        "m.Categorical([1, 2])",
+        "m.Categorical([1, 2], categories=[2, 1])",
+    ),
+    (
+        "nullable integers of pandas",
+        "pandas",
+        "m.array([1, None], dtype='Int64')",
+        "m.array([1, 0], dtype='Int64')",
+    ),
+    (
         "Timestamp in a dict",
         "pandas",
         "{'at': m.Timestamp('2020-01-01')}",
@@ -285,6 +323,30 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "m.Table({'a': m.MaskedColumn([1.0, 2.0], mask=[True, False])})",
     ),
     (
+        "array of Dask",
+        "dask.array",
+        "m.from_array(np.arange(3.0))",
+        "m.from_array(np.arange(3.0) + 1)",
+    ),
+    (
+        "masked array of Dask",
+        "dask.array",
+        "m.ma.masked_greater(m.from_array(np.arange(3.0)), 1)",
+        "m.ma.masked_greater(m.from_array(np.arange(3.0)), 0)",
+    ),
+    (
+        "quantity in a scaled unit",
+        "astropy.units",
+        "m.Quantity([1.0], m.Unit(1.123456789 * m.m))",
+        "m.Quantity([1.0], m.Unit(1.1234567891 * m.m))",
+    ),
+    (
+        "TimeDelta of astropy",
+        "astropy.time",
+        "m.TimeDelta(1.0, format='jd', scale='tai')",
+        "m.Time(1.0, format='jd', scale='tai')",
+    ),
+    (
         "Time of astropy",
         "astropy.time",
         "m.Time('2020-01-01', scale='utc')",
@@ -318,6 +380,8 @@ _NAMES = {
     "Result": Result,
     "Color": Color,
     "State": State,
+    "Order": Order,
+    "OtherOrder": OtherOrder,
     "OrderedDict": OrderedDict,
 }
 

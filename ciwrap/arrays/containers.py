@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.frames import parts_of_frame
+from ciwrap.arrays.intake import computed
 from ciwrap.arrays.lists import is_one_array
 from ciwrap.arrays.objects import (
     TYPE,
@@ -47,7 +48,12 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     ):
         yield Part(name, value)
         return
-    found = None if is_sparse(value) else parts_of_frame(value, name, prefix)
+    value = computed(value)
+    if is_sparse(value):
+        # One of SciPy's is a mapping, too.
+        yield from _expanded(Part(name, value), prefix)
+        return
+    found = parts_of_frame(value, name, prefix)
     if found is not None:
         for part in found:
             yield from _expanded(part)
@@ -82,15 +88,20 @@ def _inner(value: Any, name: str) -> Iterator[Part]:
     found = array_of_object(value, name)
     if found is not None:
         yield Part(name, found[0], labels=found[1])
-    elif isinstance(value, Mapping) and not value:
-        yield Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
+    elif isinstance(value, Mapping) and not is_sparse(value) and not value:
+        yield _empty(name)
     else:
         try:
             # All of them first: what is ignored may be whatever it likes.
             parts = list(parts_of(value, name, f"{name}/"))
         except CiwrapError as error:
             parts = [Part(name, None, fault=error)]
-        yield from parts
+        # A table without columns holds no array, and is something all the same.
+        yield from parts or (_empty(name),)
+
+
+def _empty(name: str) -> Part:
+    return Part(name, np.asarray(False), labels=((TYPE, "empty mapping"),))
 
 
 def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:
@@ -126,7 +137,8 @@ def _of_the_whole(one: Part, whole: Part) -> Part:
 
 def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
     """The parts of an array that no plain array holds whole; the part itself if one does."""
-    value = part.value
+    value = computed(part.value)
+    part = part if value is part.value else replace(part, value=value)
     if is_sparse(value):
         for one in sparse(part):
             yield from _long_or_not(one)

@@ -37,9 +37,16 @@ def parts_of_frame(value: Any, name: str, prefix: str) -> Iterator[Part] | None:
         return _plain_columns(value, value.columns, name, prefix)
     if hasattr(kind, "to_numpy") and hasattr(kind, "get_level_values"):
         return _index(value, name)
+    if _is_of_pandas(value):
+        return iter((_column(value, name, (), left_out=False),))
     if all(hasattr(kind, one) for one in ("jd1", "jd2", "scale")):
         return _time(Part(name, value))
     return None
+
+
+def _is_of_pandas(array: Any) -> bool:
+    """Whether this is an array of pandas' own, with categories, a time zone or missing elements."""
+    return hasattr(type(array), "isna") and hasattr(type(array), "to_numpy")
 
 
 def _plain_columns(value: Any, columns: Any, name: str, prefix: str) -> Iterator[Part]:
@@ -159,17 +166,18 @@ def _table(value: Any, name: str) -> Iterator[Part]:
 
 
 def _time(part: Part) -> Iterator[Part]:
-    """astropy's Time as the two numbers that it is kept in, which are exact."""
+    """astropy's Time or TimeDelta as the two numbers that it is kept in, which are exact."""
     value = part.value
-    labels = ((TYPE, "time"), ("scale", str(value.scale)))
+    # A TimeDelta, which converts to units, has the same halves and scales.
+    kind = "duration" if hasattr(type(value), "to") else "time"
+    left_out = part.left_out or getattr(value, "location", None) is not None
+    labels = ((TYPE, kind), ("scale", str(value.scale)))
     if np.any(getattr(value, "mask", False)):
         yield Part(part.name, value, fault=missing(value, part.name))
         return
     for half in ("jd1", "jd2"):
         numbers = np.asarray(getattr(value, half))
-        yield Part(
-            f"{part.name}.{half}", numbers, left_out=part.left_out, labels=labels, is_exact=True
-        )
+        yield Part(f"{part.name}.{half}", numbers, left_out=left_out, labels=labels, is_exact=True)
 
 
 def _dataset(value: Any, prefix: str) -> Iterator[Part]:
@@ -207,11 +215,13 @@ def _variable(value: Any, name: str, *, left_out: bool = False, is_exact: bool =
     Text is kept as Python's objects there.
     """
     unit = value.attrs.get("units")
+    data, labels = _plain(value.data) if _is_of_pandas(value.data) else (value.data, ())
     return Part(
         name,
-        value.data,
+        data,
         tuple(map(str, value.dims)),
         None if unit is None else unit_text(unit),
         left_out or any(key != "units" for key in value.attrs),
+        labels=labels,
         is_exact=is_exact,
     )

@@ -33,6 +33,7 @@ def take_over(array: Any, name: str | None = None) -> NDArray[Any] | Values:
     bfloat16, or an array on a GPU, which stays there. Raises UnsupportedDtypeError for what cannot
     be taken over, DeviceArrayError for a device that this build does not compute on.
     """
+    array = computed(array)
     if isinstance(array, np.ndarray):
         return _named_bfloat16(array)
     device = _device_of(array, name)
@@ -50,6 +51,19 @@ def take_over(array: Any, name: str | None = None) -> NDArray[Any] | Values:
         if interface is not None:
             return _from_cuda_interface(array, interface, name)
     return _on_host(array, name, has_dlpack=device is not None)
+
+
+def computed(value: Any) -> Any:
+    """What a lazy collection of Dask comes to; any other value as it is.
+
+    Its own `__array__` would drop the masks of masked chunks. A value of xarray, which has
+    dimensions, stays: the arrays that it wraps are computed.
+    """
+    kind = type(value)
+    if not hasattr(kind, "__dask_graph__") or hasattr(kind, "dims"):
+        return value
+    # A quantity of pint has it, whatever it is one of; None says that this is not lazy.
+    return value if value.__dask_graph__() is None else value.compute()
 
 
 def device_backend() -> str:

@@ -31,7 +31,7 @@ _ONE_BY_ONE = "compare its parts one by one, each by its name"
 
 
 def is_one_array(values: Sequence[Any]) -> bool:
-    """Whether all items, and items of items, are numbers, or all text, and their shapes agree.
+    """Whether all items, and items of items, are of one kind (numbers, bool, text) and shape.
 
     A list of other things, quantities or None say, is more than one array has room for.
     """
@@ -39,15 +39,15 @@ def is_one_array(values: Sequence[Any]) -> bool:
 
 
 def _shape_and_kind(value: Any, depth: int) -> tuple[tuple[int, ...], str] | None:
-    """None if there is no one shape, or no one kind (text, number; '' for nothing at all)."""
+    """None if there is no one shape, or no one kind (text, bool, number; '' for nothing at all)."""
     if isinstance(value, (list, tuple)):
         if depth >= _MOST_TOGETHER:
             return None
-        kinds = set(map(type, value))
-        if kinds <= _NUMBERS:
-            return (len(value),), "number" if kinds else ""
         if depth and hasattr(type(value), "_fields"):
             return None
+        kinds = set(map(type, value))
+        if kinds <= _NUMBERS:
+            return _of_numbers(len(value), kinds)
         inner = {_shape_and_kind(one, depth + 1) for one in value}
         found = inner.pop()
         return None if inner or found is None else ((len(value), *found[0]), found[1])
@@ -56,13 +56,20 @@ def _shape_and_kind(value: Any, depth: int) -> tuple[tuple[int, ...], str] | Non
     if isinstance(value, Enum):
         return None
     if isinstance(value, (int, float, complex)):
-        return (), "number"
+        return (), "bool" if isinstance(value, bool) else "number"
     is_plain = type(value) is np.ndarray or isinstance(value, np.generic)
     if is_plain or (
         hasattr(type(value), "__array__") and not any(hasattr(value, key) for key in _CARRY)
     ):
         return _of_array(value)
     return None
+
+
+def _of_numbers(count: int, kinds: set[type]) -> tuple[tuple[int, ...], str] | None:
+    """bool is a kind of its own: NumPy would make numbers of it, for which a bound is meant."""
+    if bool not in kinds:
+        return (count,), "number" if kinds else ""
+    return ((count,), "bool") if len(kinds) == 1 else None
 
 
 def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
@@ -72,7 +79,7 @@ def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
         return None
     if kind in "mM":
         return tuple(value.shape), str(dtype)
-    word = {"U": "text", "S": "bytes"}.get(kind, "number")
+    word = {"U": "text", "S": "bytes", "b": "bool"}.get(kind, "number")
     return tuple(getattr(value, "shape", ())), word
 
 
@@ -102,6 +109,11 @@ def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) ->
         raise UsageError(
             f"{_called(name)} holds text beside other values, and NumPy would make text of all",
             remedy="give numbers and text as two arrays",
+        )
+    if "b" in found.kinds and len(found.kinds) > 1:
+        raise UsageError(
+            f"{_called(name)} holds bools beside numbers, and NumPy would make numbers of all",
+            remedy="give numbers and bools as two arrays",
         )
     if "i" in found.kinds and found.kinds & {"f", "c"} and found.largest > _LARGEST_EXACT:
         raise UnsupportedDtypeError(

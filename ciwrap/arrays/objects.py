@@ -53,9 +53,7 @@ def text_of_object(value: Any, name: str | None) -> str | bytes:
     ends with a zero.
     """
     if isinstance(value, enum.Enum):
-        kind, name = type(value).__name__, getattr(value, "name", None)
-        # A combination of flags may have no name.
-        return f"{kind}({value.value!r})" if name is None else f"{kind}.{name}"
+        return _text_of_member(value)
     if isinstance(value, (str, bytes)):
         if value[-1:] in ("\0", b"\0"):
             raise UnsupportedDtypeError(
@@ -67,6 +65,15 @@ def text_of_object(value: Any, name: str | None) -> str | bytes:
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     return str(value)
+
+
+def _text_of_member(value: enum.Enum) -> str:
+    kind, name = type(value).__name__, getattr(value, "name", None)
+    if name is None:  # a combination of flags may have none
+        return f"{kind}({value.value!r})"
+    # One that is a number is computed with; another one is known by its name.
+    number = f" = {value.value!r}" if isinstance(value, (int, float, complex)) else ""
+    return f"{kind}.{name}{number}"
 
 
 def array_of_object(value: Any, name: str | None) -> tuple[Any, tuple[tuple[str, str], ...]] | None:

@@ -124,8 +124,15 @@ def unit_of(value: Any) -> str | None:
 def unit_text(unit: Any) -> str | None:
     """None for what has no dimension."""
     text = unit.decode(errors="backslashreplace") if isinstance(unit, bytes) else str(unit)
-    text = text.strip()
+    text = f"{text.strip()}{_rest_of_scale(unit)}"
     return None if text in _NO_UNIT else text
+
+
+def _rest_of_scale(unit: Any) -> str:
+    """The factor of a unit of astropy, of which its text has six digits, if it has more."""
+    scale = getattr(unit, "scale", None)
+    is_whole = not isinstance(scale, float) or float(f"{scale:g}") == scale
+    return "" if is_whole else f" (x {scale!r})"
 
 
 def _dims_of(value: Any) -> tuple[str | None, ...]:
@@ -213,7 +220,8 @@ def _checked(taken: NDArray[Any] | Values, value: Any, name: str | None) -> NDAr
 
 def _has_several(value: Any) -> bool:
     """Whether it is more than one array; those are taken apart in `containers`."""
-    keys = ("iloc", "data_vars", "coords", "colnames", "column_names", "get_columns")
+    keys = ["iloc", "data_vars", "coords", "colnames", "column_names", "get_columns"]
+    keys.append("collect_schema")  # a lazy frame of Polars
     return any(hasattr(type(value), key) for key in keys)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import GoldenMismatch, UsageError
@@ -22,6 +23,12 @@ class Blocks:
         self.unmet = unmet
         self.all: AllChecks | None = None
         self.expected: ExpectedMismatch | None = None
+
+    @property
+    def expected_here(self) -> ExpectedMismatch | None:
+        """The block that this thread has opened: another thread's mismatch is not the one meant."""
+        block = self.expected
+        return block if block is not None and block.is_of_this_thread else None
 
     @property
     def is_free(self) -> bool:
@@ -73,6 +80,11 @@ class ExpectedMismatch:
         self._blocks = blocks
         self._title = title
         self._matched_count = 0
+        self._thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        return self._thread == threading.get_ident()
 
     def __enter__(self) -> ExpectedMismatch:
         self._blocks.refuse_another()

@@ -27,6 +27,8 @@ from ciwrap.snapshot.runs import environment_of_process
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ciwrap.pytest_plugin.collected import Collected
     from ciwrap.pytest_plugin.results import Results
 
@@ -240,15 +242,20 @@ def _write_results(
     if not (json_path or report_path):
         return
     run = _run_result(project, records, ending)
+    if json_path:
+        _write(ending, "JSON", json_path, lambda: write_document(to_document(run), json_path))
+    if report_path:
+        _write(ending, "report", report_path, lambda: _write_report(report_path, run))
+
+
+def _write(ending: Ending, what: str, path: str, write: Callable[[], None]) -> None:
+    """Writes one file; the other one is written, or told of, whatever becomes of it."""
     try:
-        if json_path:
-            write_document(to_document(run), json_path)
-            ending.files.append(("JSON", json_path))
-        if report_path:
-            _write_report(report_path, run)
-            ending.files.append(("report", report_path))
+        write()
     except CiwrapError as error:
         ending.problems.append(str(error))
+    else:
+        ending.files.append((what, path))
 
 
 def _verdict(of_checks: Verdict, ending: Ending) -> Verdict:

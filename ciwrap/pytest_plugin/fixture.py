@@ -17,7 +17,7 @@ from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId
 from ciwrap.model.forms import DUPLICATES, read_arguments
 from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
 from ciwrap.pytest_plugin.collected import shared_ids
-from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
+from ciwrap.pytest_plugin.inputs import catalog_of, refuse_name, rules_of
 from ciwrap.pytest_plugin.judge import Judge
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.records import Records
@@ -26,7 +26,6 @@ from ciwrap.pytest_plugin.results import END_WRITING, FAILED, LATE, OPEN, RECORD
 from ciwrap.pytest_plugin.telling import failure_text
 from ciwrap.pytest_plugin.tested_project import find_project
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked
-from ciwrap.readers.layout import name_fault
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -168,7 +167,7 @@ class CiwrapFixture:
             self._records.add_refused(name, error)
             is_own = isinstance(error, CiwrapError)
             text = str(error) if is_own else f"{title}: {type(error).__name__}: {error}"
-            self._unmet.add(UnmetCheck(title, text, self._caller()))
+            self._unmet.add(UnmetCheck(title, text, self._caller(), raised=str(error)))
             if is_own:
                 # The message says it all; where in here it was raised is of no use to who reads it.
                 raise error.with_traceback(None) from None
@@ -220,7 +219,7 @@ class CiwrapFixture:
             is_ignored=is_ignored,
             arrangement=arrangement_of(check),
         )
-        expected = self._blocks.expected
+        expected = self._blocks.expected_here
         with catalog:
             catalog.refuse_misspelt(rules)
             check = catalog.kept_exact(check)
@@ -240,16 +239,14 @@ class CiwrapFixture:
 
     def _claim(self, name: str | None) -> None:
         if name is not None:
-            fault = name_fault(name)
-            if fault is not None:
-                raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
+            refuse_name(name)
         if self.repeats is None and self._item.nodeid in self._judge.shared_ids:
             raise UsageError(
                 "another test has the same id; they would share a golden",
                 file=self._item.nodeid,
                 remedy="give their parameters other ids: pytest.param(..., id='...')",
             )
-        if self._blocks.expected is not None:
+        if self._blocks.expected_here is not None:
             return  # Its golden is that of another check, or there is none and it fails.
         with self._lock:
             is_new = name not in self._names
@@ -271,7 +268,8 @@ class CiwrapFixture:
         if check.is_kept:
             self._unmet.add(check)
             return
-        if blocks.expected is None or not blocks.expected.is_for(check.result):
+        expected = blocks.expected_here
+        if expected is None or not expected.is_for(check.result):
             self._unmet.add(check)
         raise GoldenMismatch(check.text, check.result)
 

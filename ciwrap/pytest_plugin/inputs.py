@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 _MOST_NAMES = 8
 
 
+def refuse_name(name: object) -> None:
+    """Raises UsageError for what no check can be called."""
+    fault = name_fault(name) if isinstance(name, str) else "is no text"
+    if fault is not None:
+        raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
+
+
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
     """Bounds by name or pattern: a number (atol), an ErrorBound, or a mapping of settings."""
     rules = []

@@ -32,7 +32,7 @@ _IS_MEANT = ", or say that the mismatch is meant: with ciwrap.expect_mismatch():
 class UnmetCheck(Struct, frozen=True):
     """A check that failed. title: its name. text: the message of its exception. where: file and
     line of the call. result: None if nothing was compared. is_kept: whether it raised nothing, so
-    that the checks after it were made.
+    that the checks after it were made. raised: what its exception says, if that is not the text.
     """
 
     title: str
@@ -40,6 +40,10 @@ class UnmetCheck(Struct, frozen=True):
     where: str | None = None
     result: CheckResult | None = None
     is_kept: bool = False
+    raised: str | None = None
+
+    def is_told_by(self, error: BaseException | None) -> bool:
+        return str(error) in (self.text, self.raised)
 
 
 class Unmet:
@@ -79,15 +83,14 @@ class Unmet:
     def tell(self, error: BaseException | None) -> None:
         """A failure has told of the check that raised this."""
         with self._lock:
-            text = str(error)
-            told = next((one for one in self._checks if one.text == text), None)
+            told = next((one for one in self._checks if one.is_told_by(error)), None)
             if told is not None:
                 self._checks.remove(told)
 
     def tell_all(self, error: BaseException | None = None) -> None:
         """The test fails with this error, or in its setup: what else failed is told beside it."""
         with self._lock:
-            self._beside += [one for one in self._checks if one.text != str(error)]
+            self._beside += [one for one in self._checks if not one.is_told_by(error)]
             self._checks.clear()
 
     def take_beside(self) -> str | None:

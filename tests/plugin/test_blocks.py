@@ -134,6 +134,32 @@ def test_what_is_not_a_mismatch_is_not_what_was_meant(suite: Suite, call: str, s
         assert result.ret == 1
 
 
+OF_A_THREAD = """
+    import contextlib, threading
+    def test_it(ciwrap):
+        def other():
+            with contextlib.suppress(AssertionError):
+                ciwrap.check(2.0 + BAD, "other")
+        ciwrap.check(1.0, "x")
+        with ciwrap.expect_mismatch():
+            thread = threading.Thread(target=other)
+            thread.start()
+            thread.join()
+            ciwrap.check(1.5, "x")
+"""
+
+
+def test_a_mismatch_of_another_thread_is_not_the_one_that_is_meant(suite: Suite) -> None:
+    suite.write(OF_A_THREAD.replace("BAD", "0.0"))
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(passed=1)
+    assert summary(result) == "ciwrap: 1 differ as expected, 2 written"
+    suite.write(OF_A_THREAD.replace("BAD", "0.5"))
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert summary(result) == "ciwrap: 1 matched, 1 differ, 1 differ as expected"
+
+
 def test_a_marked_test_may_expect_a_mismatch_only(suite: Suite) -> None:
     suite.write("@pytest.mark.ciwrap\ndef test_it(ciwrap): ciwrap.check(1.0)")
     suite.run("--ciwrap-update=new")

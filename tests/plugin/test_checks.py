@@ -115,6 +115,7 @@ REFUSED = [
     ("ciwrap.check({'a/b': 1, 'a': {'b': 2}})", "comes from two keys"),
     ("ciwrap.check({'': 1})", "a key is empty"),
     ("ciwrap.check({'a\\x1b[2J': 1})", "a key holds a control character"),
+    ("ciwrap.check(1.0, 3)", "the name of a check is no text: 3"),
     ("ciwrap.check(None)", "a value of type NoneType"),
     ("ciwrap.check(object())", "a value of type object"),
     ("ciwrap.check(1.0, atol=-1)", "must be finite and not negative"),

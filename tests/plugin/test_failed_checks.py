@@ -274,6 +274,17 @@ TOLD = {
 }
 
 
+def test_an_error_of_another_class_is_told_once(suite: Suite) -> None:
+    suite.write("""
+        class Broken:
+            def __array__(self, *_, **__): raise KeyError("boom")
+        def test_it(ciwrap): ciwrap.check(Broken())
+    """)
+    result = suite.run()
+    result.assert_outcomes(failed=1)
+    assert "checks that failed, too" not in result.stdout.str()
+
+
 @pytest.mark.parametrize("case", TOLD)
 def test_a_failure_that_is_told_of_is_told_once(suite: Suite, case: str) -> None:
     text, word = TOLD[case]

@@ -201,9 +201,11 @@ def test_json_and_report(suite: Suite) -> None:
 def test_a_json_file_that_cannot_be_written(suite: Suite) -> None:
     suite.write("def test_a(ciwrap): ciwrap.check(1.0)")
     suite.run("--ciwrap-update=new")
-    result = suite.run("--ciwrap-json=no/such/folder/x.json")
+    result = suite.run("--ciwrap-json=no/such/folder/x.json", "--ciwrap-report=report.html")
     assert result.ret == 1
     assert "could not be written" in result.stdout.str()
+    assert "  report: report.html" in result.outlines
+    assert (suite.root / "report.html").exists()
 
 
 def test_html_report(suite: Suite) -> None:

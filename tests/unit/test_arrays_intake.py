@@ -5,6 +5,7 @@ Stand-ins have what the libraries' own types have; `test_arrays_libraries.py` ha
 
 from __future__ import annotations
 
+from collections import namedtuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,9 +164,17 @@ def test_these_are_refused_everywhere(case: str) -> None:
     assert len(set(told)) == 1
 
 
+Pair = namedtuple("Pair", "low high")
+
 APART: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "text and numbers": (lambda: [1, 2.5, "x"], ["0", "1", "2"]),
     "text and bytes": (lambda: ["a", b"b"], ["0", "1"]),
+    "bool and numbers": (lambda: [1, True], ["0", "1"]),
+    "rows of bool and numbers": (lambda: [[1.0, 2.0], [True, False]], ["0", "1"]),
+    "bool and numbers of NumPy": (lambda: [np.float64(1), np.True_], ["0", "1"]),
+    "bool and numbers as objects": (lambda: np.array([1.0, True], dtype=object), ["0", "1"]),
+    "named tuples": (lambda: [Pair(1.0, 2.0)], ["0/high", "0/low"]),
+    "named tuples in a row": (lambda: [[Pair(1.0, 2.0)]], ["0/0/high", "0/0/low"]),
     "ragged": (lambda: [[1], [1, 2]], ["0", "1"]),
     "ragged arrays": (lambda: [np.ones(3), np.ones(5)], ["0", "1"]),
     "None in a list": (lambda: [1.0, None], ["0", "1"]),
@@ -192,9 +201,23 @@ def test_these_are_taken_apart_and_the_api_takes_one_array_at_a_time(case: str) 
         assert caught.value.remedy == "give its arrays one by one"
 
 
+class LazyFrame:
+    """As Polars has it."""
+
+    def collect_schema(self) -> None:
+        raise AssertionError
+
+    def null_count(self) -> Any:
+        return self
+
+    def __bool__(self) -> bool:
+        raise TypeError("the truth value of a LazyFrame is ambiguous")
+
+
 @pytest.mark.parametrize(
     ("value", "says"),
     [
+        (LazyFrame(), "a value of type LazyFrame has no defined comparison"),
         ([*range(1001), "x"], "more than 1000 are not taken apart"),
         ([2**63, [1]], None),
         (np.array([object()]), "type object has no defined comparison"),
@@ -224,7 +247,7 @@ def test_a_list_that_holds_itself() -> None:
 TAKEN: dict[str, tuple[Any, Any]] = {
     "floats": ([1.0, 2.0, 3.0], X),
     "a tuple": ((1.0, 2.0, 3.0), X),
-    "mixed": ([1, 2.0, True], np.array([1.0, 2.0, 1.0])),
+    "mixed": ([1, 2.0, 3], np.array([1.0, 2.0, 3.0])),
     "exact integers": ([2**53, 0.5], np.array([2.0**53, 0.5])),
     "large integers": ([2**63, 2**64 - 1], np.array([2**63, 2**64 - 1], "u8")),
     "integers": ([-(2**63), 2**63 - 1], np.array([-(2**63), 2**63 - 1])),
