@@ -203,7 +203,7 @@ OPTIONS = Section(
         "attributes": Key(
             FLAG_OR_TEXTS,
             "names of attributes that belong to a variable as its dtype does (units, calendar,"
-            " _FillValue, scale_factor, add_offset); true: compare all others, too; false: none",
+            " _FillValue, scale_factor and others); true: compare all others, too; false: none",
         ),
         "regions": Key(
             MappingOf(_REGION), "veloc: dtype, and name and shape, of each region by its id"

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from ciwrap.readers.packed import Packing
 
 # What numbers mean: a variable with another one of these is another variable.
-MEANING = ("_FillValue", "add_offset", "calendar", "scale_factor", "units")
+MEANING = (
+    *("_FillValue", "_Unsigned", "add_offset", "calendar", "flag_masks", "flag_meanings"),
+    *("flag_values", "missing_value", "positive", "scale_factor", "unitDimension", "unitSI"),
+    *("units", "valid_max", "valid_min", "valid_range"),
+)
 # The values of an unpacked variable already tell of these.
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
+# And of this one their type.
+TYPE = ("_Unsigned",)
 
 
 class AttributeRule(Struct, frozen=True):
@@ -59,8 +65,9 @@ class AttributeRule(Struct, frozen=True):
         an attribute that is neither number nor text.
         """
         names = self.names
-        if packing is not None and packing.is_scaled and names == MEANING:
-            names = tuple(name for name in names if name not in PACKING)
+        if packing is not None and names == MEANING:
+            told = (*PACKING, *TYPE) if packing.is_scaled else TYPE
+            names = tuple(name for name in names if name not in told)
         return labels_of(
             dimensions, {name: attributes[name] for name in names if name in attributes}
         )

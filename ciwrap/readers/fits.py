@@ -130,6 +130,8 @@ class _Fits:
         elif isinstance(hdu, (self._fits.PrimaryHDU, self._fits.ImageHDU)):
             if hdu.header.get("NAXIS", 0):
                 self._image(hdu, name, at)
+            elif not isinstance(hdu, self._fits.PrimaryHDU):  # which every file has
+                self._nothing(name, (0,))
         elif isinstance(hdu, self._fits.BinTableHDU):
             self._table(hdu, name, at)
         else:
@@ -193,6 +195,9 @@ class _Fits:
             self._listing.add_fault(
                 name, f"has rows of {width} bytes, its columns {record.itemsize}"
             )
+            return
+        if not width:
+            self._nothing(name, (rows, 0))
             return
         raw = self._file.elements(at, f"V{width}")
         for column, field_name in zip(hdu.columns, record.names, strict=True):

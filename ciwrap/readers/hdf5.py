@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Source
 
 MAX_DEPTH = 100
+# The attributes of a component of openPMD that is no dataset.
+_CONSTANT = {"shape", "value"}
 _CACHE_BYTES = 32 << 20
 
 
@@ -101,8 +104,8 @@ class _Walk:
         self._rule = rule
         self._attributes = attributes
         self._file_number = file_number(h5py, file)
-        is_openpmd = rule.is_on and "openPMD" in file.attrs
-        self._digits_after = ("data",) if is_openpmd else ()
+        self._is_openpmd = "openPMD" in file.attrs
+        self._digits_after = ("data",) if rule.is_on and self._is_openpmd else ()
 
     def root(self, file: Any) -> None:
         self._group(file, (), {self._address(file): "/"})
@@ -117,11 +120,25 @@ class _Walk:
             place = self._place(above, name)
             with self._listing.one("/".join([*above, name]), **place.facts):
                 self._member(group, name, above, inside)
-        if above and not names:
+        if above and not names and self._is_openpmd and set(group.attrs) >= _CONSTANT:
+            self._constant(group, above)
+        elif above and not names:
             # Without a variable nobody would see that the group is there.
             place = self._place(above[:-1], f"{above[-1]}/")
             path = "/".join([*above, ""])
             self._listing.add_array(path, np.empty(0, dtype=bool), **place.facts)
+
+    def _constant(self, group: Any, path: tuple[str, ...]) -> None:
+        """A component of openPMD all of whose elements have the value that an attribute says."""
+        lengths = " ".join(map(str, np.atleast_1d(group.attrs["shape"]).tolist()))
+        labels = dict(self._attributes.labels(None, group.attrs))
+        facts = self._place(path[:-1], path[-1]).facts
+        self._listing.add_array(
+            "/".join(path),
+            group.attrs["value"],
+            labels=tuple(sorted({**labels, "shape": lengths}.items())),
+            **facts,
+        )
 
     def _member(
         self, group: Any, name: str, above: tuple[str, ...], inside: Mapping[int, str]
@@ -138,7 +155,9 @@ class _Walk:
             else:
                 self._group(item, (*above, name), {**inside, address: f"/{path}"})
         elif isinstance(item, self._h5py.Dataset):
-            labels = self._attributes.labels(dimension_names(item), item.attrs)
+            # Units may stand at the group that holds the components of one quantity.
+            known = ChainMap(item.attrs, group.attrs)
+            labels = self._attributes.labels(dimension_names(item), known)
             opened, listing = self._opened, self._listing
             add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
             self._all_attributes(item, (*above, name))

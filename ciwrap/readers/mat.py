@@ -10,6 +10,7 @@ from ciwrap.errors import CorruptFileError, DuplicateVariableError, UnsupportedF
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
+from ciwrap.readers.attributes import MEANING
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 128
 _MOST_DEPTH = 32
+# What tells the class of a variable of version 7.3, of a sparse matrix how many rows it has, and
+# of numbers that they are the lengths of an array without elements.
+_MEANING = (*MEANING, "MATLAB_class", "MATLAB_empty", "MATLAB_int_decode", "MATLAB_sparse")
 # What SciPy puts beside the variables.
 _OF_THE_FILE = frozenset({"__header__", "__version__", "__globals__"})
 
@@ -49,7 +53,7 @@ class MatReader(Reader):
         if not head:
             raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
         if head.startswith((b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n")):
-            return reader_named("hdf5").open(path)
+            return reader_named("hdf5").open(path, options={"attributes": _MEANING})
         # A version and a mark of the byte order end the head of version 5.
         if head[124:128] not in (b"\x00\x01IM", b"\x01\x00MI"):
             raise UnsupportedFormatError(

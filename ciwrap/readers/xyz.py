@@ -22,15 +22,34 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.readers.base import Labels
+_MOST_BRACKETS = 6
 
-# `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`,
-# `virial=[[1, 2], [3, 4]]`.
-_FACT = re.compile(
-    r"(?:(?<=[\s,])|^)([^\W\d][\w.\-()\[\]/^%]*)\s*[=:]\s*"
-    r"(?:\"([^\"]*)\"|'([^']*)'|\{([^}]*)\}|(\[(?:[^\[\]]|\[[^\[\]]*\])*\])"
+
+def _nested(opening: str, closing: str) -> str:
+    """A pattern of what stands between brackets, which may hold such brackets again."""
+    begin, end = re.escape(opening), re.escape(closing)
+    other = f"[^{begin}{end}]"
+    pattern = f"{begin}{other}*{end}"
+    for _ in range(_MOST_BRACKETS):
+        pattern = f"{begin}(?:{other}|{pattern})*{end}"
+    return pattern
+
+
+_KEY = r"[^\W\d][\w.\-()\[\]/^%]*"
+_QUOTED = r"\"((?:[^\"\\]|\\.)*)\""
+_VALUE = (
+    rf"(?:{_QUOTED}|'([^']*)'|({_nested('{', '}')})|({_nested('[', ']')})"
+    # Whatever comes behind what has no end belongs to it.
+    r"|([\"{\[].*)"
     # A comma within a word ends it only before another key: `1,5` is no 1.
-    r"|((?:[^\s,\"{}]|,(?=[^\s,])(?![^\W\d][\w.\-()\[\]/^%]*\s*[=:]))+))"
+    rf"|((?:[^\s,\"{{}}]|,(?=[^\s,])(?!{_KEY}\s*[=:]))+))"
 )
+# `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`,
+# `virial=[[1, 2], [3, 4]]`, ASE's `"my key"=5` and `info="_JSON {\"a\": 1}"`.
+_FACT = re.compile(rf"(?:(?<=[\s,])|^)(?:{_QUOTED}\s*=|({_KEY})\s*[=:])\s*{_VALUE}")
+# What else says something of a key, such as `k+1=5`.
+_OTHER = re.compile(rf"(?<!\S)[^\s=]*\s{{0,9}}=\s{{0,9}}{_VALUE}?")
+_OTHER_NAME = "comment"
 _BRACKETS = re.compile(r"[\[\],\s]+")
 _TYPES = {"R": "<f8", "I": "<i8", "L": "|b1", "S": TEXT_DTYPE}
 _PLAIN = (Column("species", TEXT_DTYPE), Column("pos", "<f8", 3))
@@ -101,24 +120,37 @@ def _facts(comment: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     times: Counter[str] = Counter()
-    for key, *values in _FACT.findall(comment):
-        text = next(filter(None, values), "")
+    for quoted, plain, *values in _FACT.findall(comment):
+        key = quoted or plain
         times[key] += 1
         name = key if times[key] == 1 else f"{key}.{times[key]}"
-        if name == "Properties":
-            found[name] = text
-            continue
-        words = _BRACKETS.split(text.strip("[] ")) if text.startswith("[") else text.split()
-        try:
-            numbers = [parse_float(word) for word in words]
-        except OverflowError:
-            numbers = [None]
-        if not numbers or None in numbers:
-            found[name] = np.array(text, dtype=f"<U{-(-max(1, len(text)) // 16) * 16}")
-        else:
-            array = np.array(numbers, dtype=np.float64)
-            found[name] = array if len(numbers) > 1 else array[0]
+        text = next(filter(None, values), "")
+        found[name] = text if name == "Properties" else _fact(text)
+    others = " ".join(one[0].strip() for one in _OTHER.finditer(_FACT.sub(" ", comment)))
+    if others:
+        times[_OTHER_NAME] += 1
+        count = times[_OTHER_NAME]
+        found[_OTHER_NAME if count == 1 else f"{_OTHER_NAME}.{count}"] = _text(others)
     return found
+
+
+def _fact(text: str) -> Any:
+    """A number, an array of them, or a text."""
+    if text.startswith("{") and text.endswith("}"):
+        text = text[1:-1]
+    words = _BRACKETS.split(text.strip("[] ")) if text.startswith("[") else text.split()
+    try:
+        numbers = [parse_float(word) for word in words]
+    except OverflowError:
+        numbers = [None]
+    if not numbers or None in numbers:
+        return _text(text)
+    array = np.array(numbers, dtype=np.float64)
+    return array if len(numbers) > 1 else array[0]
+
+
+def _text(text: str) -> Any:
+    return np.array(text, dtype=f"<U{-(-max(1, len(text)) // 16) * 16}")
 
 
 def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
+_UNDESCRIBED = "is a folder in which no zarr.json, .zarray or .zgroup says what it holds"
 _MAX_METADATA_BYTES = 64 << 20
 
 
@@ -144,11 +145,14 @@ class _Walk:
             return
         inside = {**inside, folder: f"/{'/'.join(here)}"}
         self._all_attributes(dict(node.attrs), here)
-        names = _member_names(self._listing.path, node)
+        names, others = _member_names(self._listing.path, node)
+        for name in others:
+            facts = self._place(here, name).facts
+            self._listing.add_fault("/".join([*here, name]), _UNDESCRIBED, **facts)
         for name in names:
             with self._listing.one("/".join([*here, name]), **self._place(here, name).facts):
                 self.node(node[name], name, here, inside, node)
-        if here and not names:
+        if here and not names and not others:
             # Without a variable nobody would see that the group is there.
             place = self._place(above, f"{stem}/")
             self._listing.add_array("/".join([*here, ""]), np.empty(0, dtype=bool), **place.facts)
@@ -162,6 +166,7 @@ class _Walk:
         path = "/".join([*above, name])
         attributes = dict(array.attrs)
         self._all_attributes(attributes, (*above, name))
+        attributes = _with_fill_value(array, attributes)
         fault = _codec_fault(array)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         is_text = dtype.hasobject or dtype.kind == "T"
@@ -235,16 +240,15 @@ def _inode_of(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _member_names(store: Path, group: Any) -> list[str]:
-    """The names of the arrays and groups in a group.
+def _member_names(store: Path, group: Any) -> tuple[list[str], list[str]]:
+    """The names of the arrays and groups in a group, and of other folders that hold something.
 
     zarr-python lists none of them if it does not understand one, so their folders are looked at.
     """
-    return sorted(
-        one.name
-        for one in (store / group.path).iterdir()
-        if any((one / marker).is_file() for marker in ZARR_MARKERS)
-    )
+    folders = sorted(one for one in (store / group.path).iterdir() if one.is_dir())
+    described = [one for one in folders if any((one / name).is_file() for name in ZARR_MARKERS)]
+    others = [one for one in folders if one not in described and any(one.iterdir())]
+    return [one.name for one in described], [one.name for one in others]
 
 
 def _dimension_names(array: Any, attributes: Mapping[str, Any]) -> Sequence[str | None] | None:
@@ -254,6 +258,13 @@ def _dimension_names(array: Any, attributes: Mapping[str, Any]) -> Sequence[str 
     if not isinstance(names, (list, tuple)) or len(names) != len(array.shape):
         return None
     return [None if name is None else str(name) for name in names]
+
+
+def _with_fill_value(array: Any, attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes, with the missing value that xarray puts elsewhere in stores of format 2."""
+    value = array.metadata.to_dict().get("fill_value")
+    is_there = array.metadata.zarr_format == 2 and _DIMENSIONS in attributes and value is not None
+    return {"_FillValue": array.fill_value, **attributes} if is_there else dict(attributes)
 
 
 def _box_reader(path: Path, array: Any) -> Any:

@@ -15,6 +15,7 @@ from git_repository import GitRepository
 from ciwrap.cli.main import run
 from ciwrap.config import Check
 from ciwrap.model import SETTINGS, Strictness
+from ciwrap.readers.attributes import MEANING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -337,13 +338,13 @@ PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
                 None,
                 "check",
                 True,
-                "options: attributes: _FillValue, add_offset, calendar, ",
+                "options: attributes: _FillValue, _Unsigned, add_offset, ",
             )
         ],
     ),
     "more attributes": (
         edit(("    ulps: 4", "    ulps: 4\n    options: {attributes: true}")),
-        [Told("tree", None, "check", False, "units -> true")],
+        [Told("tree", None, "check", False, "valid_range -> true")],
     ),
     "fewer outputs": (
         edit(("outputs: out/a.npz", "outputs: out/a*.npz\n    exclude: [out/b.npz]")),
@@ -395,7 +396,7 @@ def test_planted_edits(here: Path, name: str) -> None:
 
 DEFAULT_OPTIONS = (
     "skip_rows: 0, comment: ['#'], final_newline: true, empty_is_nan: false, header: auto,"
-    " attributes: [units, scale_factor, add_offset, calendar, _FillValue]"
+    f" attributes: [{', '.join(reversed(MEANING))}]"
 )
 HARMLESS: dict[str, Callable[[], None]] = {
     "nothing": lambda: None,

@@ -126,6 +126,15 @@ def test_fits_columns_without_elements(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
+def test_fits_extensions_without_data(tmp_path: Path) -> None:
+    """A file without the extension matched one with it."""
+    fits = needs("astropy.io.fits")
+    parts = [fits.PrimaryHDU(), fits.ImageHDU(name="META"), fits.BinTableHDU(name="T")]
+    fits.HDUList(parts).writeto(tmp_path / "x.fits")
+    with FitsReader().open(tmp_path / "x.fits") as source:
+        assert {info.name: info.shape for info in source.variables} == {"META": (0,), "T": (0, 0)}
+
+
 def test_units_of_fits_are_labels(tmp_path: Path) -> None:
     fits = needs("astropy.io.fits")
     image = fits.ImageHDU(np.ones((2, 3)), name="IMAGE")

@@ -264,6 +264,30 @@ def test_words_of_a_comment_are_taken_whole(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("comment", "facts"),
+    [
+        ('info="_JSON {\\"a\\": 1.5}" E=2', {"info": ['_JSON {\\"a\\": 1.5}'], "E": [2.0]}),
+        ('"my key"=1.5', {"my key": [1.5]}),
+        ("m=[[[1, 2], [3, 4]]]", {"m": [1.0, 2.0, 3.0, 4.0]}),
+        ('d={"a": {"b": 1}, "c": 2}', {"d": ['"a": {"b": 1}, "c": 2']}),
+        ("E=[1, 2 done", {"E": ["[1, 2 done"]}),
+        ("made today k+1=5 E=1", {"E": [1.0], "comment": ["k+1=5"]}),
+        ('comment=a #k = "b c" E=', {"comment": ["a"], "comment.2": ['#k = "b c" E=']}),
+    ],
+)
+def test_all_that_a_comment_says_of_keys(
+    tmp_path: Path, comment: str, facts: dict[str, Any]
+) -> None:
+    """What stood behind an escaped quotation mark, or deeper in brackets, was not compared, nor
+    were keys of other characters.
+    """
+    values = found(tmp_path / "t.xyz", f"1\n{comment}\nH 0 0 0\n")
+    assert {name: one for (name, _), one in values.items() if name not in ("species", "pos")} == (
+        facts
+    )
+
+
 def test_words_that_are_longer_than_what_is_read(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match="has more than the 16 characters that are read"):
         found(tmp_path / "t.xyz", "1\nc\nSeventeenLetters1 0 0 0\n")

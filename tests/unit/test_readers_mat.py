@@ -82,6 +82,24 @@ def test_version_7_3_is_hdf5(tmp_path: Path) -> None:
     assert found(tmp_path / "r.mat") == {"x": [0.0, 1.0, 2.0]}
 
 
+def test_what_version_7_3_says_in_attributes(tmp_path: Path) -> None:
+    """How many rows a sparse matrix has, and what class numbers are of, is nowhere else."""
+    with h5py.File(tmp_path / "r.mat", "w", userblock_size=512) as file:
+        sparse = file.create_group("s")
+        sparse.attrs.update({"MATLAB_class": np.bytes_("double"), "MATLAB_sparse": np.uint64(5)})
+        sparse["data"] = [1.0]
+        file["e"] = np.array([0, 3], "u8")
+        file["e"].attrs.update({"MATLAB_class": np.bytes_("single"), "MATLAB_empty": np.uint8(1)})
+    data = bytearray((tmp_path / "r.mat").read_bytes())
+    data[:19] = b"MATLAB 7.3 MAT-file"
+    (tmp_path / "r.mat").write_bytes(data)
+    with reader_named("mat").open(tmp_path / "r.mat") as source:
+        assert {info.name: dict(info.labels) for info in source.variables} == {
+            "e": {"MATLAB_class": "single", "MATLAB_empty": "1"},
+            "s/data": {"MATLAB_class": "double", "MATLAB_sparse": "5"},
+        }
+
+
 class Tells:
     """Would leave a file behind if it were unpickled."""
 

@@ -12,6 +12,7 @@ import pytest
 
 from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.readers.adios2 import Adios2Reader
+from ciwrap.readers.hdf5 import Hdf5Reader
 from ciwrap.readers.netcdf import NetcdfReader
 from ciwrap.readers.zarr_store import ZarrReader
 
@@ -75,6 +76,26 @@ def test_names_of_dimensions_in_netcdf(tmp_path: Path, kind: str) -> None:
     assert labels(NetcdfReader(), path, iterations="none") == {"dims": "time y x"}
     path = netcdf(tmp_path / "x.nc", kind, "time")
     assert labels(NetcdfReader(), path, "t[1]") == {}
+
+
+@pytest.mark.parametrize("kind", NETCDF)
+def test_what_else_says_what_numbers_mean(tmp_path: Path, kind: str) -> None:
+    """Of these a file with other ones matched."""
+    said = {
+        "missing_value": np.float32(3),
+        "valid_range": np.array([0, 5], "f4"),
+        "flag_values": np.array([0, 1], "f4"),
+        "flag_meanings": "good bad",
+        "positive": "up",
+        "unitSI": 1.5,
+    }
+    path = netcdf(tmp_path / "x.nc", kind, "x", **said)
+    assert labels(NetcdfReader(), path) == {
+        "dims": "x", "missing_value": "3.0", "valid_range": "0.0 5.0", "flag_values": "0.0 1.0",
+        "flag_meanings": "good bad", "positive": "up", "unitSI": "1.5",
+    }  # fmt: skip
+    path = netcdf(tmp_path / "x.nc", kind, "x", scale_factor=0.5, missing_value=np.int16(3))
+    assert labels(NetcdfReader(), path) == {"dims": "x"}
 
 
 @pytest.mark.parametrize("kind", NETCDF)
@@ -235,10 +256,12 @@ def test_labels_of_zarr(tmp_path: Path, version: int) -> None:
         name: labels(ZarrReader(), tmp_path / "x.zarr", name)
         for name in ("t", "u", "h[2]", "bare", "nothing/")
     }
+    # What zarr-python takes for elements without a chunk, xarray reads as missing in format 2.
+    filled = {"_FillValue": "0.0"} if version == 2 else {}
     assert found == {
-        "t": {"dims": "x y", "units": "K"},
-        "u": {"dims": "y x"},
-        "h[2]": {"dims": "x"},
+        "t": {"dims": "x y", "units": "K", **filled},
+        "u": {"dims": "y x", **filled},
+        "h[2]": {"dims": "x", **filled},
         "bare": {},
         "nothing/": {},
     }
@@ -272,3 +295,26 @@ def test_labels_of_adios2(tmp_path: Path) -> None:
     assert labels(Adios2Reader(), tmp_path / "x.bp", "u[1]") == {}
     names = faults(Adios2Reader(), tmp_path / "x.bp", attributes=True)
     assert {name for name in names if "@" in name} == {"@made", "@t/units"}
+
+
+def test_components_of_openpmd(tmp_path: Path) -> None:
+    """A component that is the same everywhere is a group without members: its value was in
+    nothing that was compared. What scales a quantity may stand at its group.
+    """
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["openPMD"] = "1.1.0"
+        mass = file.create_group("data/100/particles/e/mass")
+        mass.attrs.update({"value": 2.5, "shape": np.array([10], "u8"), "unitSI": 9.0})
+        field = file.create_dataset("data/100/meshes/E/x", data=np.zeros(3))
+        field.attrs["unitSI"] = 3.0
+        field.parent.attrs["unitDimension"] = np.array([1.0, 0.0])
+    with Hdf5Reader().open(tmp_path / "x.h5") as source:
+        found = {info.called: info for info in source.variables}
+        mass = found["data/particles/e/mass"]
+        assert (mass.iteration, mass.shape) == (100, ())
+        assert dict(mass.labels) == {"shape": "10", "unitSI": "9.0"}
+        assert source.read(mass.name, 0, 1).tolist() == [2.5]
+        assert dict(found["data/meshes/E/x"].labels) == {
+            "unitDimension": "1.0 0.0",
+            "unitSI": "3.0",
+        }

@@ -34,6 +34,41 @@ def test_a_zarr_store_is_what_its_arrays_say(tmp_path: Path) -> None:
     assert found["x"][2] == (("units", "km"),)
 
 
+@pytest.mark.parametrize("kind", [2, 3])
+def test_folders_that_nothing_describes_are_told_of(tmp_path: Path, kind: Any) -> None:
+    """What lies in a group without its description was passed over."""
+    zarr = needs("zarr")
+    store = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=kind)
+    store.create_array("x", data=np.arange(3.0))
+    store.create_group("g").create_array("y", data=np.arange(3.0))
+    (tmp_path / "x.zarr" / "empty").mkdir()
+    for name in (".zgroup", "zarr.json"):
+        (tmp_path / "x.zarr" / "g" / name).unlink(missing_ok=True)
+    with reader_for(tmp_path / "x.zarr").open(tmp_path / "x.zarr") as source:
+        faults = {info.name: info.fault for info in source.variables}
+    assert faults["x"] is None
+    assert set(faults) == {"x", "g"}
+    assert "is a folder in which no zarr.json" in str(faults["g"])
+
+
+@pytest.mark.parametrize("attributes", [{}, {"scale_factor": 0.5}])
+def test_missing_values_as_xarray_writes_them_in_format_2(
+    tmp_path: Path, attributes: dict[str, float]
+) -> None:
+    """It has them in the description of the array, where another one was overlooked."""
+    zarr = needs("zarr")
+    store = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
+    one = store.create_array("t", data=np.array([1, 3], "i2"), fill_value=3)
+    one.attrs.update({"_ARRAY_DIMENSIONS": ["x"], **attributes})
+    with reader_for(tmp_path / "x.zarr").open(tmp_path / "x.zarr") as source:
+        values, labels = source.read("t", 0, 2), dict(source.info("t").labels)
+    if attributes:
+        assert values[0] == 0.5
+        assert np.isnan(values[1])
+    else:
+        assert labels == {"_FillValue": "3", "dims": "x"}
+
+
 def test_links_in_a_zarr_store_that_lead_in_circles(tmp_path: Path) -> None:
     """With two of them there are more ways through the store than anybody can go."""
     zarr = needs("zarr")
