@@ -13,7 +13,7 @@ from ciwrap.cli.capture_ensemble import (
     ensemble_names,
     ensemble_options,
 )
-from ciwrap.cli.history import own_files
+from ciwrap.cli.compare_options import own_files
 from ciwrap.cli.options import json_option, resource_options, verbose_option
 from ciwrap.cli.rules import RuleOptions, rule_options
 from ciwrap.errors import ExitCode, UsageError

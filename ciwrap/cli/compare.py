@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ciwrap.cli.history import (
-    compare_sides,
+from ciwrap.cli.compare_options import (
     history_options,
     own_files,
     refuse_contradictions,
@@ -18,8 +17,8 @@ from ciwrap.cli.history import (
     refuse_same_files,
     refuse_with_fingerprints,
     refuse_without_folders,
-    with_layout_of,
 )
+from ciwrap.cli.history import compare_sides, with_layout_of
 from ciwrap.cli.options import (
     json_detail_option,
     json_option,

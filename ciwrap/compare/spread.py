@@ -41,6 +41,11 @@ class Spread(Struct):
     has_ended_early: bool = False
     compared_names: Sequence[str] = ()
 
+    @property
+    def is_by_units(self) -> bool:
+        """Whether what each unit came to is told and kept by itself."""
+        return self.pool is not None or self.journal_path is not None
+
     def journal(self, golden: Side, new: Side, opened: ExitStack) -> Journal | None:
         """The journal, which `opened` will close. Raises as `Journal` does.
 
