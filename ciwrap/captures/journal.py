@@ -154,7 +154,8 @@ def _holds_record(file: BinaryIO, end: int, number: int) -> bool:
     """
     begin = struct.pack("<I", RECORD_MAGIC)
     kept = b""
-    while piece := file.read(min(_PIECE_BYTES, end - file.tell())):
+    # What was read last may have been written after the journal ended at `end`.
+    while piece := file.read(max(0, min(_PIECE_BYTES, end - file.tell()))):
         kept += piece
         at = kept.find(begin)
         while 0 <= at <= len(kept) - _RECORD.size:

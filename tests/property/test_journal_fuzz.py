@@ -6,6 +6,7 @@ import functools
 import struct
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from hypothesis import given, settings
@@ -100,6 +101,17 @@ def test_a_length_that_leads_behind_the_end(monkeypatch: pytest.MonkeyPatch) -> 
             changed = bytearray(journal)
             changed[at + 13] = 1
             assert read(bytes(changed)) == (known if at == places[-1] else None)
+
+
+def test_a_journal_that_grows_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is written after its length was asked for is left to the next look."""
+    journal, known = whole()
+    for size in range(64, len(journal), 24):
+        told = SimpleNamespace(st_size=size)
+        monkeypatch.setattr("ciwrap.captures.journal.os.fstat", lambda _, told=told: told)
+        found = read(journal)
+        assert found is not None
+        assert found.items() <= known.items()
 
 
 @given(st.data())
