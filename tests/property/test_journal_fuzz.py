@@ -108,7 +108,8 @@ def test_a_journal_that_grows_while_it_is_read(monkeypatch: pytest.MonkeyPatch) 
     journal, known = whole()
     for size in range(64, len(journal), 24):
         told = SimpleNamespace(st_size=size)
-        monkeypatch.setattr("ciwrap.captures.journal.os.fstat", lambda _, told=told: told)
+        system = SimpleNamespace(fstat=lambda _, told=told: told)
+        monkeypatch.setattr("ciwrap.captures.journal.os", system)
         found = read(journal)
         assert found is not None
         assert found.items() <= known.items()
