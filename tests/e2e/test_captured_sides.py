@@ -187,3 +187,32 @@ def test_what_nobody_compares_is_no_match(
     assert len(lost) == len(ITERATIONS) * len(RANKS)
     assert {one["verdict"] for one in lost} == {"not_comparable"}
     assert all("a defect of ciwrap" in one["reason"] for one in lost)
+
+
+def test_what_matches_by_trees_is_told_with_the_file_it_lies_in(pair: Path) -> None:
+    """Of files that nobody opened."""
+    for run in ("A", "B"):
+        capture(pair, pair / run, BOUND)
+    found = compared(pair, "A", "B", 1)
+    for (iteration, rank, name), one in found.items():
+        assert one["source_path"] == str(path_of(pair / "B", iteration, rank, name))
+    assert sum(one["verdict"] == "match" for one in found.values()) > 2
+
+
+def test_why_a_capture_is_passed_over_is_told_of_each_run(pair: Path) -> None:
+    """The files of one run changed; the index of the other one is damaged for a checkpoint."""
+    for run in ("A", "B"):
+        capture(pair, pair / run, BOUND)
+    before = path_of(pair / "A", ITERATIONS[0], RANKS[0], "phi")
+    np.save(before, np.append(np.load(before), 0.0))
+    with CaptureFile(pair / "B/.ciwrap.tree") as opened:
+        section = read_index(opened).checkpoints[ITERATIONS[1], RANKS[0]].section
+    data = bytearray((pair / "B/.ciwrap.tree").read_bytes())
+    data[section.offset + 8] ^= 0xFF
+    (pair / "B/.ciwrap.tree").write_bytes(data)
+    found, document = ciwrap(pair, "compare", pair / "A", pair / "B", BOUND)
+    assert found == 3  # another shape
+    told = " ".join(one["text"] for one in document["checks"][0]["messages"])
+    size = before.stat().st_size
+    assert f"phi.npy had {size - 8} bytes, now {size}" in told
+    assert f"the section at byte {section.offset} is damaged" in told
