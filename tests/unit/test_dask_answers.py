@@ -66,6 +66,9 @@ def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.AbstractEventLoop]
     thread = threading.Thread(target=found.run_forever)
     thread.start()
     yield found
+    for late in threading.enumerate():
+        if isinstance(late, threading.Timer):  # an answer that nobody waits for
+            late.join()
     for left in asyncio.all_tasks(found):
         found.call_soon_threadsafe(left.cancel)
     found.call_soon_threadsafe(found.stop)
@@ -128,7 +131,7 @@ def test_what_nobody_waits_for_any_more_is_not_fetched(loop: asyncio.AbstractEve
     add = client.loop.add_callback
 
     def later(function: Callable[..., Any], *words: Any) -> None:
-        begun.wait(20)
+        assert begun.wait(20)
         add(function, *words)
 
     client.loop.add_callback = later
