@@ -68,9 +68,9 @@ def test_elements_of_suspect_chunks_give_exact_counts() -> None:
     assert (result.suspect_range_count, len(result.suspect_ranges)) == (1, 1)
     # A largest difference beyond the bound lies among the elements compared ...
     assert (result.max_abs_difference, result.max_abs_index) == (1.0, (6, 0))
-    assert result.max_rel_difference == 1 / 600
-    assert result.max_rel_index == (6, 0)
     assert result.max_bound_share == pytest.approx(1000)
+    # ... but one of a number next to zero may be a larger part of it, ...
+    assert (result.max_rel_difference, result.max_rel_index) == (None, None)
     # ... and means would be those of a part.
     assert (result.mean_abs_difference, result.mean_rel_difference) == (None, None)
     assert (result.bound_share_histogram, result.max_drift_share) == (None, None)
