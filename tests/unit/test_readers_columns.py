@@ -101,3 +101,41 @@ def test_parquet_nulls_texts_and_times(tmp_path: Path) -> None:
     assert found["name"] == ["a", "", "ccc", "dd"]
     assert found["kind"] == ["a", "b", "a", "b"]
     assert found["when"] == [1, 2, 3, 4]
+
+
+def test_what_columns_of_parquet_mean(tmp_path: Path) -> None:
+    """Metadata of a column, of which those that other formats have as attributes count."""
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    columns = {"x": arrow.float64(), "name": arrow.string(), "when": arrow.timestamp("us")}
+    fields = [
+        arrow.field(name, kind, metadata={"units": "K", "made": "today", "PARQUET:field_id": "7"})
+        for name, kind in columns.items()
+    ]
+    values = [
+        arrow.array([value], kind)
+        for value, kind in zip((1.0, "a", 1), columns.values(), strict=True)
+    ]
+    of_the_table = {"units": "of the whole table"}
+    pq.write_table(arrow.table(values, schema=arrow.schema(fields, of_the_table)), path)
+    with ParquetReader().open(path) as source:
+        found = {info.name: dict(info.labels) for info in source.variables}
+    units = {"units": "K"}
+    assert found == {"x": units, "name": units, "when": {"type": "timestamp[us]", **units}}
+
+
+def test_nulls_that_the_statistics_of_a_file_deny(tmp_path: Path) -> None:
+    """They are not taken for zeros."""
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    table = arrow.table({"x": arrow.array([1.0, None, 3.0]), "y": arrow.array([1.0, 2.0, 3.0])})
+    pq.write_table(table, path)
+    whole = path.read_bytes()
+    # A count of one, behind the smallest value.
+    assert whole.count(b"\xf0?\x16\x02") == 2
+    path.write_bytes(whole.replace(b"\xf0?\x16\x02", b"\xf0?\x16\x00"))
+    with ParquetReader().open(path) as source:
+        assert [info.name for info in source.variables] == ["x", "y"]
+        with pytest.raises(CorruptFileError, match=r"x: row group 0 has nulls, which .* deny"):
+            source.read("x", 0, 3)
+        assert source.read("y", 0, 3).tolist() == [1, 2, 3]
