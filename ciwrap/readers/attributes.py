@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
 from ciwrap.late import numpy as np
-from ciwrap.readers.labels import labels_of
+from ciwrap.readers.labels import labels_of, plain_name
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -82,8 +82,9 @@ def add_attributes(
     """Lists attributes as small variables `path@name`."""
     above, last = path[:-1], path[-1] if path else ""
     for name in attributes:
-        key = "/".join([*above, f"{last}@{name}"])
-        facts = place(above, f"{last}@{name}").facts
+        called = f"{last}@{plain_name(name)}"
+        key = "/".join([*above, called])
+        facts = place(above, called).facts
         with listing.one(key, **facts):
             value = attributes[name]
             if getattr(value, "shape", ()) is None:  # a null dataspace

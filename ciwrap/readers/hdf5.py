@@ -20,8 +20,10 @@ from ciwrap.readers.hdf5_datasets import (
     dimension_names,
     file_number,
     followed,
+    type_text,
 )
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
+from ciwrap.readers.labels import plain_name
 from ciwrap.readers.look import look_first
 from ciwrap.readers.optional import library
 
@@ -117,8 +119,9 @@ class _Walk:
         self._all_attributes(group, above)
         names = list(group)
         for name in names:
-            place = self._place(above, name)
-            with self._listing.one("/".join([*above, name]), **place.facts):
+            called = plain_name(name)
+            place = self._place(above, called)
+            with self._listing.one("/".join([*above, called]), **place.facts):
                 self._member(group, name, above, inside)
         if above and not names and self._is_openpmd and set(group.attrs) >= _CONSTANT:
             self._constant(group, above)
@@ -141,9 +144,10 @@ class _Walk:
         )
 
     def _member(
-        self, group: Any, name: str, above: tuple[str, ...], inside: Mapping[int, str]
+        self, group: Any, name: str | bytes, above: tuple[str, ...], inside: Mapping[int, str]
     ) -> None:
-        path, place = "/".join([*above, name]), self._place(above, name)
+        called = plain_name(name)
+        path, place = "/".join([*above, called]), self._place(above, called)
         item = followed(self._h5py, group, name, self._file_number)
         if isinstance(item, str):
             self._listing.add_fault(path, item, **place.facts)
@@ -153,16 +157,18 @@ class _Walk:
                 # A circle: what can be compared is where it leads.
                 self._listing.add_array(path, f"link to {inside[address]}", **place.facts)
             else:
-                self._group(item, (*above, name), {**inside, address: f"/{path}"})
+                self._group(item, (*above, called), {**inside, address: f"/{path}"})
         elif isinstance(item, self._h5py.Dataset):
             # Units may stand at the group that holds the components of one quantity.
             known = ChainMap(item.attrs, group.attrs)
             labels = self._attributes.labels(dimension_names(item), known)
             opened, listing = self._opened, self._listing
             add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
-            self._all_attributes(item, (*above, name))
+            self._all_attributes(item, (*above, called))
         else:
-            self._listing.add_array(path, f"datatype {item.dtype}", **place.facts)
+            self._listing.add_array(
+                path, f"datatype {type_text(self._h5py, item.dtype)}", **place.facts
+            )
 
     def _address(self, item: Any) -> int:
         return int(self._h5py.h5o.get_info(item.id).addr)

@@ -42,6 +42,11 @@ def names_as_text(names: Sequence[str | None]) -> str:
     return " ".join(_name(one) for one in names)
 
 
+def plain_name(name: str | bytes) -> str:
+    """A name of HDF5, which h5py gives as bytes where they are not UTF-8; these are escaped."""
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+
+
 def text_of(value: Any) -> str:
     """A value as text: equal values of one dtype give one text, and so do a text and its bytes.
 
