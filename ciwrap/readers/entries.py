@@ -134,6 +134,11 @@ def _blamed(path: Path, variable: str) -> Iterator[None]:
         raise
 
 
+def fault_text(error: CiwrapError) -> str:
+    """Why a variable is not compared, with what to do about it besides leaving it out."""
+    return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)
+
+
 class Listing:
     """Collects the entries of a file. `path` is for messages."""
 
@@ -153,9 +158,7 @@ class Listing:
         except (CorruptFileError, UnsupportedDtypeError) as error:
             # What a library complains of need not be damage, which is what the remedy is for.
             is_ours = error.remedy and error.__cause__ is None
-            self.add_fault(
-                name, f"{error.message}; {error.remedy}" if is_ours else error.message, **facts
-            )
+            self.add_fault(name, fault_text(error) if is_ours else error.message, **facts)
 
     def add(
         self,
