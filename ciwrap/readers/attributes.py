@@ -26,6 +26,8 @@ MEANING = (
 )
 # The values of an unpacked variable already tell of these.
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
+# These are as stored, so that they say something else of each packing.
+LIMITS = ("valid_max", "valid_min", "valid_range")
 # And of this one their type.
 TYPE = ("_Unsigned",)
 
@@ -66,7 +68,7 @@ class AttributeRule(Struct, frozen=True):
         """
         names = self.names
         if packing is not None and names == MEANING:
-            told = (*PACKING, *TYPE) if packing.is_scaled else TYPE
+            told = (*PACKING, *LIMITS, *TYPE) if packing.is_scaled else TYPE
             names = tuple(name for name in names if name not in told)
         return labels_of(
             dimensions, {name: attributes[name] for name in names if name in attributes}

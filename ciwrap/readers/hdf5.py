@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 MAX_DEPTH = 100
 # The attributes of a component of openPMD that is no dataset.
 _CONSTANT = {"shape", "value"}
+# Those of an iteration of openPMD that say when it is.
+_TIMES = ("time", "dt", "timeUnitSI")
 _CACHE_BYTES = 32 << 20
 
 
@@ -117,6 +119,8 @@ class _Walk:
         if len(above) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
         self._all_attributes(group, above)
+        if self._is_openpmd and len(above) == 2 and above[0] == "data" and above[1].isdecimal():
+            self._times(group, above)
         names = list(group)
         for name in names:
             called = plain_name(name)
@@ -130,6 +134,14 @@ class _Walk:
             place = self._place(above[:-1], f"{above[-1]}/")
             path = "/".join([*above, ""])
             self._listing.add_array(path, np.empty(0, dtype=bool), **place.facts)
+
+    def _times(self, iteration: Any, path: tuple[str, ...]) -> None:
+        for name in _TIMES:
+            if name in iteration.attrs and name not in iteration:
+                facts = self._place(path, name).facts
+                with self._listing.one("/".join([*path, name]), **facts):
+                    value = iteration.attrs[name]
+                    self._listing.add_array("/".join([*path, name]), value, **facts)
 
     def _constant(self, group: Any, path: tuple[str, ...]) -> None:
         """A component of openPMD all of whose elements have the value that an attribute says."""

@@ -94,8 +94,12 @@ def test_what_else_says_what_numbers_mean(tmp_path: Path, kind: str) -> None:
         "dims": "x", "missing_value": "3.0", "valid_range": "0.0 5.0", "flag_values": "0.0 1.0",
         "flag_meanings": "good bad", "positive": "up", "unitSI": "1.5",
     }  # fmt: skip
-    path = netcdf(tmp_path / "x.nc", kind, "x", scale_factor=0.5, missing_value=np.int16(3))
-    assert labels(NetcdfReader(), path) == {"dims": "x"}
+    # Limits are those of the stored numbers, which are others where they are packed otherwise.
+    packed = {"scale_factor": 0.5, "missing_value": np.int16(3)}
+    limits = {"valid_min": np.int16(0), "valid_max": np.int16(9)}
+    for said in (limits, {"valid_range": np.array([0, 9], "i2")}):
+        path = netcdf(tmp_path / "x.nc", kind, "x", **packed, **said)
+        assert labels(NetcdfReader(), path) == {"dims": "x"}
 
 
 @pytest.mark.parametrize("kind", NETCDF)
@@ -318,3 +322,21 @@ def test_components_of_openpmd(tmp_path: Path) -> None:
             "unitDimension": "1.0 0.0",
             "unitSI": "3.0",
         }
+
+
+@pytest.mark.parametrize("iterations", ["auto", "none"])
+def test_times_of_openpmd(tmp_path: Path, iterations: str) -> None:
+    """They are attributes of the iterations' groups."""
+    told = {"time": 1.5, "dt": np.float32(0.5), "timeUnitSI": 1e-9}
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["openPMD"] = "1.1.0"
+        file["data/100/fields/E"] = np.zeros(3)
+        file["data/100"].attrs.update({**told, "closed": 1})
+        file["data/100/fields"].attrs["time"] = 7.0
+    with Hdf5Reader().open(tmp_path / "x.h5", options={"iterations": iterations}) as source:
+        found = {i.name: source.read(i.name, 0, i.element_count).tolist() for i in source.variables}
+        places = {(info.called, info.iteration) for info in source.variables}
+    assert found.pop("data/100/fields/E") == [0, 0, 0]
+    assert found == {f"data/100/{name}": [value] for name, value in told.items()}
+    where = ("data/time", 100) if iterations == "auto" else ("data/100/time", None)
+    assert where in places
