@@ -25,6 +25,7 @@ from ciwrap.readers.hdf5_datasets import (
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.labels import plain_name
 from ciwrap.readers.look import look_first
+from ciwrap.readers.openpmd import CONSTANT, TIMES, add_constant
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Source
 
 MAX_DEPTH = 100
-# The attributes of a component of openPMD that is no dataset.
-_CONSTANT = {"shape", "value"}
-# Those of an iteration of openPMD that say when it is.
-_TIMES = ("time", "dt", "timeUnitSI")
 _CACHE_BYTES = 32 << 20
 
 
@@ -127,7 +124,7 @@ class _Walk:
             place = self._place(above, called)
             with self._listing.one("/".join([*above, called]), **place.facts):
                 self._member(group, name, above, inside)
-        if above and not names and self._is_openpmd and set(group.attrs) >= _CONSTANT:
+        if above and not names and self._is_openpmd and set(group.attrs) >= CONSTANT:
             self._constant(group, above)
         elif above and not names:
             # Without a variable nobody would see that the group is there.
@@ -136,7 +133,7 @@ class _Walk:
             self._listing.add_array(path, np.empty(0, dtype=bool), **place.facts)
 
     def _times(self, iteration: Any, path: tuple[str, ...]) -> None:
-        for name in _TIMES:
+        for name in TIMES:
             if name in iteration.attrs and name not in iteration:
                 facts = self._place(path, name).facts
                 with self._listing.one("/".join([*path, name]), **facts):
@@ -145,15 +142,8 @@ class _Walk:
 
     def _constant(self, group: Any, path: tuple[str, ...]) -> None:
         """A component of openPMD all of whose elements have the value that an attribute says."""
-        lengths = " ".join(map(str, np.atleast_1d(group.attrs["shape"]).tolist()))
-        labels = dict(self._attributes.labels(None, group.attrs))
         facts = self._place(path[:-1], path[-1]).facts
-        self._listing.add_array(
-            "/".join(path),
-            group.attrs["value"],
-            labels=tuple(sorted({**labels, "shape": lengths}.items())),
-            **facts,
-        )
+        add_constant(self._listing, "/".join(path), group.attrs, self._attributes, **facts)
 
     def _member(
         self, group: Any, name: str | bytes, above: tuple[str, ...], inside: Mapping[int, str]

@@ -340,3 +340,39 @@ def test_times_of_openpmd(tmp_path: Path, iterations: str) -> None:
     assert found == {f"data/100/{name}": [value] for name, value in told.items()}
     where = ("data/time", 100) if iterations == "auto" else ("data/100/time", None)
     assert where in places
+
+
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+def test_openpmd_in_adios2(tmp_path: Path, engine: str) -> None:
+    """Times and constant components are attributes alone, so nothing of them was compared."""
+    adios2 = pytest.importorskip("adios2")
+
+    def write(path: Path, **more: str) -> dict[str, Any]:
+        io = adios2.Adios().declare_io("w")
+        io.set_engine(engine)
+        with adios2.Stream(io, str(path), "w") as file:
+            for step in file.steps(2):
+                for name, value in more.items():
+                    file.write_attribute(name, value)
+                mass = f"/data/{step.current_step()}/particles/e/mass"
+                file.write("/data/meshes/E/x", np.ones(3), [3], [0], [3])
+                file.write_attribute(f"{mass}/x/value", 2.5 + step.current_step())
+                file.write_attribute(f"{mass}/x/shape", np.array([10], "u8"))
+                file.write_attribute(f"{mass}/x/unitSI", 9.0)
+                file.write_attribute(f"{mass}/unitDimension", np.array([1.0, 0.0]))
+                file.write_attribute(f"/data/{step.current_step()}/time", 1.5)
+                file.write_attribute("/data/meshes/time", 7.0)
+                file.write_attribute("/else/value", 7.0)
+        with Adios2Reader().open(path) as source:
+            return {
+                info.name: (source.read(info.name, 0, 1).tolist(), dict(info.labels))
+                for info in source.variables
+                if info.shape == ()
+            }
+
+    labels = {"shape": "10", "unitSI": "9.0", "unitDimension": "1.0 0.0"}
+    assert write(tmp_path / "x.bp", openPMD="1.1.0") == {
+        **{f"/data/{n}/time": ([1.5], {}) for n in range(2)},
+        **{f"/data/{n}/particles/e/mass/x": ([2.5 + n], labels) for n in range(2)},
+    }
+    assert write(tmp_path / "y.bp") == {}
