@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from optional_libraries import needs
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers import parquet
+from ciwrap.readers import parquet, reader_for
 from ciwrap.readers.parquet import ParquetReader
 from ciwrap.readers.safetensors import SafetensorsReader
 from ciwrap.testing import ReaderSuite
@@ -139,3 +140,28 @@ def test_nulls_that_the_statistics_of_a_file_deny(tmp_path: Path) -> None:
         with pytest.raises(CorruptFileError, match=r"x: row group 0 has nulls, which .* deny"):
             source.read("x", 0, 3)
         assert source.read("y", 0, 3).tolist() == [1, 2, 3]
+
+
+def test_what_is_said_beside_the_numbers_of_plain_formats_is_not_compared(tmp_path: Path) -> None:
+    """As docs/how-to/formats.md tells: metadata of safetensors, the time step of a DCD."""
+
+    def record(data: bytes) -> bytes:
+        mark = struct.pack("<i", len(data))
+        return mark + data + mark
+
+    found = []
+    for number in (1, 2):
+        meta = b'{"__metadata__": {"k": "%d"}, "x": {"dtype": "F32", "shape": [1], ' % number
+        header = meta + b'"data_offsets": [0, 4]}}'
+        path = tmp_path / "x.safetensors"
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+        control = [1, 0, 1, 0, 0, 0, 0, 0, 0, number, *[0] * 10]
+        title = struct.pack("<i80s", 1, b"title %d" % number)
+        head = record(b"CORD" + struct.pack("<20i", *control)) + record(title)
+        atoms = record(struct.pack("<i", 1)) + record(bytes(4)) * 3
+        (tmp_path / "x.dcd").write_bytes(head + atoms)
+        for name in ("x.safetensors", "x.dcd"):
+            with reader_for(tmp_path / name).open(tmp_path / name) as source:
+                found.append([(info.name, info.shape, info.labels) for info in source.variables])
+    assert found[:2] == found[2:]
+    assert [len(one) for one in found] == [1, 1, 1, 1]
