@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -19,6 +19,20 @@ GRIDS = {
     "vtu": "UnstructuredGrid", "vtp": "PolyData",
 }  # fmt: skip
 _TYPES = {"f8": "Float64", "f4": "Float32", "i8": "Int64", "u1": "UInt8"}
+EXTENT = (0, 3, 0, 2, 0, 0)
+XDMF = """<?xml version="1.0" ?>
+<Xdmf Version="2.0"><Domain><Grid GridType="Collection" CollectionType="Temporal">
+{steps}
+</Grid></Domain></Xdmf>
+"""
+STEP = """<Grid Name="g"><Time Value="{time}"/>
+<Topology TopologyType="2DCoRectMesh" Dimensions="3 4"/>
+<Geometry GeometryType="ORIGIN_DXDY"><DataItem Dimensions="2" Format="XML">0 0</DataItem>
+<DataItem Dimensions="2" Format="XML">1 1</DataItem></Geometry>
+<Attribute Name="p" Center="Node">
+<DataItem Dimensions="3 4" NumberType="Float" Precision="8" Format="HDF">heavy.h5:/p{n}</DataItem>
+</Attribute></Grid>
+"""
 Arrays = "Mapping[str, NDArray[Any]]"
 
 
@@ -128,4 +142,24 @@ def parallel(path: Path, whole: Sequence[int], pieces: Mapping[str, Sequence[int
         f'<VTKFile type="{grid}" version="1.0" byte_order="LittleEndian"><{grid} GhostLevel="0"'
         f"{head}>{inner}</{grid}></VTKFile>"
     )
+    return path
+
+
+def piece(path: Path, start: float, extent: Any = EXTENT, whole: Any = EXTENT) -> str:
+    """A file with an array t over points that counts from `start`. Returns its name."""
+    file = XmlFile("vti", "raw", whole)
+    file.structured(extent, {"t": over_points(extent, start)}, {})
+    return file.write(path).name
+
+
+def series(path: Path, named: Iterable[tuple[str, str]]) -> Path:
+    """A series: the attributes of each file and its name."""
+    inner = "".join(f'<DataSet {attributes} file="{name}"/>\n' for attributes, name in named)
+    path.write_text(f'<VTKFile type="Collection"><Collection>{inner}</Collection></VTKFile>')
+    return path
+
+
+def blocks(path: Path, inner: str) -> Path:
+    grid = "vtkMultiBlockDataSet"
+    path.write_text(f'<VTKFile type="{grid}" version="1.0"><{grid}>{inner}</{grid}></VTKFile>')
     return path

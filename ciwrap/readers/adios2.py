@@ -26,6 +26,7 @@ from ciwrap.readers.boxes import FlatReader, are_filled
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.history import HistoryReader, IterationRule, Place
+from ciwrap.readers.openpmd import add_openpmd
 from ciwrap.readers.optional import library
 from ciwrap.structs import Struct
 
@@ -93,6 +94,7 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
     _never_closed.append(file)
     with guarded(path), _plain_errors():
         listing = _Contents(adios2, file, path, rule, attributes).listing()
+        add_openpmd(listing, _Attributes(file), attributes)
         if attributes.has_all:
             add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name))
     return EntrySource(path, listing.entries)
@@ -115,7 +117,7 @@ class _Attributes(Mapping[str, Any]):
     def __init__(self, file: Any, variable: str = "") -> None:
         self._file = file
         self._variable = variable
-        self._names = list(file.available_attributes(variable))
+        self._names = dict.fromkeys(file.available_attributes(variable))
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._names:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
 from ciwrap.late import numpy as np
-from ciwrap.readers.labels import labels_of
+from ciwrap.readers.labels import labels_of, plain_name
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ MEANING = (
 )
 # The values of an unpacked variable already tell of these.
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
+# These are as stored, so that they say something else of each packing.
+LIMITS = ("valid_max", "valid_min", "valid_range")
 # And of this one their type.
 TYPE = ("_Unsigned",)
 
@@ -66,7 +68,7 @@ class AttributeRule(Struct, frozen=True):
         """
         names = self.names
         if packing is not None and names == MEANING:
-            told = (*PACKING, *TYPE) if packing.is_scaled else TYPE
+            told = (*PACKING, *LIMITS, *TYPE) if packing.is_scaled else TYPE
             names = tuple(name for name in names if name not in told)
         return labels_of(
             dimensions, {name: attributes[name] for name in names if name in attributes}
@@ -82,8 +84,9 @@ def add_attributes(
     """Lists attributes as small variables `path@name`."""
     above, last = path[:-1], path[-1] if path else ""
     for name in attributes:
-        key = "/".join([*above, f"{last}@{name}"])
-        facts = place(above, f"{last}@{name}").facts
+        called = f"{last}@{plain_name(name)}"
+        key = "/".join([*above, called])
+        facts = place(above, called).facts
         with listing.one(key, **facts):
             value = attributes[name]
             if getattr(value, "shape", ()) is None:  # a null dataspace

@@ -134,6 +134,11 @@ def _blamed(path: Path, variable: str) -> Iterator[None]:
         raise
 
 
+def fault_text(error: CiwrapError) -> str:
+    """Why a variable is not compared, with what to do about it besides leaving it out."""
+    return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)
+
+
 class Listing:
     """Collects the entries of a file. `path` is for messages."""
 
@@ -153,9 +158,7 @@ class Listing:
         except (CorruptFileError, UnsupportedDtypeError) as error:
             # What a library complains of need not be damage, which is what the remedy is for.
             is_ours = error.remedy and error.__cause__ is None
-            self.add_fault(
-                name, f"{error.message}; {error.remedy}" if is_ours else error.message, **facts
-            )
+            self.add_fault(name, fault_text(error) if is_ours else error.message, **facts)
 
     def add(
         self,
@@ -171,12 +174,13 @@ class Listing:
         rank: int | None = None,
         steps: Sequence[int] | None = None,
         labels: Labels = (),
+        check: Callable[[NDArray[Any]], None] | None = None,
     ) -> None:
         """An array of that dtype and shape; a record array gives one variable per field.
 
         region: where its bytes lie as they are. stored_bytes: how many the file really holds.
         steps: the iterations that its first axis goes through; it then gives one variable for each.
-        labels: as in VariableInfo.
+        labels: as in VariableInfo. check: raises if values of a variable are none, once read.
         What has no defined comparison is listed with its fault.
         """
         lengths = tuple(int(length) for length in shape)
@@ -206,7 +210,8 @@ class Listing:
                 rank,
                 labels=labels,
             )
-            self._add(info, _field_reader(read, dtype, field), steps)
+            plain = _field_reader(read, dtype, field)
+            self._add(info, plain if check is None else _checked(plain, check), steps)
 
     def add_array(self, name: str, array: Any, **facts: Any) -> None:
         """A small array that is in memory; texts of any length become fixed-width unicode."""
@@ -267,6 +272,15 @@ class Listing:
             raise FileLimitError(f"holds more than {MAX_VARIABLES} variables", file=self.path)
         self._names.add(name)
         self.entries.append(entry)
+
+
+def _checked(read: ReadFlat, check: Callable[[NDArray[Any]], None]) -> ReadFlat:
+    def checked(first: int, count: int) -> NDArray[Any]:
+        values = read(first, count)
+        check(values)
+        return values
+
+    return checked
 
 
 def _nothing(*_: int) -> NDArray[Any]:

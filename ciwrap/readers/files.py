@@ -100,6 +100,14 @@ def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
     return len(data)
 
 
+def whole_file(path: Path) -> bytearray:
+    """All bytes of a file that is held in memory anyway. Raises as `InputFile` does."""
+    file = InputFile(path)
+    data = file.read_at(0, file.byte_count)
+    file.close()
+    return data
+
+
 def check_is_file(path: Path) -> None:
     """Raises for what is no regular file that can be read, and for an empty one."""
     file = InputFile(path)

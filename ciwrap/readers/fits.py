@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import extract, fields_of
@@ -88,14 +89,19 @@ class _Fits:
         self._file = file
         self._attributes = attributes
         self._listing = Listing(path)
+        self._version: Labels = ()
 
     def listing_of(self, hdus: Any) -> Listing:
         end = 0
         names: set[str] = set()
+        counts = Counter(hdu.name for hdu in hdus)
         for number, hdu in enumerate(hdus):
             name = hdu.name or f"HDU{number}"
             name = f"HDU{number}" if name in names else name
             names.add(name)
+            # Of several extensions of one name, this says which one is meant.
+            is_one_of_many = hdu.name and counts[hdu.name] > 1
+            self._version = (("EXTVER", str(hdu.ver)),) if is_one_of_many else ()
             where = hdu.fileinfo()
             end = max(end, int(where["datLoc"]) + int(where["datSpan"]))
             if end > self._file.byte_count:
@@ -161,7 +167,7 @@ class _Fits:
 
     def _nothing(self, name: str, shape: tuple[int, ...]) -> None:
         """What has no elements; without a variable nobody would see that it is there."""
-        self._listing.add_array(name, np.empty(shape, dtype=bool))
+        self._listing.add_array(name, np.empty(shape, dtype=bool), labels=self._version)
 
     def _packed_image(self, hdu: Any, name: str) -> None:
         shape = tuple(int(length) for length in hdu.shape)
@@ -186,7 +192,7 @@ class _Fits:
         found = {"units": unit} if unit else {}
         if not packing.is_seen_in(dtype):
             found |= packing.attributes
-        return self._attributes.labels(None, found)
+        return tuple(sorted((*self._attributes.labels(None, found), *self._version)))
 
     def _table(self, hdu: Any, name: str, at: int) -> None:
         rows, width = int(hdu.header["NAXIS2"]), int(hdu.header["NAXIS1"])

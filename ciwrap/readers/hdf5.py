@@ -20,9 +20,12 @@ from ciwrap.readers.hdf5_datasets import (
     dimension_names,
     file_number,
     followed,
+    type_text,
 )
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
+from ciwrap.readers.labels import plain_name
 from ciwrap.readers.look import look_first
+from ciwrap.readers.openpmd import CONSTANT, TIMES, add_constant
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Source
 
 MAX_DEPTH = 100
-# The attributes of a component of openPMD that is no dataset.
-_CONSTANT = {"shape", "value"}
 _CACHE_BYTES = 32 << 20
 
 
@@ -115,12 +116,15 @@ class _Walk:
         if len(above) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
         self._all_attributes(group, above)
+        if self._is_openpmd and len(above) == 2 and above[0] == "data" and above[1].isdecimal():
+            self._times(group, above)
         names = list(group)
         for name in names:
-            place = self._place(above, name)
-            with self._listing.one("/".join([*above, name]), **place.facts):
+            called = plain_name(name)
+            place = self._place(above, called)
+            with self._listing.one("/".join([*above, called]), **place.facts):
                 self._member(group, name, above, inside)
-        if above and not names and self._is_openpmd and set(group.attrs) >= _CONSTANT:
+        if above and not names and self._is_openpmd and set(group.attrs) >= CONSTANT:
             self._constant(group, above)
         elif above and not names:
             # Without a variable nobody would see that the group is there.
@@ -128,22 +132,24 @@ class _Walk:
             path = "/".join([*above, ""])
             self._listing.add_array(path, np.empty(0, dtype=bool), **place.facts)
 
+    def _times(self, iteration: Any, path: tuple[str, ...]) -> None:
+        for name in TIMES:
+            if name in iteration.attrs and name not in iteration:
+                facts = self._place(path, name).facts
+                with self._listing.one("/".join([*path, name]), **facts):
+                    value = iteration.attrs[name]
+                    self._listing.add_array("/".join([*path, name]), value, **facts)
+
     def _constant(self, group: Any, path: tuple[str, ...]) -> None:
         """A component of openPMD all of whose elements have the value that an attribute says."""
-        lengths = " ".join(map(str, np.atleast_1d(group.attrs["shape"]).tolist()))
-        labels = dict(self._attributes.labels(None, group.attrs))
         facts = self._place(path[:-1], path[-1]).facts
-        self._listing.add_array(
-            "/".join(path),
-            group.attrs["value"],
-            labels=tuple(sorted({**labels, "shape": lengths}.items())),
-            **facts,
-        )
+        add_constant(self._listing, "/".join(path), group.attrs, self._attributes, **facts)
 
     def _member(
-        self, group: Any, name: str, above: tuple[str, ...], inside: Mapping[int, str]
+        self, group: Any, name: str | bytes, above: tuple[str, ...], inside: Mapping[int, str]
     ) -> None:
-        path, place = "/".join([*above, name]), self._place(above, name)
+        called = plain_name(name)
+        path, place = "/".join([*above, called]), self._place(above, called)
         item = followed(self._h5py, group, name, self._file_number)
         if isinstance(item, str):
             self._listing.add_fault(path, item, **place.facts)
@@ -153,16 +159,18 @@ class _Walk:
                 # A circle: what can be compared is where it leads.
                 self._listing.add_array(path, f"link to {inside[address]}", **place.facts)
             else:
-                self._group(item, (*above, name), {**inside, address: f"/{path}"})
+                self._group(item, (*above, called), {**inside, address: f"/{path}"})
         elif isinstance(item, self._h5py.Dataset):
             # Units may stand at the group that holds the components of one quantity.
             known = ChainMap(item.attrs, group.attrs)
             labels = self._attributes.labels(dimension_names(item), known)
             opened, listing = self._opened, self._listing
             add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
-            self._all_attributes(item, (*above, name))
+            self._all_attributes(item, (*above, called))
         else:
-            self._listing.add_array(path, f"datatype {item.dtype}", **place.facts)
+            self._listing.add_array(
+                path, f"datatype {type_text(self._h5py, item.dtype)}", **place.facts
+            )
 
     def _address(self, item: Any) -> int:
         return int(self._h5py.h5o.get_info(item.id).addr)

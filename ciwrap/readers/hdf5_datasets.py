@@ -12,7 +12,7 @@ from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, is_plain
-from ciwrap.readers.labels import labels_of
+from ciwrap.readers.labels import labels_of, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -103,6 +103,22 @@ def _words_of(h5py: Any, dtype: np.dtype[Any], within: str) -> Iterator[str]:
         yield from _words_of(h5py, dtype[name], f"{within}{name}.")
 
 
+def type_text(h5py: Any, dtype: np.dtype[Any]) -> str:
+    """A type as text, with what NumPy's text leaves out: words, and what is in lists."""
+    if h5py.check_string_dtype(dtype) is not None:
+        return str(dtype)
+    if h5py.check_enum_dtype(dtype) is not None:
+        return f"{dtype} ({' '.join(_words_of(h5py, dtype, ''))})"
+    if h5py.check_vlen_dtype(dtype) is not None:
+        return f"list of {type_text(h5py, h5py.check_vlen_dtype(dtype))}"
+    if dtype.subdtype is not None:
+        base = type_text(h5py, dtype.base)
+        return str(dtype) if base == str(dtype.base) else f"{dtype} of {base}"
+    inner = {name: type_text(h5py, dtype[name]) for name in dtype.names or ()}
+    told = [f"{name}: {text}" for name, text in inner.items() if text != str(dtype[name])]
+    return f"{dtype} ({', '.join(told)})" if told else str(dtype)
+
+
 class _Values:
     """Lists the values of one dataset, or of the fields of one; holds it while it does so."""
 
@@ -161,15 +177,28 @@ class _Values:
             read_box = box_reader(values) if base is dtype else _inner_boxes(values, len(outer))
             return FlatReader(shape, base, read_box, chunk_rows)
 
+        read = self._opened.reader(dataset.name, field, make)
+        # Of bools every byte is looked at.
+        is_direct = field is None and base.kind != "b"
         self._listing.add(
             name,
             base,
             shape,
-            self._opened.reader(dataset.name, field, make),
-            region=_region(self._h5py, self._listing.path, dataset) if field is None else None,
+            read,
+            region=_region(self._h5py, self._listing.path, dataset) if is_direct else None,
+            check=_refuse_odd_bools,
             # Chunks may lack what was never written, and compress without limit.
             stored_bytes=dataset.id.get_storage_size(),
             **self._facts,
+        )
+
+
+def _refuse_odd_bools(values: NDArray[Any]) -> None:
+    """Raises CorruptFileError for what is neither FALSE nor TRUE, which NumPy takes for true."""
+    if values.dtype.kind == "b" and values.size and values.view(np.uint8).max() > 1:
+        raise CorruptFileError(
+            "holds a number that is neither FALSE (0) nor TRUE (1), the words of its type",
+            remedy="write no others, or write integers",
         )
 
 
@@ -189,11 +218,15 @@ def file_number(h5py: Any, item: Any) -> int:
     return int(h5py.h5o.get_info(item.id).fileno)
 
 
-def followed(h5py: Any, group: Any, name: str, number: int) -> Any:
+def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
     """What a name in a group leads to, or why it leads to nothing that is compared.
 
     number: of the file that is being read.
     """
+    if isinstance(name, bytes):  # for which h5py has no link
+        if group.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
+            return "is a link whose name is not UTF-8, which is not followed; give it another name"
+        return group[name]
     try:
         link = group.get(name, getlink=True)
     except TypeError:
@@ -222,7 +255,9 @@ def dimension_names(dataset: Any) -> Sequence[str | None] | None:
             return labels
     if "DIMENSION_LIST" not in attributes:
         return None
-    return [str(one[0].name).rpartition("/")[2] if len(one) else None for one in dataset.dims]
+    return [
+        plain_name(one[0].name).rpartition("/")[2] if len(one) else None for one in dataset.dims
+    ]
 
 
 def _storage_fault(h5py: Any, dataset: Any) -> str | None:
@@ -257,6 +292,6 @@ def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:
         return None
     if offset + dataset.nbytes > path.stat().st_size:
         raise CorruptFileError(
-            "ends before its last element", file=path, variable=dataset.name.lstrip("/")
+            "ends before its last element", file=path, variable=plain_name(dataset.name).lstrip("/")
         )
     return FileRegion(str(path), int(offset), int(dataset.nbytes))

@@ -33,8 +33,18 @@ def labels_of(
     """
     found = {name: text_of(value) for name, value in (attributes or {}).items()}
     if dimensions and any(dimensions):
-        found[DIMS] = _short(" ".join(_name(one) for one in dimensions))
+        found[DIMS] = _short(names_as_text(dimensions))
     return tuple(sorted(found.items()))
+
+
+def names_as_text(names: Sequence[str | None]) -> str:
+    """Several names, None for what has none; other names give another text."""
+    return " ".join(_name(one) for one in names)
+
+
+def plain_name(name: str | bytes) -> str:
+    """A name of HDF5, which h5py gives as bytes where they are not UTF-8; these are escaped."""
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
 
 
 def text_of(value: Any) -> str:

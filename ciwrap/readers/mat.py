@@ -126,6 +126,9 @@ def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> 
     elif array.dtype.names is not None:
         if array.size != 1:
             _add_shape(listing, called, array.shape)
+        if array.size == 0:
+            # No element tells of them.
+            listing.add_array(f"{called}.fields", " ".join(sorted(array.dtype.names)))
         for number, (record, bare) in enumerate(
             zip(array.reshape(-1), kept.reshape(-1), strict=True)
         ):

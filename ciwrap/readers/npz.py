@@ -20,6 +20,7 @@ from ciwrap.errors import (
 )
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source, VariableInfo, reading
+from ciwrap.readers.entries import fault_text
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
 from ciwrap.readers.npy_format import NpyHeader, read_header
@@ -119,7 +120,10 @@ class NpzSource(Source):
             raise
         except (CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError) as error:
             name = entry.filename.removesuffix(".npy")
-            member.infos = (VariableInfo(name, "|V1", (1,), fault=one_line(error.message)),)
+            # What to do about a type is to leave out a whole file, which is not needed here.
+            is_of_type = type(error) is UnsupportedDtypeError
+            fault = one_line(error.message) if is_of_type else fault_text(error)
+            member.infos = (VariableInfo(name, "|V1", (1,), fault=fault),)
             return error
         return None
 

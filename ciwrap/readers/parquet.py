@@ -11,6 +11,7 @@ from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
+from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ciwrap.readers.base import Labels
 
 
 class ParquetReader(Reader):
@@ -72,8 +75,9 @@ def _list(arrow: Any, file: Any, listing: Listing) -> None:
         shape = (rows,) if inner == 1 and kind is column.type else (rows, inner)
         if arrow.types.is_dictionary(kind):
             kind = kind.value_type
+        labels = _labels(arrow, column, kind)
         if _is_text(arrow, kind) and len(shape) == 1:
-            _texts(groups, column.name, rows, listing)
+            _texts(groups, column.name, rows, listing, labels)
             continue
         dtype = _dtype(arrow, kind)
         if dtype is None:
@@ -84,12 +88,23 @@ def _list(arrow: Any, file: Any, listing: Listing) -> None:
                 listing.add_fault(column.name, "holds lists with nulls, which are not compared")
                 continue
             listing.add(f"{column.name}.is_null", np.dtype(bool), shape, groups.reader(None, 1))
-        # The numbers of times do not tell in which unit, and from when, they count.
-        labels = (("type", str(kind)),) if arrow.types.is_temporal(kind) else ()
         listing.add(column.name, dtype, shape, groups.reader(dtype, inner), labels=labels)
 
 
-def _texts(groups: _Groups, name: str, rows: int, listing: Listing) -> None:
+def _labels(arrow: Any, column: Any, kind: Any) -> Labels:
+    """What the metadata of a column say that its numbers mean, and the type of times."""
+    told = {
+        name.decode("utf-8", "backslashreplace"): text
+        for name, text in (column.metadata or {}).items()
+    }
+    labels = AttributeRule().labels(None, told)
+    if arrow.types.is_temporal(kind):
+        # The numbers of times do not tell in which unit, and from when, they count.
+        labels = tuple(sorted((*labels, ("type", str(kind)))))
+    return labels
+
+
+def _texts(groups: _Groups, name: str, rows: int, listing: Listing, labels: Labels) -> None:
     if rows > MAX_TEXTS:
         listing.add_fault(name, f"holds more than {MAX_TEXTS} texts of any length")
         return
@@ -98,7 +113,7 @@ def _texts(groups: _Groups, name: str, rows: int, listing: Listing) -> None:
         listing.add_array(f"{name}.is_null", np.array([one is None for one in texts]))
     with listing.one(name):
         filled = ["" if one is None else one for one in texts]
-        listing.add_array(name, np.array(filled, dtype=object))
+        listing.add_array(name, np.array(filled, dtype=object), labels=labels)
 
 
 def _is_text(arrow: Any, kind: Any) -> bool:
@@ -132,6 +147,7 @@ class _Groups:
         counts = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
         self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._kept: tuple[int, Any] | None = None
+        self._has_nulls = False
 
     def group(self, number: int) -> Any:
         if self._kept is None or self._kept[0] != number:
@@ -155,6 +171,10 @@ class _Groups:
 
     def has_nulls(self) -> bool:
         """By the file's statistics; where they are missing, by looking."""
+        self._has_nulls = self._find_nulls()
+        return self._has_nulls
+
+    def _find_nulls(self) -> bool:
         metadata = self._file.metadata
         names = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
         for group in range(metadata.num_row_groups):
@@ -188,10 +208,20 @@ class _Groups:
 
         return read
 
+    def _refuse_denied(self, number: int, column: Any) -> None:
+        """Raises CorruptFileError for nulls, which would be read as 0, where there are none."""
+        if column.null_count and not self._has_nulls:
+            raise CorruptFileError(
+                f"row group {number} has nulls, which the statistics of the file deny",
+                variable=self._column,
+                remedy="write it again",
+            )
+
     def _values(self, number: int, dtype: np.dtype[Any] | None) -> NDArray[Any]:
         column = self.group(number)
         if dtype is None:
             return np.asarray(column.is_null())
+        self._refuse_denied(number, column)
         if self._arrow.types.is_fixed_size_list(column.type):
             column = column.flatten()
         kind = column.type
@@ -201,6 +231,7 @@ class _Groups:
             column = column.view(
                 self._arrow.int64() if dtype.itemsize == 8 else self._arrow.int32()
             )
+        self._refuse_denied(number, column)
         if column.null_count:
             column = column.fill_null(False if dtype.kind == "b" else 0)
         values: NDArray[Any] = column.to_numpy(zero_copy_only=False)

@@ -15,8 +15,9 @@ from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.history import OPTION_NAMES, HistoryReader
 from ciwrap.readers.registry import reader_named
-from ciwrap.readers.vtk_files import open_data
+from ciwrap.readers.vtk_files import TIME, open_data
 from ciwrap.readers.vtk_library import VtkLibrary
+from ciwrap.readers.vtk_twice import XDMF
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.vtk_arrays import Found
     from ciwrap.readers.vtk_files import DataFile
 
-# What the times of a history are called, as an axis and as a variable.
-TIME = "time"
 _INDEXES = (".vtm", ".pvd", ".pvti", ".pvtr", ".pvts", ".pvtu", ".pvtp")
-_XDMF = (".xdmf", ".xmf")
 _DATASET = re.compile(rb"([^\s<>:\"]{1,500}\.(?:h5|hdf5|hdf))\s*:\s*/?([^\s<>\"]{1,500})")
 _DESCRIBED_BY_XDMF = (".bin", ".raw")
 _TAKES_PARTS = (b"HyperSlab", b"Coordinates")
@@ -85,7 +83,7 @@ class VtkReader(HistoryReader):
 
     def covered(self, path: Path) -> tuple[Path, ...]:
         found = self.companions(path)
-        if path.suffix.lower() not in _XDMF:
+        if path.suffix.lower() not in XDMF:
             return found
         return tuple(one for one in found if _names_all_of(path, one))
 
@@ -122,9 +120,9 @@ def _text_of(path: Path) -> bytes:
 def _named_in(path: Path) -> list[Path]:
     """The files that a file names."""
     suffix = path.suffix.lower()
-    if suffix not in (*_INDEXES, *_XDMF) or not path.is_file():
+    if suffix not in (*_INDEXES, *XDMF) or not path.is_file():
         return []
-    names = (_HEAVY if suffix in _XDMF else _PARTS).findall(_text_of(path))
+    names = (_HEAVY if suffix in XDMF else _PARTS).findall(_text_of(path))
     return [path.parent / _plain(name) for name in set(names)]
 
 
@@ -171,7 +169,8 @@ def _list_step(
             listing.add_fault(key, array, **facts)
         else:
             read = held.reader(number, rank, name)
-            listing.add(key, array.dtype, array.shape, read, **facts)
+            values, labels = array.values, array.labels
+            listing.add(key, values.dtype, values.shape, read, labels=labels, **facts)
 
 
 class _Held:
@@ -199,7 +198,8 @@ class _Held:
         self, number: int, rank: int | None, name: str
     ) -> Callable[[int, int], NDArray[Any]]:
         def read(first: int, count: int) -> NDArray[Any]:
-            flat = np.asarray(self.arrays(number, rank)[name]).reshape(-1)
-            return np.array(flat[first : first + count])
+            array = self.arrays(number, rank)[name]
+            assert not isinstance(array, str)  # such a variable is never read
+            return np.array(array.values.reshape(-1)[first : first + count])
 
         return read

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.readers.entries import array_of_texts
+from ciwrap.readers.labels import labels_of, names_as_text
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ciwrap.readers.base import Labels
     from ciwrap.readers.vtk_library import VtkLibrary
 
     # A text says why an array is not compared.
-    Found = dict[str, NDArray[Any] | str]
+    Found = dict[str, "Array | str"]
 
 # Data objects all of which is compared.
 _KINDS = (
@@ -23,6 +26,15 @@ _KINDS = (
 )
 _POLYHEDRON = 42
 _NO_TURN = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+# What a block is called; beside its arrays, each of which is in a section.
+BLOCK_NAME = "name"
+
+
+class Array(Struct, frozen=True):
+    """The numbers or texts of an array, and what the file says that they are."""
+
+    values: NDArray[Any]
+    labels: Labels = ()
 
 
 def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
@@ -30,8 +42,13 @@ def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
     if item is None:
         return
     if isinstance(item, vtk.model.vtkMultiBlockDataSet):
+        key = vtk.model.vtkCompositeDataSet.NAME()
         for number in range(item.GetNumberOfBlocks()):
-            collect(vtk, item.GetBlock(number), f"{prefix}{number}/", found)
+            within = f"{prefix}{number}/"
+            if item.HasMetaData(number) and item.GetMetaData(number).Has(key):
+                called = item.GetMetaData(number).Get(key)
+                found[f"{within}{BLOCK_NAME}"] = Array(array_of_texts([called]).reshape(()))
+            collect(vtk, item.GetBlock(number), within, found)
         return
     for title, data in (
         ("point_data", getattr(item, "GetPointData", None)),
@@ -55,13 +72,13 @@ def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
 def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
     model = vtk.model
     if isinstance(item, model.vtkImageData):
-        found[f"{prefix}origin"] = np.array(item.GetOrigin())
-        found[f"{prefix}spacing"] = np.array(item.GetSpacing())
-        found[f"{prefix}extent"] = np.array(item.GetExtent(), dtype="<i8")
+        found[f"{prefix}origin"] = Array(np.array(item.GetOrigin()))
+        found[f"{prefix}spacing"] = Array(np.array(item.GetSpacing()))
+        found[f"{prefix}extent"] = Array(np.array(item.GetExtent(), dtype="<i8"))
         matrix = item.GetDirectionMatrix()
         turn = [[matrix.GetElement(row, column) for column in range(3)] for row in range(3)]
         if turn != _NO_TURN:
-            found[f"{prefix}direction"] = np.array(turn)
+            found[f"{prefix}direction"] = Array(np.array(turn))
     elif isinstance(item, model.vtkRectilinearGrid):
         for axis in "XYZ":
             array = getattr(item, f"Get{axis}Coordinates")()
@@ -70,15 +87,15 @@ def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
     elif isinstance(item, model.vtkPointSet) and item.GetPoints() is not None:
         _put(vtk, found, f"{prefix}points", item.GetPoints().GetData())
     if isinstance(item, model.vtkStructuredGrid):
-        found[f"{prefix}extent"] = np.array(item.GetExtent(), dtype="<i8")
+        found[f"{prefix}extent"] = Array(np.array(item.GetExtent(), dtype="<i8"))
     if isinstance(item, model.vtkUnstructuredGrid) and item.GetNumberOfCells():
         cells = item.GetCells()
         _put(vtk, found, f"{prefix}cells/connectivity", cells.GetConnectivityArray())
         _put(vtk, found, f"{prefix}cells/offsets", cells.GetOffsetsArray())
         types = [item.GetCellType(n) for n in range(item.GetNumberOfCells())]
-        found[f"{prefix}cells/types"] = np.array(types, dtype="|u1")
+        found[f"{prefix}cells/types"] = Array(np.array(types, dtype="|u1"))
         if _POLYHEDRON in types:
-            found[f"{prefix}cells/faces"] = _faces(vtk, item, types)
+            found[f"{prefix}cells/faces"] = Array(_faces(vtk, item, types))
     if isinstance(item, model.vtkPolyData):
         for kind in ("Verts", "Lines", "Polys", "Strips"):
             cells = getattr(item, f"Get{kind}")()
@@ -106,9 +123,22 @@ def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
         texts = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
         count = array.GetNumberOfComponents()
         whole = array_of_texts(texts)
-        found[name] = whole if count == 1 else whole.reshape(-1, count)
+        shaped = whole if count == 1 else whole.reshape(-1, count)
+        found[name] = Array(shaped, _labels(vtk, array))
         return
     if not isinstance(array, vtk.core.vtkDataArray):
         found[name] = f"is a {array.GetClassName()}, which is not compared"
         return
-    found[name] = np.array(vtk.to_numpy(array))
+    found[name] = Array(np.array(vtk.to_numpy(array)), _labels(vtk, array))
+
+
+def _labels(vtk: VtkLibrary, array: Any) -> Labels:
+    """The unit of an array and the names of its components."""
+    told: dict[str, str] = {}
+    information, unit = array.GetInformation(), vtk.core.vtkDataArray.UNITS_LABEL()
+    if information.Has(unit):
+        told["units"] = information.Get(unit)
+    if array.HasAComponentName():
+        names = [array.GetComponentName(n) for n in range(array.GetNumberOfComponents())]
+        told["components"] = names_as_text(names)
+    return labels_of(None, told)

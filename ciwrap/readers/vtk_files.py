@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
-from ciwrap.readers.vtk_arrays import collect
+from ciwrap.readers.entries import array_of_texts
+from ciwrap.readers.vtk_arrays import BLOCK_NAME, Array, collect
 from ciwrap.readers.vtk_outline import (
     HAVE_PIECES,
     Outline,
@@ -17,6 +18,7 @@ from ciwrap.readers.vtk_outline import (
     is_covered,
     outline_of,
 )
+from ciwrap.readers.vtk_twice import XDMF, refuse_twice
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from ciwrap.readers.vtk_library import Element, VtkLibrary
     from ciwrap.readers.vtk_outline import Extent, Held
 
+# What the times of a history are called, as an axis and as a variable.
+TIME = "time"
 _MOST_LEVELS = 4
 _MOST_PART_DIGITS = 9
 _UNEVEN = "is in some pieces of the file only"
@@ -93,8 +97,10 @@ class _Grid(DataFile):
         self._whole: Extent | None = None
         self._expected: set[str] = set()
         self._uneven: set[str] = set()
+        self._time: float | None = None
         self._reader = vtk.reader(path)
         vtk.checked(self._reader.UpdateInformation, path)
+        refuse_twice(vtk, path)
         if path.suffix.lower() in HAVE_PIECES:
             outline = _with_sources(vtk, path)
             self._whole = outline.whole
@@ -103,9 +109,11 @@ class _Grid(DataFile):
         information = self._reader.GetOutputInformation(0)
         key = vtk.execution.vtkStreamingDemandDrivenPipeline.TIME_STEPS()
         if information.Has(key):
-            # A single time is no history; legacy readers make one up.
             times = [information.Get(key, n) for n in range(information.Length(key))]
+            # A single time is no history. Legacy readers make one up, and XML files have it in
+            # their field data.
             self.times = times if len(times) > 1 else []
+            self._time = times[0] if len(times) == 1 and path.suffix.lower() in XDMF else None
 
     def _leave_out_uneven(self, held: Sequence[Held]) -> None:
         self._expected, self._uneven = common_arrays(held)
@@ -128,7 +136,9 @@ class _Grid(DataFile):
             for name in sorted(self._expected):
                 found.setdefault(f"{region.prefix}{name}", _UNREAD)
         if self._regions[0].extent is not None:
-            found["whole_extent"] = np.array(self._whole, dtype="<i8")
+            found["whole_extent"] = Array(np.array(self._whole, dtype="<i8"))
+        if self._time is not None:
+            found[TIME] = Array(np.array(self._time))
         return found
 
     def _update(self, number: int, extent: Extent | None) -> None:
@@ -177,6 +187,7 @@ class _Blocks(DataFile):
         self._files: dict[str, DataFile] = {}
         root = vtk.xml(path)
         self._fields = _field_names(root)
+        self._names = dict(_block_names(root, ""))
         for place, name in _block_files(root, ""):
             data = _static(vtk, path, name, level)
             if place in self._files:
@@ -187,6 +198,8 @@ class _Blocks(DataFile):
         found: Found = dict.fromkeys(
             sorted(self._fields), "is field data of a file of blocks; not read"
         )
+        for place, name in self._names.items():
+            found[f"{place}/{BLOCK_NAME}"] = _text(name)
         for place, data in self._files.items():
             found.update({f"{place}/{name}": array for name, array in data.read(0).items()})
         return found
@@ -205,6 +218,21 @@ def _field_names(root: Element) -> set[str]:
     holders = [root, *root.inner]
     arrays = [array for one in holders for data in one.all("FieldData") for array in data.inner]
     return {f"field_data/{array.attributes.get('Name', '')}" for array in arrays}
+
+
+def _text(text: str) -> Array:
+    return Array(array_of_texts([text]).reshape(()))
+
+
+def _block_names(element: Element, prefix: str) -> Iterator[tuple[str, str]]:
+    """Every block and piece that has a name, whether or not it has a file."""
+    for one in element.inner:
+        known = one.attributes
+        is_block = one.name in ("DataSet", "Block", "Piece") and "index" in known
+        place = f"{prefix}{known['index']}" if is_block else prefix.rstrip("/")
+        if is_block and known.get("name"):
+            yield place, known["name"]
+        yield from _block_names(one, f"{place}/" if place else "")
 
 
 def _block_files(element: Element, prefix: str) -> Iterator[tuple[str, str]]:
@@ -233,7 +261,7 @@ class _Series(DataFile):
         if len({time is None for time in times}) > 1:
             raise CorruptFileError("gives a timestep to some of its files only", file=path)
         self.times = sorted({time for time in times if time is not None})
-        self._files: dict[tuple[int, int], dict[str, str]] = {}
+        self._files: dict[tuple[int, int], dict[str, Element]] = {}
         for one, time in zip(named, times, strict=True):
             number = 0 if time is None else self.times.index(time)
             place = (number, _part(one, path))
@@ -243,7 +271,7 @@ class _Series(DataFile):
                 raise CorruptFileError(
                     f"names two files for time {time} and part {place[1]}", file=path
                 )
-            files[group] = one.attributes.get("file", "")
+            files[group] = one
         self._has_parts = len({part for _, part in self._files}) > 1
 
     def ranks(self, number: int) -> Sequence[int | None]:
@@ -257,11 +285,14 @@ class _Series(DataFile):
             if step == number and rank in (None, part)
         )
         found: Found = {}
-        for group, name in files.items():
+        for group, element in files.items():
+            name = element.attributes.get("file", "")
             data = _static(self._vtk, self._path, name, self._level)
             if tuple(data.ranks(0)) != (None,):
                 raise CorruptFileError(f"names {name[:200]!r}, a series of parts", file=self._path)
             prefix = f"{group}/" if group else ""
+            if element.attributes.get("name"):
+                found[f"{prefix}{BLOCK_NAME}"] = _text(element.attributes["name"])
             found.update({f"{prefix}{key}": array for key, array in data.read(0).items()})
         return found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError, one_line
 from ciwrap.readers.entries import guarded
-from ciwrap.readers.files import check_is_file
+from ciwrap.readers.files import check_is_file, whole_file
 from ciwrap.readers.optional import library
 from ciwrap.structs import Struct
 
@@ -33,6 +33,12 @@ READERS = {
 }
 # VTK names the object that complains by its class and address, which changes from run to run.
 _ADDRESS = re.compile(r" ?\(?0x[0-9a-fA-F]+\)?")
+# It says on a line of its own where in its source it complains.
+_WHERE = re.compile(r"(?:ERROR|(?:Generic )?Warning): In ")
+# What is no XML may follow appended data unseen, since VTK's parser stops where these begin.
+_END = re.compile(rb"</VTKFile\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
+_END_BYTES = 4096
+_BEGIN = b"<VTKFile"
 _MOST_LEVELS = 100
 _ARRAY_KINDS = ("Scalars", "Vectors", "Tensors", "Normals", "TCoords", "ColorScalars", "Fields")
 
@@ -79,6 +85,8 @@ class VtkLibrary:
         root = parser.GetRootElement()
         if root is None:
             raise CorruptFileError("is no XML of VTK", file=path)
+        if root.GetName() == "VTKFile":
+            _check_end(path)
         return _element(root, 0, path)
 
     def checked(self, work: Callable[[], Any], path: Path | None = None) -> Any:
@@ -100,13 +108,24 @@ class VtkLibrary:
             self.core.vtkOutputWindow.SetInstance(before)
         if text.strip():
             lines = [line for line in text.splitlines() if line.strip()]
-            told = next((line for line in lines if "ERROR" not in line.split("In ")[0]), lines[0])
+            told = next((line for line in lines if not _WHERE.match(line)), lines[0])
             raise CorruptFileError(
                 f"cannot be read: {one_line(_ADDRESS.sub('', told))[:200]}",
                 file=path or self._path,
                 remedy="is it whole, and has the program finished writing it?",
             )
         return found
+
+
+def _check_end(path: Path) -> None:
+    data = whole_file(path)
+    begins_again = data.find(_BEGIN, data.find(_BEGIN) + 1) >= 0
+    if begins_again or not _END.search(data[-_END_BYTES:]):
+        raise CorruptFileError(
+            "begins once more behind its end" if begins_again else "does not end with </VTKFile>",
+            file=path,
+            remedy="is it whole, and has nothing else been written to its end?",
+        )
 
 
 class Element(Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from optional_libraries import needs
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers import parquet
+from ciwrap.readers import parquet, reader_for
 from ciwrap.readers.parquet import ParquetReader
 from ciwrap.readers.safetensors import SafetensorsReader
 from ciwrap.testing import ReaderSuite
@@ -101,3 +102,66 @@ def test_parquet_nulls_texts_and_times(tmp_path: Path) -> None:
     assert found["name"] == ["a", "", "ccc", "dd"]
     assert found["kind"] == ["a", "b", "a", "b"]
     assert found["when"] == [1, 2, 3, 4]
+
+
+def test_what_columns_of_parquet_mean(tmp_path: Path) -> None:
+    """Metadata of a column, of which those that other formats have as attributes count."""
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    columns = {"x": arrow.float64(), "name": arrow.string(), "when": arrow.timestamp("us")}
+    fields = [
+        arrow.field(name, kind, metadata={"units": "K", "made": "today", "PARQUET:field_id": "7"})
+        for name, kind in columns.items()
+    ]
+    values = [
+        arrow.array([value], kind)
+        for value, kind in zip((1.0, "a", 1), columns.values(), strict=True)
+    ]
+    of_the_table = {"units": "of the whole table"}
+    pq.write_table(arrow.table(values, schema=arrow.schema(fields, of_the_table)), path)
+    with ParquetReader().open(path) as source:
+        found = {info.name: dict(info.labels) for info in source.variables}
+    units = {"units": "K"}
+    assert found == {"x": units, "name": units, "when": {"type": "timestamp[us]", **units}}
+
+
+def test_nulls_that_the_statistics_of_a_file_deny(tmp_path: Path) -> None:
+    """They are not taken for zeros."""
+    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    table = arrow.table({"x": arrow.array([1.0, None, 3.0]), "y": arrow.array([1.0, 2.0, 3.0])})
+    pq.write_table(table, path)
+    whole = path.read_bytes()
+    # A count of one, behind the smallest value.
+    assert whole.count(b"\xf0?\x16\x02") == 2
+    path.write_bytes(whole.replace(b"\xf0?\x16\x02", b"\xf0?\x16\x00"))
+    with ParquetReader().open(path) as source:
+        assert [info.name for info in source.variables] == ["x", "y"]
+        with pytest.raises(CorruptFileError, match=r"x: row group 0 has nulls, which .* deny"):
+            source.read("x", 0, 3)
+        assert source.read("y", 0, 3).tolist() == [1, 2, 3]
+
+
+def test_what_is_said_beside_the_numbers_of_plain_formats_is_not_compared(tmp_path: Path) -> None:
+    """As docs/how-to/formats.md tells: metadata of safetensors, the time step of a DCD."""
+
+    def record(data: bytes) -> bytes:
+        mark = struct.pack("<i", len(data))
+        return mark + data + mark
+
+    found = []
+    for number in (1, 2):
+        meta = b'{"__metadata__": {"k": "%d"}, "x": {"dtype": "F32", "shape": [1], ' % number
+        header = meta + b'"data_offsets": [0, 4]}}'
+        path = tmp_path / "x.safetensors"
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+        control = [1, 0, 1, 0, 0, 0, 0, 0, 0, number, *[0] * 10]
+        title = struct.pack("<i80s", 1, b"title %d" % number)
+        head = record(b"CORD" + struct.pack("<20i", *control)) + record(title)
+        atoms = record(struct.pack("<i", 1)) + record(bytes(4)) * 3
+        (tmp_path / "x.dcd").write_bytes(head + atoms)
+        for name in ("x.safetensors", "x.dcd"):
+            with reader_for(tmp_path / name).open(tmp_path / name) as source:
+                found.append([(info.name, info.shape, info.labels) for info in source.variables])
+    assert found[:2] == found[2:]
+    assert [len(one) for one in found] == [1, 1, 1, 1]

@@ -153,3 +153,27 @@ def test_units_of_fits_are_labels(tmp_path: Path) -> None:
             "TABLE.v": (("units", "km/s"),) if units else (),
             "TABLE.n": (),
         }
+
+
+def test_extensions_of_one_name_and_another_version(tmp_path: Path) -> None:
+    """EXTVER tells them apart; files in which two have each other's matched."""
+    fits = needs("astropy.io.fits")
+    found = []
+    for versions in ((1, 2), (2, 1)):
+        parts = [fits.PrimaryHDU()]
+        for version in versions:
+            parts.append(fits.ImageHDU(np.zeros(3), name="SCI", ver=version))
+            columns = [fits.Column(name="x", format="E", array=np.zeros(2), unit="m")]
+            table = fits.BinTableHDU.from_columns(columns, name="CAT", ver=version)
+            parts += [table, fits.ImageHDU(name="META", ver=version)]
+        parts.append(fits.ImageHDU(np.zeros(3), name="ONLY", ver=3))
+        fits.HDUList(parts).writeto(tmp_path / "x.fits", overwrite=True)
+        with FitsReader().open(tmp_path / "x.fits") as source:
+            found.append({info.name: dict(info.labels) for info in source.variables})
+    first, second = {"EXTVER": "1"}, {"EXTVER": "2"}
+    assert found[0] == {
+        "SCI": first, "CAT.x": {**first, "units": "m"}, "META": first,
+        "HDU4": second, "HDU5.x": {**second, "units": "m"}, "HDU6": second, "ONLY": {},
+    }  # fmt: skip
+    assert found[1]["SCI"] == second
+    assert found[1]["HDU4"] == first

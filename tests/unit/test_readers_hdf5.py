@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import ConfigError
+from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.readers.hdf5 import Hdf5Reader
+from ciwrap.readers.netcdf import NetcdfReader
 
 h5py = pytest.importorskip("h5py")
 
@@ -362,6 +363,80 @@ def test_numbers_of_fewer_bits_than_they_take(tmp_path: Path) -> None:
         assert source.read("short", 0, 3).tolist() == numbers.tolist()
         stretches = {info.name: info.region is not None for info in source.variables}
     assert stretches == {
-        "short": False, "plain": True, "arrays": True, "flags": True, "texts": True,
+        "short": False, "plain": True, "arrays": True, "flags": False, "texts": True,
         "complex": True, "words": True,
     }  # fmt: skip
+
+
+def test_named_datatypes_of_other_words_and_lists(tmp_path: Path) -> None:
+    """NumPy's text of a type has neither."""
+
+    def write(file: Any) -> None:
+        words = h5py.enum_dtype({"RED": 0, "BLUE": 1}, basetype="i1")
+        file["words"], file["list"] = words, h5py.vlen_dtype(np.dtype("f4"))
+        file["both"] = np.dtype([("a", "f8"), ("b", words), ("c", h5py.vlen_dtype("i4"))])
+        file["array"] = np.dtype((words, (2,)))
+        file["text"], file["plain"] = h5py.string_dtype(), np.dtype([("a", "f8")]).newbyteorder("<")
+
+    told = found(written(tmp_path / "x.h5", write))
+    words = "int8 (0=RED 1=BLUE)"
+    assert told["words"] == f"datatype {words}"
+    assert told["list"] == "datatype list of float32"
+    assert told["both"].endswith(f" (b: {words}, c: list of int32)")
+    assert told["array"] == f"datatype ('i1', (2,)) of {words}"
+    assert told["text"] == "datatype object"
+    assert told["plain"] == "datatype [('a', '<f8')]"
+
+
+def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+    """One of them kept the whole file from being compared."""
+
+    def write(file: Any) -> None:
+        file["x"] = NUMBERS
+        file[b"b\xff"] = NUMBERS + 1
+        inner = file.create_group(b"g\xe9")
+        inner["y"] = NUMBERS + 2
+        inner.create_dataset(b"\xfe", data=NUMBERS + 3, chunks=(2,)).attrs["k"] = 1
+        inner[b"\xfd"] = h5py.SoftLink("/x")
+
+    path = written(tmp_path / "x.h5", write)
+    told = found(path, attributes=True)
+    assert "whose name is not UTF-8" in told.pop("g\\xe9/\\xfd")
+    assert told == {
+        "x": NUMBERS.tolist(),
+        "b\\xff": (NUMBERS + 1).tolist(),
+        "g\\xe9/y": (NUMBERS + 2).tolist(),
+        "g\\xe9/\\xfe": (NUMBERS + 3).tolist(),
+        "g\\xe9/\\xfe@k": 1,
+    }
+
+
+def test_a_name_that_is_not_utf8_in_netcdf(tmp_path: Path) -> None:
+    pytest.importorskip("h5netcdf")
+    path = written(tmp_path / "x.nc", lambda file: file.create_dataset(b"b\xff", data=NUMBERS))
+    with pytest.raises(CorruptFileError, match=r"b\\xff: is a name .* UTF-8.*format: hdf5"):
+        NetcdfReader().open(path)
+
+
+@pytest.mark.parametrize("base", ["i1", "i4"])
+@pytest.mark.parametrize("chunks", [None, (2,)])
+def test_what_is_neither_false_nor_true(tmp_path: Path, base: str, chunks: Any) -> None:
+    """NumPy takes 2 for true, and so did a file with 1 in its place match."""
+    words = h5py.enum_dtype({"FALSE": 0, "TRUE": 1}, basetype=base)
+    record = np.dtype([("a", "f8"), ("b", words)])
+
+    def write(file: Any) -> None:
+        file.create_dataset("fine", data=np.array([0, 1, 1], base), dtype=words, chunks=chunks)
+        file.create_dataset("odd", data=np.array([0, 1, 2], base), dtype=words, chunks=chunks)
+        records = np.zeros(3, record)
+        records["b"] = [0, 1, 2]
+        file.create_dataset("r", data=records, dtype=record, chunks=chunks)
+
+    with Hdf5Reader().open(written(tmp_path / "x.h5", write)) as source:
+        assert source.read("fine", 0, 3).tolist() == [False, True, True]
+        assert source.read("r.a", 0, 3).tolist() == [0, 0, 0]
+        for name in ("odd", "r.b"):
+            assert source.info(name).dtype == "|b1"
+            assert source.info(name).region is None
+            with pytest.raises(CorruptFileError, match=f"{name}: holds a number that is neither"):
+                source.read(name, 0, 3)

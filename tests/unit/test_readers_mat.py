@@ -197,3 +197,13 @@ def test_a_torch_that_may_run_code_is_not_asked(
     monkeypatch.setitem(sys.modules, "torch", Torch(RuntimeError("Unsupported global")))
     with pytest.raises(CorruptFileError, match="Unsupported global"):
         reader_for(path).open(path)
+
+
+def test_fields_of_structures_without_elements(tmp_path: Path) -> None:
+    """Nothing told of them; in which order they are is no difference."""
+    for names, wanted in (("ba", "a b"), ("ab", "a b"), ("c", "c")):
+        empty = np.empty((0, 0), dtype=[(name, "O") for name in names])
+        savemat(tmp_path / "x.mat", {"s": empty})
+        with reader_named("mat").open(tmp_path / "x.mat") as source:
+            found = {info.name: source.read(info.name, 0, 1).tolist() for info in source.variables}
+        assert found == {"s.shape": ["0x0"], "s.fields": [wanted]}

@@ -94,8 +94,12 @@ def test_what_else_says_what_numbers_mean(tmp_path: Path, kind: str) -> None:
         "dims": "x", "missing_value": "3.0", "valid_range": "0.0 5.0", "flag_values": "0.0 1.0",
         "flag_meanings": "good bad", "positive": "up", "unitSI": "1.5",
     }  # fmt: skip
-    path = netcdf(tmp_path / "x.nc", kind, "x", scale_factor=0.5, missing_value=np.int16(3))
-    assert labels(NetcdfReader(), path) == {"dims": "x"}
+    # Limits are those of the stored numbers, which are others where they are packed otherwise.
+    packed = {"scale_factor": 0.5, "missing_value": np.int16(3)}
+    limits = {"valid_min": np.int16(0), "valid_max": np.int16(9)}
+    for said in (limits, {"valid_range": np.array([0, 9], "i2")}):
+        path = netcdf(tmp_path / "x.nc", kind, "x", **packed, **said)
+        assert labels(NetcdfReader(), path) == {"dims": "x"}
 
 
 @pytest.mark.parametrize("kind", NETCDF)
@@ -318,3 +322,57 @@ def test_components_of_openpmd(tmp_path: Path) -> None:
             "unitDimension": "1.0 0.0",
             "unitSI": "3.0",
         }
+
+
+@pytest.mark.parametrize("iterations", ["auto", "none"])
+def test_times_of_openpmd(tmp_path: Path, iterations: str) -> None:
+    """They are attributes of the iterations' groups."""
+    told = {"time": 1.5, "dt": np.float32(0.5), "timeUnitSI": 1e-9}
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file.attrs["openPMD"] = "1.1.0"
+        file["data/100/fields/E"] = np.zeros(3)
+        file["data/100"].attrs.update({**told, "closed": 1})
+        file["data/100/fields"].attrs["time"] = 7.0
+    with Hdf5Reader().open(tmp_path / "x.h5", options={"iterations": iterations}) as source:
+        found = {i.name: source.read(i.name, 0, i.element_count).tolist() for i in source.variables}
+        places = {(info.called, info.iteration) for info in source.variables}
+    assert found.pop("data/100/fields/E") == [0, 0, 0]
+    assert found == {f"data/100/{name}": [value] for name, value in told.items()}
+    where = ("data/time", 100) if iterations == "auto" else ("data/100/time", None)
+    assert where in places
+
+
+@pytest.mark.parametrize("engine", ["BP4", "BP5"])
+def test_openpmd_in_adios2(tmp_path: Path, engine: str) -> None:
+    """Times and constant components are attributes alone, so nothing of them was compared."""
+    adios2 = pytest.importorskip("adios2")
+
+    def write(path: Path, **more: str) -> dict[str, Any]:
+        io = adios2.Adios().declare_io("w")
+        io.set_engine(engine)
+        with adios2.Stream(io, str(path), "w") as file:
+            for step in file.steps(2):
+                for name, value in more.items():
+                    file.write_attribute(name, value)
+                mass = f"/data/{step.current_step()}/particles/e/mass"
+                file.write("/data/meshes/E/x", np.ones(3), [3], [0], [3])
+                file.write_attribute(f"{mass}/x/value", 2.5 + step.current_step())
+                file.write_attribute(f"{mass}/x/shape", np.array([10], "u8"))
+                file.write_attribute(f"{mass}/x/unitSI", 9.0)
+                file.write_attribute(f"{mass}/unitDimension", np.array([1.0, 0.0]))
+                file.write_attribute(f"/data/{step.current_step()}/time", 1.5)
+                file.write_attribute("/data/meshes/time", 7.0)
+                file.write_attribute("/else/value", 7.0)
+        with Adios2Reader().open(path) as source:
+            return {
+                info.name: (source.read(info.name, 0, 1).tolist(), dict(info.labels))
+                for info in source.variables
+                if info.shape == ()
+            }
+
+    labels = {"shape": "10", "unitSI": "9.0", "unitDimension": "1.0 0.0"}
+    assert write(tmp_path / "x.bp", openPMD="1.1.0") == {
+        **{f"/data/{n}/time": ([1.5], {}) for n in range(2)},
+        **{f"/data/{n}/particles/e/mass/x": ([2.5 + n], labels) for n in range(2)},
+    }
+    assert write(tmp_path / "y.bp") == {}

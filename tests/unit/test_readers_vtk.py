@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 from optional_libraries import needs
+from vtk_xml import STEP, XDMF
 
 from ciwrap.errors import CiwrapError
 from ciwrap.readers.layout import find_outputs
@@ -123,21 +124,6 @@ def test_truncated_vtk_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CiwrapError) as caught:
             VtkReader().open(path)
         assert str(caught.value).isprintable()
-
-
-XDMF = """<?xml version="1.0" ?>
-<Xdmf Version="2.0"><Domain><Grid GridType="Collection" CollectionType="Temporal">
-{steps}
-</Grid></Domain></Xdmf>
-"""
-STEP = """<Grid Name="g"><Time Value="{time}"/>
-<Topology TopologyType="2DCoRectMesh" Dimensions="3 4"/>
-<Geometry GeometryType="ORIGIN_DXDY"><DataItem Dimensions="2" Format="XML">0 0</DataItem>
-<DataItem Dimensions="2" Format="XML">1 1</DataItem></Geometry>
-<Attribute Name="p" Center="Node">
-<DataItem Dimensions="3 4" NumberType="Float" Precision="8" Format="HDF">heavy.h5:/p{n}</DataItem>
-</Attribute></Grid>
-"""
 
 
 def test_xdmf_with_time_steps(tmp_path: Path) -> None:

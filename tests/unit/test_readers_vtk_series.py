@@ -11,42 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from optional_libraries import needs
-from vtk_xml import XmlFile, over_points, parallel
+from vtk_xml import EXTENT, blocks, parallel, piece, series
 
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadableFileError
 from ciwrap.readers.layout import find_outputs
 from ciwrap.readers.vtk import VtkReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from ciwrap.readers import Source
 
 needs("vtkmodules")
 
-EXTENT = (0, 3, 0, 2, 0, 0)
 LEFT, RIGHT = (0, 2, 0, 2, 0, 0), (2, 3, 0, 2, 0, 0)
-
-
-def piece(path: Path, start: float, extent: Any = EXTENT, whole: Any = EXTENT) -> str:
-    """A file with an array t over points that counts from `start`. Returns its name."""
-    file = XmlFile("vti", "raw", whole)
-    file.structured(extent, {"t": over_points(extent, start)}, {})
-    return file.write(path).name
-
-
-def series(path: Path, named: Iterable[tuple[str, str]]) -> Path:
-    """A series: the attributes of each file and its name."""
-    inner = "".join(f'<DataSet {attributes} file="{name}"/>\n' for attributes, name in named)
-    path.write_text(f'<VTKFile type="Collection"><Collection>{inner}</Collection></VTKFile>')
-    return path
-
-
-def blocks(path: Path, inner: str) -> Path:
-    grid = "vtkMultiBlockDataSet"
-    path.write_text(f'<VTKFile type="{grid}" version="1.0"><{grid}>{inner}</{grid}></VTKFile>')
-    return path
 
 
 def listed(source: Source) -> list[tuple[str, int | None, int | None]]:
