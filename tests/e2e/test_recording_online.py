@@ -53,6 +53,28 @@ def test_a_planted_defect_stops_two_ranks(two_ranks: list[str], long_mode: bool)
         assert index in text, text
 
 
+def aborted(words: list[str], output: str) -> tuple[int, str, Path]:
+    """Exit code, what was printed, and the run's folder, of a program that is to be aborted.
+
+    One of some 200 times, on a busy machine, MPICH 5.0's mpiexec sees that a rank has ended and
+    goes on waiting for the other one. So it has a second chance.
+    """
+    for run in (Path(output), Path(f"{output}-again")):
+        start = [sys.executable, "-m", "ciwrap", *against("a", "abort"), "-o", str(run), "--"]
+        with subprocess.Popen(
+            [*start, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as process:
+            try:
+                text, _ = process.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.terminate()
+                text, _ = process.communicate(timeout=30)
+                assert "the program is ended" in text
+            else:
+                return process.returncode, text, run
+    raise AssertionError(f"the launcher waited twice: {text}")
+
+
 def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool) -> None:
     """The launcher ends the rank that is right, which waits for the other one."""
     record([*two_ranks, "25", "-1", "0", "0", "0", "0"], "a")
@@ -60,12 +82,12 @@ def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool
     for number in range(20 if long_mode else 2):
         step, rank, place = chance.randrange(20), chance.randrange(2), chance.randrange(6000)
         words = [*two_ranks, "25", *map(str, (step, rank, place, 4e-6, 0))]
-        code, text = ciwrap(*against("a", "abort"), "-o", f"run{number}", "--", *words)
+        code, text, run = aborted(words, f"run{number}")
         assert code == ExitCode.DIFFER, text
         assert "the program is ended" in text
         assert "last step" not in text
         assert f"iter {step} / rank {rank} / x" in text, text
-        for path in journal_paths(Path(f"run{number}")):
+        for path in journal_paths(run):
             recorded = [one.iteration for one in JournalReader(path).checkpoints()]
             assert recorded == list(range(len(recorded)))
             assert len(recorded) <= step + 3
