@@ -220,9 +220,9 @@ def _checked(taken: NDArray[Any] | Values, value: Any, name: str | None) -> NDAr
 
 def _has_several(value: Any) -> bool:
     """Whether it is more than one array; those are taken apart in `containers`."""
-    keys = ["iloc", "data_vars", "coords", "colnames", "column_names", "get_columns"]
-    keys.append("collect_schema")  # a lazy frame of Polars
-    return any(hasattr(type(value), key) for key in keys)
+    frames = ("iloc", "data_vars", "coords", "colnames", "column_names", "get_columns")
+    lazy_frame = "collect_schema"  # of Polars
+    return any(hasattr(type(value), key) for key in (*frames, lazy_frame))
 
 
 def _kind_of(value: Any) -> str:

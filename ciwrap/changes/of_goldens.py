@@ -150,9 +150,7 @@ def _replaced(name: str, old: Manifest, new: Manifest) -> Change:
         return _accepted(name, text, new.accepted, replaced=True)
     if not fresh:
         text = "golden replaced, and nobody is named who accepted it"
-        return Change(
-            check=name, variable=None, what="values", text=text, wider=False, replaced=True
-        )
+        return _accepted(name, text, (), replaced=True)
     before = {_identity(row): row.root for row in old.variables}
     moved = sum(before.get(_identity(row), row.root) != row.root for row in new.variables)
     both = sum(_identity(row) in before for row in new.variables)
