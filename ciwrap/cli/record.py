@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from ciwrap.cli.options import (
     verbose_option,
 )
 from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.structs import Struct
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
-# A name that nobody else gives: what lies there is deleted.
+# Names that nobody else gives: what lies there is deleted.
 _REFERENCE_FOLDER = ".ciwrap.reference"
+_ENDED_MARK = ".ciwrap.ended"
 _POLICIES = ("report", "callback", "stop", "abort")
 
 
@@ -180,6 +182,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
     from ciwrap.native.bounds_table import bounds_table
     from ciwrap.native.kokkos_views import kokkos_environment
     from ciwrap.native.library import library_path
+    from ciwrap.online.ended_mark import set_after_end
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
     from ciwrap.snapshot.store import encoded
@@ -209,6 +212,7 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
         "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
         "CIWRAP_RECORD_STOP_WITHIN": str(asked.options["stop_within"]),
+        "CIWRAP_RECORD_ENDED_MARK": _absolute(folder / _ENDED_MARK),
         **kokkos_environment(asked.options["views"], asked.options["step"]),
     }
     if table is not None:
@@ -216,7 +220,11 @@ def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
         bounds_path.write_text(table)
         env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
     watcher = ProgramWatcher()
-    outcome = run_command(CommandSettings(asked.words, Path.cwd(), env=env), watcher=watcher)
+    settings = CommandSettings(asked.words, Path.cwd(), env=env)
+    with set_after_end(folder / _ENDED_MARK) as stop:
+        outcome = run_command(settings, watcher=watcher, stop=stop)
+    if stop.is_set():
+        outcome = replace(outcome, exit_code=-signal.SIGTERM)
     taken = snapshot_of_program(Path.cwd(), watcher.seen, command=outcome.command)
     write_snapshot(folder, encoded(taken))
     return outcome

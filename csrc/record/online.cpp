@@ -54,6 +54,7 @@ OnlineOptions OnlineOptions::from_environment() {
     found.patience = static_cast<std::int64_t>(number_of("CIWRAP_RECORD_PATIENCE", 1));
     found.wait_seconds = number_of("CIWRAP_RECORD_WAIT", found.wait_seconds);
     found.stop_seconds = number_of("CIWRAP_RECORD_STOP_WITHIN", found.stop_seconds);
+    found.ended_mark = variable_of("CIWRAP_RECORD_ENDED_MARK");
     return found;
 }
 
@@ -124,6 +125,20 @@ bool Online::tell() {
     // A program that never asks, or does not do as it is told.
     const std::chrono::duration<double> since = Clock::now() - told_to_stop_at_;
     return options_.on_divergence == OnDivergence::abort || since.count() > options_.stop_seconds;
+}
+
+// A program that is ended has no ending of its own. Launchers of MPI end the other processes, but
+// some were seen to wait for them instead.
+void Online::end_process() const {
+    std::fprintf(stderr, "ciwrap: the program is ended, since it does not match the reference\n");
+    if (!options_.ended_mark.empty()) {
+        std::FILE* const mark = std::fopen(options_.ended_mark.c_str(), "w");
+        if (mark == nullptr)
+            std::fprintf(stderr, "ciwrap: cannot write %s\n", options_.ended_mark.c_str());
+        else
+            (void)std::fclose(mark);
+    }
+    std::_Exit(1);
 }
 
 }  // namespace ciwrap::record

@@ -17,15 +17,17 @@ enum class OnDivergence : std::uint8_t { report, callback, stop, abort };
 
 // against: the folder of a recorded run; empty: none. patience: how many checkpoints the program
 // goes on for after the first one that does not match. stop_seconds: for how long one may go on
-// that is to stop, but does not.
+// that is to stop, but does not. ended_mark: a file that is made when this library has ended a
+// process, for who waits for the others; empty: none.
 struct OnlineOptions {
     std::string against;
     OnDivergence on_divergence = OnDivergence::report;
     std::int64_t patience = 1;
     double wait_seconds = 60;
     double stop_seconds = 60;
+    std::string ended_mark;
 
-    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN. Throws
+    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN, _ENDED_MARK. Throws
     // Error(invalid_argument).
     static OnlineOptions from_environment();
 };
@@ -44,6 +46,8 @@ class Online {
     // of any lock: the program may call us.
     bool tell();
     bool should_stop() const { return should_stop_.load(); }
+    // Ends this process, whose journal is closed: `tell` said so.
+    [[noreturn]] void end_process() const;
 
   private:
     void begin_telling(const Batch& batch, const Recorded& one);

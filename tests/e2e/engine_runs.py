@@ -263,6 +263,20 @@ class Cluster:
         while not (folder / "scheduler.json").exists():
             assert time.monotonic() < deadline, "the Dask scheduler does not start"
             time.sleep(0.1)
+        self._wait_for_nannies(folder, deadline)
+
+    def _wait_for_nannies(self, folder: Path, deadline: float) -> None:
+        """They start workers anew that die, unless one dies before its nanny has begun to look,
+        though it may have work by then: with that nanny all of `dask worker` ends.
+        """
+        distributed = pytest.importorskip("distributed")
+        with distributed.Client(scheduler_file=str(folder / "scheduler.json")) as client:
+            states: list[str] = []
+            while states != ["running", "running"]:
+                assert time.monotonic() < deadline, f"the Dask workers do not start: {states}"
+                time.sleep(0.1)
+                told = client.run(lambda dask_worker: dask_worker.status.name, nanny=True)
+                states = list(told.values())
 
     def _start(self, folder: Path, part: str, *options: str) -> None:
         words = [sys.executable, "-m", f"distributed.cli.dask_{part}", *options]

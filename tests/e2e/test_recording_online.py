@@ -6,6 +6,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from ciwrap.captures.journal import JournalReader
 from ciwrap.captures.journals import journal_paths
 from ciwrap.errors import ExitCode
 from ciwrap.native.library import include_folder
+from ciwrap.online import ended_mark
 
 
 @pytest.fixture(params=MPIS)
@@ -53,36 +55,15 @@ def test_a_planted_defect_stops_two_ranks(two_ranks: list[str], long_mode: bool)
         assert index in text, text
 
 
-def aborted(words: list[str], output: str) -> tuple[int, str, Path]:
-    """Exit code, what was printed, and the run's folder, of a program that is to be aborted.
-
-    One of some 200 times, on a busy machine, MPICH 5.0's mpiexec sees that a rank has ended and
-    goes on waiting for the other one. So it has a second chance.
-    """
-    for run in (Path(output), Path(f"{output}-again")):
-        start = [sys.executable, "-m", "ciwrap", *against("a", "abort"), "-o", str(run), "--"]
-        with subprocess.Popen(
-            [*start, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as process:
-            try:
-                text, _ = process.communicate(timeout=60)
-            except subprocess.TimeoutExpired:
-                process.terminate()
-                text, _ = process.communicate(timeout=30)
-                assert "the program is ended" in text
-            else:
-                return process.returncode, text, run
-    raise AssertionError(f"the launcher waited twice: {text}")
-
-
 def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool) -> None:
-    """The launcher ends the rank that is right, which waits for the other one."""
+    """The launcher ends the rank that is right, which waits for the other one, or else we do."""
     record([*two_ranks, "25", "-1", "0", "0", "0", "0"], "a")
     chance = random.Random(9)
     for number in range(20 if long_mode else 2):
         step, rank, place = chance.randrange(20), chance.randrange(2), chance.randrange(6000)
         words = [*two_ranks, "25", *map(str, (step, rank, place, 4e-6, 0))]
-        code, text, run = aborted(words, f"run{number}")
+        run = Path(f"run{number}")
+        code, text = ciwrap(*against("a", "abort"), "-o", str(run), "--", *words)
         assert code == ExitCode.DIFFER, text
         assert "the program is ended" in text
         assert "last step" not in text
@@ -91,6 +72,41 @@ def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool
             recorded = [one.iteration for one in JournalReader(path).checkpoints()]
             assert recorded == list(range(len(recorded)))
             assert len(recorded) <= step + 3
+
+
+@pytest.mark.parametrize("policy", ["abort", "stop"])
+def test_a_launcher_that_waits_for_an_ended_process_is_ended_itself(
+    program: list[str], policy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ended_mark, "_GRACE_SECONDS", 0.5)
+    deaf = Path("walk.py").read_text().replace("if r.should_stop():", "if False:")
+    Path("deaf.py").write_text(deaf)
+    record(program)
+    Path("b").mkdir()
+    Path("b/.ciwrap.ended").touch()  # of a command that was killed
+    # What goes on after the program has a minute and a half, but for a divergence.
+    launcher = '"$@"; echo waits; sleep 90; touch waited'
+    words = ["sh", "-c", launcher, "sh", *program[:1], "deaf.py"]
+    begun = time.monotonic()
+    code = quietly(
+        *against("a", policy, "--stop-within", "0", "--patience", "0"),
+        *("-o", "b", "--", *words, "7", "1234", "0.0013", "0.0005"),
+    )
+    assert code == ExitCode.DIFFER
+    assert time.monotonic() - begun < 60
+    assert not Path("waited").exists()
+    assert not Path("b/.ciwrap.ended").exists()
+
+
+def test_what_comes_after_a_program_that_stops_by_itself_goes_on(
+    program: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ended_mark, "_GRACE_SECONDS", 0.0)
+    record(program)
+    words = ["sh", "-c", '"$@"; sleep 1; touch waited', "sh", *program]
+    code = quietly(*against("a", "stop"), "-o", "b", "--", *words, "7", "1234", "0.0013", "0.0005")
+    assert code == ExitCode.DIFFER
+    assert Path("waited").exists()
 
 
 def test_noise_of_half_the_bound_raises_no_alarm(two_ranks: list[str]) -> None:
