@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING
 
@@ -47,10 +48,9 @@ def _as_held(value: float, kind: str) -> float | int | None:
 
 
 def _round_to_bfloat16(value: float) -> float | None:
-    if value != value or abs(value) == float("inf"):
+    if not math.isfinite(value):
         return value
-    bits = struct.unpack("<I", struct.pack("<f", value))[0]
-    bits += 0x7FFF + (bits >> 16 & 1)
-    if bits & 0x7F800000 == 0x7F800000:
-        return None
-    return float(struct.unpack("<f", struct.pack("<I", bits & 0xFFFF0000))[0])
+    # 8 bits, and none below the least of its subnormal numbers; half to even, as round() does.
+    unit = max(math.frexp(value)[1] - 8, -133)
+    rounded = math.ldexp(round(math.ldexp(value, -unit)), unit)
+    return rounded if abs(rounded) < 2.0**128 else None

@@ -20,7 +20,8 @@ struct Pair {
     bool differs = false;
     bool finite = false;  // numbers on both sides, so that a difference has a meaning
     double difference = 0.0;
-    double golden_magnitude = 0.0;
+    double relative = 0.0;  // to a golden that is not 0
+    bool has_relative = false;
     double share = 0.0;  // of the bound
 };
 
@@ -40,12 +41,6 @@ Bits load_bits(const std::uint8_t* at, bool swap) {
 bool is_fill(const QuantizePlan& plan, std::uint64_t canonical_bits) {
     return std::find(plan.fill_bits, plan.fill_bits + plan.fill_count, canonical_bits) !=
            plan.fill_bits + plan.fill_count;
-}
-
-double share_of(double difference, double bound) {
-    if (difference == 0.0)
-        return 0.0;
-    return bound > 0.0 ? difference / bound : infinity;
 }
 
 // A rounded quotient must not say otherwise than the exact verdict.
@@ -137,10 +132,12 @@ struct FloatPair {
         const double g = Format::widen(golden);
         const double v = Format::widen(value);
         pair.finite = true;
-        pair.golden_magnitude = std::fabs(g);
+        pair.has_relative = g != 0.0;
         if (golden == value)
             return pair;
         pair.difference = std::fabs(v - g);
+        if (pair.has_relative)
+            pair.relative = relative_difference(g, v);
         if (parameters.ulps() > 0) {
             const std::int64_t a = image(golden);
             const std::int64_t b = image(value);
@@ -151,8 +148,7 @@ struct FloatPair {
             pair.share = share_of_steps(steps, parameters.ulps(), pair.differs);
         } else {
             pair.differs = !within_bound(g, v, parameters.atol(), parameters.rtol());
-            pair.share =
-                share_of(pair.difference, parameters.atol() + parameters.rtol() * std::fabs(g));
+            pair.share = share_of_bound(g, v, parameters.atol(), parameters.rtol());
             pair.share = fit_share(pair.share, pair.differs);
         }
         return pair;
@@ -184,8 +180,10 @@ Pair compare_integers(const TreeParameters& parameters, const QuantizePlan& plan
         steps = golden > value ? std::uint64_t{golden} - value : std::uint64_t{value} - golden;
     }
     pair.finite = true;
-    pair.golden_magnitude = std::fabs(static_cast<double>(golden));
     pair.difference = static_cast<double>(steps);
+    pair.has_relative = golden != 0;
+    if (pair.has_relative)
+        pair.relative = pair.difference / std::fabs(static_cast<double>(golden));
     // Unlike the codes (which cap the steps at 2^62), the verdict on an element knows no cap.
     const std::uint64_t bound = parameters.allowed_steps();
     pair.differs = steps > bound;
@@ -214,11 +212,10 @@ class ElementTally {
         difference_ = std::max(difference_, pair.difference);
         any_finite_ = true;
         share_ = std::max(share_, pair.share);
-        if (pair.golden_magnitude > 0.0) {
-            const double relative = pair.difference / pair.golden_magnitude;
+        if (pair.has_relative) {
             ++result_.nonzero_count;
-            result_.sum_rel_difference += relative;
-            relative_ = std::max(relative_, relative);
+            result_.sum_rel_difference += pair.relative;
+            relative_ = std::max(relative_, pair.relative);
             any_nonzero_ = true;
         }
     }
@@ -301,9 +298,10 @@ void compare_booleans(const TreeParameters&, const QuantizePlan& plan, const Dat
                                   [](std::uint8_t golden, std::uint8_t value) {
                                       Pair pair;
                                       pair.finite = true;
-                                      pair.golden_magnitude = golden != 0 ? 1.0 : 0.0;
+                                      pair.has_relative = golden != 0;
                                       pair.differs = (golden != 0) != (value != 0);
                                       pair.difference = pair.differs ? 1.0 : 0.0;
+                                      pair.relative = pair.has_relative ? pair.difference : 0.0;
                                       pair.share = pair.differs ? infinity : 0.0;
                                       return pair;
                                   });

@@ -1,9 +1,11 @@
 #include "core/exact_bound.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace ciwrap {
 namespace {
@@ -71,14 +73,74 @@ class ExactSum {
     std::array<std::int64_t, limb_count> limbs_{};
 };
 
+// Doubles between these ends have room for all sums and products in double arithmetic.
+constexpr double small = 0x1p-900;
+constexpr double large = 0x1p+1000;
+
+// mantissa * 2^exponent, where a double would have no room for the result.
+struct Scaled {
+    double mantissa = 0.0;
+    int exponent = 0;
+};
+
+Scaled split_of(double x) {
+    Scaled parts;
+    parts.mantissa = std::frexp(x, &parts.exponent);
+    return parts;
+}
+
+Scaled sum_of(const Scaled& a, const Scaled& b) {
+    if (a.mantissa == 0.0 || b.mantissa == 0.0)
+        return a.mantissa == 0.0 ? b : a;
+    const int common = std::max(a.exponent, b.exponent);
+    return {
+        std::ldexp(a.mantissa, a.exponent - common) + std::ldexp(b.mantissa, b.exponent - common),
+        common};
+}
+
+double quotient_of(const Scaled& a, const Scaled& b) {
+    return std::ldexp(a.mantissa / b.mantissa, a.exponent - b.exponent);
+}
+
+Scaled distance_of(double golden, double value) {
+    const Scaled sum = sum_of(split_of(value), split_of(-golden));
+    return {std::fabs(sum.mantissa), sum.exponent};
+}
+
+Scaled bound_of(double golden, double atol, double rtol) {
+    const Scaled g = split_of(std::fabs(golden));
+    const Scaled r = split_of(rtol);
+    return sum_of(split_of(atol), {r.mantissa * g.mantissa, r.exponent + g.exponent});
+}
+
 }  // namespace
+
+double share_of_bound(double golden, double value, double atol, double rtol) {
+    if (golden == value)
+        return 0.0;
+    const double difference = std::fabs(value - golden);
+    const double bound = atol + rtol * std::fabs(golden);
+    if (bound > small && bound < large && difference < large)
+        return difference / bound;
+    const Scaled exact = bound_of(golden, atol, rtol);
+    if (exact.mantissa == 0.0)
+        return std::numeric_limits<double>::infinity();
+    return quotient_of(distance_of(golden, value), exact);
+}
+
+double relative_difference(double golden, double value) {
+    const double difference = std::fabs(value - golden);
+    if (difference < large)
+        return difference / std::fabs(golden);
+    return quotient_of(distance_of(golden, value), split_of(std::fabs(golden)));
+}
 
 bool within_bound(double golden, double value, double atol, double rtol) {
     const double difference = std::fabs(value - golden);
     const double bound = atol + rtol * std::fabs(golden);
     // Each side is within 2^-51 of the truth unless it has come near the ends of the exponent
     // range.
-    if (bound > 0x1p-900 && difference < 0x1p+1000) {
+    if (bound > small && difference < large) {
         if (difference <= bound * (1.0 - 0x1p-49))
             return true;
         if (difference >= bound * (1.0 + 0x1p-49))

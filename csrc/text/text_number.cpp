@@ -117,10 +117,8 @@ bool within_whole(std::string_view golden, std::string_view value, const TextBou
 void note_difference(NumberComparison& found, double golden, double value, const TextBound& bound) {
     found.abs_difference = std::fabs(value - golden);
     if (golden != 0.0)
-        found.rel_difference = found.abs_difference / std::fabs(golden);
-    const double allowed = bound.atol + bound.rtol * std::fabs(golden);
-    if (found.abs_difference != 0.0)
-        found.bound_share = allowed > 0.0 ? found.abs_difference / allowed : infinity;
+        found.rel_difference = relative_difference(golden, value);
+    found.bound_share = share_of_bound(golden, value, bound.atol, bound.rtol);
 }
 
 NumberComparison beyond() {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from core_side import parameters
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from oracle import adversary, contract, elements
 from oracle import scalars as sc
@@ -93,6 +94,39 @@ def test_one_pair_exactly(
     params = _core.TreeParameters("<f8", atol=atol, rtol=rtol, equal_nan=equal_nan)
     got = _core.compare_arrays(params, np.array([golden]), np.array([new]))
     assert got.differing_count == int(contract.differs_scalar(golden, new, bound))
+
+
+FINITE = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(-1e-307, 1e-307),
+    st.floats(1e307, 1.7e308).map(lambda x: -x),
+    st.floats(1e307, 1.7e308),
+)
+
+
+@given(FINITE, FINITE, NON_NEGATIVE, NON_NEGATIVE)
+@example(1.7e308, -1.6e308, 0.0, 2.0)
+@example(3e-310, 4e-310, 0.0, 0.2)
+def test_shares_at_the_ends_of_the_doubles(
+    golden: float, new: float, atol: float, rtol: float
+) -> None:
+    """Differences, bounds and products may be beyond what a double holds; quotients are told."""
+    params = _core.TreeParameters("<f8", atol=atol, rtol=rtol)
+    got = _core.compare_arrays(params, np.array([golden]), np.array([new]))
+    difference = abs(Fraction(golden) - Fraction(new))
+    bound = Fraction(atol) + Fraction(rtol) * abs(Fraction(golden))
+    assert_quotient(got.max_bound_share, difference, bound)
+    if golden != 0:
+        assert_quotient(got.max_rel_difference, difference, abs(Fraction(golden)))
+
+
+def assert_quotient(got: float, above: Fraction, below: Fraction) -> None:
+    if above == 0:
+        assert got == 0
+    elif below == 0 or above / below > Fraction(1.7e308):
+        assert got > 1.6e308
+    else:
+        assert got == pytest.approx(float(above / below), rel=1e-12, abs=1e-300)
 
 
 @given(ANY_FLOAT, NON_NEGATIVE, NON_NEGATIVE, st.integers(-3, 3), st.booleans())

@@ -79,6 +79,17 @@ NUMBERS = st.one_of(
 )
 
 
+@pytest.mark.parametrize(
+    ("golden", "new", "rtol", "share"),
+    [("1.7e308", "-1.6e308", 2.0, 33 / 34), ("3e-310", "4e-310", 0.2, 5 / 3)],
+)
+def test_shares_of_bounds_beyond_the_doubles(
+    golden: str, new: str, rtol: float, share: float
+) -> None:
+    found = _core.compare_texts(f"x {golden}".encode(), f"x {new}".encode(), rtol=rtol)
+    assert found["max_bound_share"] == pytest.approx(share, rel=1e-9)
+
+
 @given(NUMBERS, NUMBERS, st.sampled_from([0.0, 1e-3, 0.5, 1e6]), st.sampled_from([0.0, 1e-9, 0.25]))
 @settings(max_examples=400, deadline=None)
 def test_numbers_are_held_to_the_contract(g: str, v: str, atol: float, rtol: float) -> None:
