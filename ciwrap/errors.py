@@ -158,23 +158,6 @@ class ConfigError(UsageError):
         self.key = key
         self.suggestion = suggestion
 
-    def blame(
-        self, *, file: str | os.PathLike[str] | None = None, variable: str | None = None
-    ) -> None:
-        """Names the file and the variable at fault, where the error names none yet.
-
-        Who knows them catches the error, calls this, and raises it on. A message that begins with
-        the file's name loses that beginning.
-        """
-        if file is not None and self.file is None:
-            self.file = str(file)
-            self.message = self.message.removeprefix(f"{file}: ")
-            mixed: Any = self
-            if isinstance(mixed, OSError):
-                mixed.filename = self.file
-        if self.variable is None:
-            self.variable = variable
-
     @property
     def where(self) -> str:
         numbers = [str(number) for number in (self.line, self.column) if number is not None]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError
-from ciwrap.report.wording import command_ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +30,7 @@ def crash_of(result: RunResult) -> Crash | None:
         if command.exit_code != 0:
             name = " ".join(command.command.split())[:_LONGEST_COMMAND]
             lines = command.output_tail.rstrip().splitlines()[-_MOST_LINES:]
-            return Crash(f"the command {name!r} {command_ending(command)}", "\n".join(lines))
+            return Crash(f"the command {name!r} {command.ending}", "\n".join(lines))
     failed = [one for one in _messages(result) if one.slug == CommandFailedError.slug]
     return Crash(failed[0].text) if failed else None
 

@@ -72,6 +72,18 @@ class CommandOutcome(Struct, frozen=True):
     timed_out: bool = False
     output_tail: str = ""
 
+    @property
+    def ending(self) -> str:
+        """How it ended: `ended with exit code 4`, `ran out of time after 60 s`."""
+        if self.timed_out:
+            digits = ".0f" if self.seconds >= 10 else ".2g"
+            return f"ran out of time after {self.seconds:{digits}} s"
+        if self.exit_code is None:
+            return "could not be started"
+        if self.exit_code < 0:
+            return f"was ended by signal {-self.exit_code}"
+        return f"ended with exit code {self.exit_code}"
+
 
 class Unlisted(Struct, frozen=True):
     """Variables that a document counts and does not list.

@@ -12,7 +12,7 @@ from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
 from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.findings import check_title
 from ciwrap.report.text import bytes_text, percent_text, safe_name, safe_text, seconds_text
-from ciwrap.report.wording import command_ending, counted_evidence
+from ciwrap.report.wording import counted_evidence
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def commands_of(run: RunResult) -> tuple[CommandView, ...]:
     return tuple(
         CommandView(
             safe_name(one.command, 500),
-            command_ending(one),
+            one.ending,
             "\n".join(safe_text(line) for line in one.output_tail[-_TAIL_CHARACTERS:].splitlines()),
         )
         for one in bad[:5]

@@ -19,7 +19,6 @@ from ciwrap.report.text import (
 from ciwrap.report.wording import (
     arrays_words,
     bounds_line,
-    command_ending,
     left_out_words,
     total_words,
     used_share,
@@ -183,7 +182,6 @@ def render_message(message: Message, console: Console, *, indent: int) -> None:
 def _render_command(command: CommandOutcome, console: Console) -> None:
     if command.exit_code == 0 and not command.timed_out:
         return
-    ending = command_ending(command)
-    console.print(Text(f"    command {safe_name(command.command)!r} {ending}"))
+    console.print(Text(f"    command {safe_name(command.command)!r} {command.ending}"))
     for line in command.output_tail.splitlines()[-_TAIL_LINES:]:
         console.print(Text(f"      | {safe_text(line)}", style="dim"))

@@ -25,7 +25,6 @@ from ciwrap.report.text import (
     rounded_up,
     safe_name,
     safe_text,
-    seconds_text,
     share_text,
     size_text,
 )
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from ciwrap.model import (
         CheckResult,
-        CommandOutcome,
         Coverage,
         RunResult,
         VariableResult,
@@ -385,17 +383,6 @@ def accept_command(run: RunResult) -> str:
         # Without names all checks are meant; those that match stay as they are.
         return "ciwrap accept --reason 'WHY'"
     return f"ciwrap accept {words} --reason 'WHY'"
-
-
-def command_ending(command: CommandOutcome) -> str:
-    """How the command ended: `ended with exit code 3`."""
-    if command.timed_out:
-        return f"ran out of time after {seconds_text(command.seconds)}"
-    if command.exit_code is None:
-        return "could not be run"
-    if command.exit_code < 0:
-        return f"was ended by signal {-command.exit_code}"
-    return f"ended with exit code {command.exit_code}"
 
 
 def counted_evidence(check: CheckResult) -> str:

@@ -192,18 +192,10 @@ def last_words(outcome: CommandOutcome) -> str:
 
 
 def ending_of(outcome: CommandOutcome) -> str:
-    """How a command ended: `ended with exit code 4`, `ran out of time after 60 s`."""
-    if outcome.timed_out:
-        return f"ran out of time after {_seconds_text(outcome.seconds)}"
-    if outcome.exit_code is None:
-        return f"could not be started: {outcome.output_tail}"
-    if outcome.exit_code < 0:
-        return f"was ended by signal {-outcome.exit_code}"
-    return f"ended with exit code {outcome.exit_code}"
-
-
-def _seconds_text(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.2g} s"
+    """How a command ended, and why if it could not be started."""
+    if outcome.exit_code is None and not outcome.timed_out:
+        return f"{outcome.ending}: {outcome.output_tail}"
+    return outcome.ending
 
 
 def _outcome(
