@@ -40,6 +40,7 @@ PLAIN, FINE, RELATIVE = range(3)
 END_NUMBERS = 6  # in the record END, of 8 bytes each
 _MOST_DIMENSIONS = 15
 _PIECE_BYTES = 1 << 20
+_MOST_RECORDS = 1 << 32
 
 
 class JournalReader(Struct):
@@ -134,7 +135,7 @@ class JournalFollower:
             padded = -(-length // 8) * 8
             offset = file.tell()
             if padded + _CHECKSUM_BYTES > size - offset:
-                if _holds_record(file, size, self._count + 1):
+                if _holds_later_record(file, size, self._count):
                     raise journal.damaged(f"the length of record {self._count}")
                 return  # still being written, or its writer died
             body = file.read(padded + _CHECKSUM_BYTES)
@@ -148,9 +149,9 @@ class JournalFollower:
             yield _Record(kind, iteration, point, variable, payload[:length], offset)
 
 
-def _holds_record(file: BinaryIO, end: int, number: int) -> bool:
-    """Whether the record of that number begins between here and `end`. Then the length that leads
-    behind it is damaged: what is written last has nothing behind it.
+def _holds_later_record(file: BinaryIO, end: int, number: int) -> bool:
+    """Whether a record after the one of that number begins between here and `end`. Then the length
+    that leads behind it is damaged: what is written last has nothing behind it.
     """
     begin = struct.pack("<I", RECORD_MAGIC)
     kept = b""
@@ -160,7 +161,7 @@ def _holds_record(file: BinaryIO, end: int, number: int) -> bool:
         at = kept.find(begin)
         while 0 <= at <= len(kept) - _RECORD.size:
             *_, unused, found = _RECORD.unpack_from(kept, at)
-            if found == number and not unused:
+            if 0 < found - number < _MOST_RECORDS and not unused:
                 return True
             at = kept.find(begin, at + 1)
         kept = kept[1 - _RECORD.size :]

@@ -122,6 +122,11 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
             break;
         scan.pass(*place);
     }
+    if (scan.is_damaged()) {
+        throw Error(ErrorCode::corrupt_file, path_ + ": record " + std::to_string(scan.count()) +
+                                                 " is damaged; it is left as it is, so record "
+                                                 "into another folder");
+    }
     end_ = scan.end();
     written_ = scan.count();
     // What a program that was killed left half written.

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
 constexpr std::uint32_t file_version = 2;
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 [[noreturn]] void fail(const std::string& path) {
     const int reason = errno;
@@ -49,6 +51,15 @@ std::uint64_t padded(std::uint64_t bytes) {
 bool is_checksum(std::span<const std::byte> of, std::span<const std::byte> found) {
     const Digest digest = xxh3_128(of);
     return std::memcmp(found.data(), digest.bytes.data(), checksum_bytes) == 0;
+}
+
+// Whether a record begins here whose number is more than that one.
+bool is_later_head(const std::byte* head, std::uint64_t number) {
+    constexpr std::uint64_t most_records = std::uint64_t{1} << 32;
+    if (get_number(head, 4) != record_magic || get_number(head + 32, 8) != 0)
+        return false;
+    const std::uint64_t found = get_number(head + 40, 8);
+    return found > number && found - number < most_records;
 }
 
 }  // namespace
@@ -117,6 +128,24 @@ std::optional<ReadRecord> RecordScan::read(const RecordPlace& place) const {
 void RecordScan::pass(const RecordPlace& place) {
     end_ = place.offset + record_head_bytes + padded(place.payload_bytes) + checksum_bytes;
     ++count_;
+}
+
+bool RecordScan::is_damaged() const {
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0)
+        fail(path_);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    std::vector<std::byte> piece;
+    for (std::uint64_t at = end_; at + record_head_bytes <= size; at += piece_bytes) {
+        piece.resize(std::min<std::uint64_t>(piece_bytes + record_head_bytes - 1, size - at));
+        if (!read_all(path_, descriptor_, piece, at))
+            return false;
+        for (std::size_t i = 0; i + record_head_bytes <= piece.size(); ++i) {
+            if (is_later_head(piece.data() + i, count_))
+                return true;
+        }
+    }
+    return false;
 }
 
 }  // namespace ciwrap::record

@@ -52,6 +52,9 @@ class RecordScan {
     // Nothing if the record is not what its checksum says.
     std::optional<ReadRecord> read(const RecordPlace& place) const;
     void pass(const RecordPlace& place);
+    // Whether a later record begins behind a place where none can be read: then that place is
+    // damaged, not half written. What is written last has nothing behind it.
+    bool is_damaged() const;
 
     std::uint64_t end() const { return end_; }  // behind the last record that was passed
     std::uint64_t count() const { return count_; }

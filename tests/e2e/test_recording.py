@@ -7,6 +7,7 @@ import io
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -175,6 +176,41 @@ def test_what_recording_took_is_told_at_the_end(program: list[str]) -> None:
     code, text = ciwrap("record", "-o", "b", "--", program[0], "dies.py", "3", "0", "0")
     assert code == ExitCode.NOT_COMPARABLE
     assert "of its memory" not in text
+
+
+RECORD_HEAD = struct.Struct("<IIQqIIQQ")
+
+
+@pytest.mark.parametrize("place", ["magic", "length", "payload"])
+def test_a_damaged_journal_is_not_cut_off_by_a_restart(
+    program: list[str], place: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert record("a", *program) == 0
+    (path,) = journal_paths(Path("a"))
+    whole = path.read_bytes()
+    at = 64
+    for _ in range(5):
+        at += RECORD_HEAD.size + -(-RECORD_HEAD.unpack_from(whole, at)[2] // 8) * 8 + 16
+    # A length beyond the end of the file is that of a record that is half written.
+    byte = at + {"magic": 1, "length": 12, "payload": RECORD_HEAD.size + 3}[place]
+    damaged = whole[:byte] + bytes([whole[byte] ^ 4]) + whole[byte + 1 :]
+    path.write_bytes(damaged)
+    code, _ = ciwrap("record", "--again", "-o", "a", "--", *program)
+    assert code == ExitCode.NOT_COMPARABLE
+    text = capfd.readouterr().err
+    assert f"{path.name}: record 5 is damaged; it is left as it is" in text
+    assert path.read_bytes() == damaged
+
+
+def test_half_a_record_is_cut_off_by_a_restart(program: list[str]) -> None:
+    assert record("a", *program) == 0
+    (path,) = journal_paths(Path("a"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    iterations = len([*JournalReader(path).checkpoints()])
+    assert 0 < iterations < 24
+    assert ciwrap("record", "--again", "-o", "a", "--", *program)[0] == 0
+    assert len([*JournalReader(path).checkpoints()]) == iterations + 24
 
 
 def test_bounds_come_from_the_configuration(program: list[str]) -> None:
