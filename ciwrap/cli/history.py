@@ -163,7 +163,9 @@ def _opened_sides(
     history: Mapping[str, Any],
     stack: contextlib.ExitStack,
 ) -> tuple[Side, Side]:
-    """Both sides, which the stack closes. Raises UsageError for checksums that nobody has."""
+    """Both sides, which the stack closes. Raises UsageError for checksums that nobody has, and for
+    files that are to be chosen where there are none.
+    """
     from ciwrap.captures.fingerprints import files_beside_journals
 
     def opened(number: int, capture: str | None) -> Side:
@@ -172,6 +174,8 @@ def _opened_sides(
         side.faults += files_beside_journals(paths[number], chosen.exclude_of(paths))
         return side
 
+    if all(isinstance(one, Path) for one in found):
+        _refuse_choice_of_files(chosen, paths)
     sides = opened(0, history["capture_a"]), opened(1, history["capture_b"])
     if history["verify_checksums"] and not any(side.capture for side in sides):
         raise UsageError(
@@ -179,6 +183,20 @@ def _opened_sides(
             remedy="leave it out: all data are read anyway",
         )
     return sides
+
+
+def _refuse_choice_of_files(chosen: RuleOptions, fingerprints: tuple[Path, Path]) -> None:
+    """Raises UsageError for options that choose files, of which there are none on either side, but
+    beside the journals of recorded runs.
+    """
+    from ciwrap.captures.journals import is_recording
+
+    option = "--include" if chosen.include else "--exclude"
+    if (chosen.include or chosen.exclude) and not any(map(is_recording, fingerprints)):
+        raise UsageError(
+            f"{option} chooses files, of which two fingerprints have none",
+            remedy="leave variables out with --ignore",
+        )
 
 
 def _remove_former_lists(path: Path | None, spread: Spread | None) -> None:

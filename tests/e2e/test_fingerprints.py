@@ -283,6 +283,10 @@ def test_options_that_need_data_are_refused(ten_runs: Path, tmp_path: Path) -> N
     ):
         assert ciwrap(tmp_path, "compare", one, run, *options)[0] == 2
     assert ciwrap(tmp_path, "compare", one, ten_runs / "run1", "--verify-checksums")[0] == 2
+    for option in ("--include", "--exclude"):
+        for other in (ten_runs / "run1", ten_runs / "kept1/.ciwrap.tree"):
+            assert ciwrap(tmp_path, "compare", one, other, option, "*.npy")[0] == 2
+        assert ciwrap(tmp_path, "compare", one, run, option, "*.npy")[0] != 2
 
 
 def test_a_run_that_lost_some_of_its_files_is_still_a_run(

@@ -37,8 +37,13 @@ def test_a_file_that_no_reader_knows(tmp_path: Path, capsys: pytest.CaptureFixtu
         (run / "odd.xyzzy").write_text(name)
         assert ciwrap(tmp_path, "capture", run, "--settle=0", "-o", tmp_path / f"{name}1.tree")[0]
     first, second = tmp_path / "a1.tree", tmp_path / "b1.tree"
-    for one, other in ((first, second), (first, tmp_path / "b"), (tmp_path / "a", second)):
-        code, document = ciwrap(tmp_path, "compare", one, other, "--exclude=*.xyzzy")
+    without = "--exclude=*.xyzzy"
+    for one, other, *more in (
+        (first, second),
+        (first, tmp_path / "b", without),
+        (tmp_path / "a", second, without),
+    ):
+        code, document = ciwrap(tmp_path, "compare", one, other, *more)
         assert (code, document["verdict"]) == (3, "not_comparable")
         assert "odd.xyzzy: is not in the capture" in messages(document)
         assert "no reader knows its suffix" in messages(document)
