@@ -35,13 +35,14 @@ class RunFolders:
     """The folders of runs of a project, one beside the other; a context manager.
 
     root: the project's folder, which all outputs lie in. keeps: whether the folders of runs stay,
-    until the next call. One process at a time has them: raises LockBusyError for a second one, and
-    WriteFailedError.
+    until the next call. prefix: of the folders' names; those of other names are left alone. One
+    process at a time has them: raises LockBusyError for a second one, and WriteFailedError.
     """
 
-    def __init__(self, root: Path, *, keeps: bool = False) -> None:
+    def __init__(self, root: Path, *, keeps: bool = False, prefix: str = "run") -> None:
         self._root = root
         self._keeps = keeps
+        self._prefix = prefix
         self.folder = root / WORK_DIR / "repeat"
         self.notes: list[str] = []  # what to tell of an earlier call that was killed
         self._begun: list[Check] = []  # whose outputs, if there are any, are of a run under way
@@ -109,7 +110,7 @@ class RunFolders:
         # All are looked for before any is moved: a file may be in the outputs of two checks.
         found = [(check, path) for check in checks for path in _files_of(check)]
         for check, path in found:
-            _move(path, self._target(f"run_{number}", check, path))
+            _move(path, self._target(self.run_folder(number).name, check, path))
             self._clear_above(path, check)
         for check in checks:
             self._clear_new(check)
@@ -118,7 +119,7 @@ class RunFolders:
 
     def run_folder(self, number: int) -> Path:
         """Where the outputs of a run are."""
-        return self.folder / f"run_{number}"
+        return self.folder / f"{self._prefix}_{number}"
 
     def inputs_folder(self, number: int) -> Path:
         """Where the perturbed inputs of a run lie."""
@@ -132,7 +133,7 @@ class RunFolders:
         shutil.rmtree(self.run_folder(number), ignore_errors=True)
 
     def _drop_all(self) -> None:
-        for pattern in ("run_*", f"{_INPUTS}_*"):
+        for pattern in (f"{self._prefix}_*", f"{_INPUTS}_*"):
             for old in self.folder.glob(pattern):
                 shutil.rmtree(old, ignore_errors=True)
 
