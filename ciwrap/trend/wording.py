@@ -43,9 +43,11 @@ def most_text(one: ShareSeries) -> str:
 
 
 def bars(one: ShareSeries) -> str:
-    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    """A character for each of the last results: a digit for tenths of the bound, # beyond it. All of
+    the bound, which a match may use, is 9.
+    """
     shares = [point.share for point in one.points[-_MOST_MARKS:]]
-    return "".join("#" if share >= 1 else str(int(10 * share)) for share in shares)
+    return "".join("#" if share > 1 else str(min(9, int(10 * share))) for share in shares)
 
 
 def slope_words(one: ShareSeries) -> str:
