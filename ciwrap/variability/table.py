@@ -92,9 +92,9 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
     """Reads tables with the same columns: .csv, .tsv, .parquet, or results of `ciwrap repeat` and
     `ciwrap time` (.json).
 
-    Raises UsageError for a column that is not there and a file that is given twice, CorruptFileError for a cell that has no
-    meaning, UnsupportedFormatError for another kind of file, NotComparableError for a result with
-    runs that failed.
+    Raises UsageError for a column that is not there and a file that is given twice,
+    CorruptFileError for a cell that has no meaning, UnsupportedFormatError for another kind of
+    file, NotComparableError for a result with runs that failed.
     """
     _refuse_repeated(paths)
     tables = [_read(path) for path in paths]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,3 +92,14 @@ def test_a_difference_that_no_double_holds_in_a_job_summary(project: Project) ->
     summary = (project.folder / "summary.md").read_text()
     assert "over 1.79e308" in summary.partition("|---|")[2]
     assert "inf" not in summary
+
+
+@pytest.mark.parametrize("scale", ["1e-200", "1e200"])
+def test_a_seed_left_open_is_seen_at_any_scale(project: Project, scale: str) -> None:
+    """Two draws lie 1.4 standard deviations apart, whose squares are no doubles here."""
+    with_program(project, f'np.save("out/x.npy", {scale} * noise.normal(size=2000))')
+    outcome = project.run("repeat", "-n", "4")
+    found = variable(outcome, "x")
+    assert found["kind"] == "unrelated"
+    assert found["suggested_bound"] is None
+    assert re.search(r"runs differ by 1[34]\d % of what the values spread", outcome.out)
