@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.closing import Closing
 from ciwrap.errors import RepositoryError, UsageError
 from ciwrap.model import Verdict
+from ciwrap.report.text import plural
 from ciwrap.repository import ask_git
 from ciwrap.structs import Struct
 
@@ -45,6 +46,38 @@ def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
             f"{good[:10]} is no ancestor of {bad[:10]}",
             remedy="name the commit that was good first, and one that came after it",
         )
+
+
+def refuse_files_in_the_way(repository: Repository, good: str, bad: str) -> None:
+    """Raises UsageError for files that git does not track here, but in a commit to look at.
+
+    To check that commit out, git writes over them where they are ignored, and leaves none behind.
+    """
+    here = [name for name in repository.git("ls-files", "--others", "-z").split("\0") if name]
+    ever = {name for name, one in repository.entries_at(bad).items() if not one.is_tree}
+    changed = repository.git(
+        "log", "-m", "--name-only", "--no-renames", "--format=", "-z", f"{good}..{bad}"
+    )
+    ever.update(name for name in changed.split("\0") if name)
+    folders = {above for name in ever for above in _folders_above(name)}
+    lost = [
+        name
+        for name in here
+        if name in ever or name in folders or not ever.isdisjoint(_folders_above(name))
+    ]
+    if lost:
+        more = f" and {plural(len(lost) - 1, 'other file')}" if len(lost) > 1 else ""
+        raise UsageError(
+            f"git does not track {lost[0]}{more} here, but in a commit between GOOD and BAD, which"
+            " would be written over it",
+            file=repository.top,
+            remedy="move it away",
+        )
+
+
+def _folders_above(name: str) -> list[str]:
+    parts = name.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts))]
 
 
 class Search(Closing):

@@ -64,7 +64,7 @@ def command(
     compared.
     """
     from ciwrap.bisect.reference import reference_of
-    from ciwrap.bisect.search import Search, refuse_unless_ready
+    from ciwrap.bisect.search import Search, refuse_files_in_the_way, refuse_unless_ready
     from ciwrap.cli.load_project import project_of
     from ciwrap.cli.run import with_command
     from ciwrap.interrupts import ends_are_interrupts
@@ -85,12 +85,14 @@ def command(
         if words:
             project = with_command(project, words[0] if len(words) == 1 else words)
         with (
-            RunFolders(project.root) as folders,
+            # Runs that `repeat --keep` has kept stay.
+            RunFolders(project.root, prefix="commit") as folders,
             Search(repository, first, last) as search,
         ):
             for note in folders.notes:
                 session.console.print(f"warning: {safe_text(note)}")
             folders.set_aside(project.checks)
+            refuse_files_in_the_way(repository, first, last)
             finding = _Finding(session, project, search, folders, reference.golden_text)
             document = finding.run(started)
     session.emit_document(_plain(document))
@@ -153,7 +155,9 @@ class _Finding:
         while not search.is_over:
             search.mark(self._look(search.here).verdict)
         found = search.found
-        if found is not None:
+        if found is None:
+            self._check_sides()
+        else:
             self._check_ends(found)
         result = None if found is None else self._as_told(self._results[found])
         return BisectDocument(
@@ -218,6 +222,18 @@ class _Finding:
         parents = search.repository.git("rev-parse", f"{found}^@").split()
         if search.good in parents and search.good not in self._results:
             self._require(search.good, "GOOD", is_good=True)
+
+    def _check_sides(self) -> None:
+        """Looks at GOOD and BAD unless some commit was good, and some other one bad: that a number
+        moved between commits that cannot be compared rests on it.
+        """
+        from ciwrap.model import Verdict
+
+        told = [one.verdict for one in self._steps if one.verdict is not Verdict.NOT_COMPARABLE]
+        if all(one.is_good for one in told):
+            self._require(self._search.bad, "BAD", is_good=False)
+        if not any(one.is_good for one in told):
+            self._require(self._search.good, "GOOD", is_good=True)
 
     def _require(self, commit: str, name: str, *, is_good: bool) -> None:
         from ciwrap.model import Verdict

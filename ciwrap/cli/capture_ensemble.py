@@ -216,7 +216,8 @@ def _environment(project: Project, check: Check, folders: Sequence[Path]) -> dic
 
 
 def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> None:
-    from ciwrap.report.text import percent_text, plural, safe_text
+    from ciwrap.report.ensemble_words import rate_text
+    from ciwrap.report.text import plural, safe_text
     from ciwrap.statistics.ensemble import LEAST_MEMBERS
 
     console = session.console
@@ -237,5 +238,5 @@ def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> N
     else:
         console.print(
             f"new runs can be held against it from {plural(document.least_runs, 'run')} at once"
-            f" (false alarms: {percent_text(rate)})"
+            f" (false alarms: {rate_text(rate)})"
         )

@@ -128,6 +128,7 @@ def command(
             keep=keep or None,
             perturb=is_perturbed or None,
             concurrent=None if concurrent == 1 else concurrent,
+            dry_run=(dry_run and not write_bounds) or None,
         )
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
@@ -177,7 +178,8 @@ def _refuse_beside_runs(**given: object) -> None:
     """Raises UsageError for options that say how to run, where nothing is."""
     for name, value in given.items():
         if value is not None:
-            raise UsageError(f"--{name} has no meaning with --runs, which runs nothing")
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} has no meaning with --runs, which runs nothing")
 
 
 def _existing_runs(
@@ -216,7 +218,7 @@ def _write_bounds(
 ) -> None:
     """Shows what the suggested bounds change in ciwrap.yaml, then writes it.
 
-    Raises ConfigError, WriteFailedError, and UsageError if a run was not compared.
+    Raises ConfigError, WriteFailedError, and UsageError where there is no configuration.
     """
     from ciwrap.cli.load_project import near
     from ciwrap.repeat.write_bounds import changed_config
@@ -319,6 +321,9 @@ def _finish(
             write_repeat_report(session.report_target, portable)
     finally:
         render_repeat(result, session.console, verbose=session.verbose)
-    if write_bounds:
+    if write_bounds and result.has_failed:
+        # What would have been seen is not known; the result says so, and its exit code is 3.
+        session.console.print("no bound was written, since not everything was compared")
+    elif write_bounds:
         _write_bounds(session, project, result, is_dry=is_dry)
     return result.exit_code

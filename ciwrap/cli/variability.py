@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ciwrap.variability.space import Numbers
 
 _MAP = "variability-map.json"
+_NEXT = 3  # how many configurations to measure next
 
 
 @click.group(name="variability", short_help="Map how much runs vary, by configuration.")
@@ -146,7 +147,7 @@ def predict(
 @click.option("--error", type=float, default=0.1, help="Wanted, as a share (default 0.1).")
 @click.option("--confidence", type=float, default=0.9, help="Wanted (default 0.9).")
 @click.option(
-    "--next", "count", type=click.IntRange(1, 100), default=3, help="How many (default 3)."
+    "--next", "count", type=click.IntRange(1, 100), help="How many to measure next (default 3)."
 )
 @json_option
 @report_option
@@ -157,7 +158,7 @@ def plan(
     configuration: tuple[str, ...],
     error: float,
     confidence: float,
-    count: int,
+    count: int | None,
 ) -> int:
     """Say how many repeats a configuration takes, or without one, which to measure next.
 
@@ -175,6 +176,9 @@ def plan(
     started = time.monotonic()
     _require_scipy()
     wanted: dict[str, Any] = {"error": error, "confidence": confidence}
+    if configuration and count is not None:
+        raise UsageError("--next has no meaning with a configuration", remedy="leave one out")
+    count = _NEXT if count is None else count
     if configuration:
         maps, fitted, point = _ask(map_file, configuration)
         repeats = (plan_repeats(fitted, point, seed=maps.seed, **wanted),)

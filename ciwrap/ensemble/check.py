@@ -87,6 +87,6 @@ def _repeated(runs: int, distinct: int) -> tuple[Message, ...]:
     """A warning of runs with equal features, which count once."""
     if runs == distinct:
         return ()
-    sets = plural(distinct, "different set")
-    text = f"{plural(runs, 'run')} have {sets} of features; equal ones count once"
+    sets = "the same features" if distinct == 1 else f"{distinct} different sets of features"
+    text = f"{plural(runs, 'run')} have {sets}; equal ones count once"
     return (Message(MessageLevel.WARNING, text),)

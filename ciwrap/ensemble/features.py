@@ -58,6 +58,11 @@ class _Sums(Struct):
 
     def add(self, numbers: _Numbers, before: float | None) -> None:
         """Takes a stretch of numbers. before: the one that stands before it in the same block."""
+        # An infinity makes a feature that is not finite, which is told of by its name.
+        with np.errstate(invalid="ignore", over="ignore"):
+            self._add(numbers, before)
+
+    def _add(self, numbers: _Numbers, before: float | None) -> None:
         mean = float(numbers.mean())
         step, total = mean - self.mean, self.count + numbers.size
         # Chan, Golub and LeVeque (1983): nothing is lost where the mean is large.

@@ -7,6 +7,7 @@ killed. Whatever has come in its place by then is moved away, not deleted: it ma
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import suppress
 from itertools import chain, count
@@ -35,13 +36,14 @@ class RunFolders:
     """The folders of runs of a project, one beside the other; a context manager.
 
     root: the project's folder, which all outputs lie in. keeps: whether the folders of runs stay,
-    until the next call. One process at a time has them: raises LockBusyError for a second one, and
-    WriteFailedError.
+    until the next call. prefix: of the folders' names; those of other names are left alone. One
+    process at a time has them: raises LockBusyError for a second one, and WriteFailedError.
     """
 
-    def __init__(self, root: Path, *, keeps: bool = False) -> None:
+    def __init__(self, root: Path, *, keeps: bool = False, prefix: str = "run") -> None:
         self._root = root
         self._keeps = keeps
+        self._prefix = prefix
         self.folder = root / WORK_DIR / "repeat"
         self.notes: list[str] = []  # what to tell of an earlier call that was killed
         self._begun: list[Check] = []  # whose outputs, if there are any, are of a run under way
@@ -97,7 +99,7 @@ class RunFolders:
         for check in checks:
             for path in _files_of(check):
                 target = self._target(_ASIDE, check, path)
-                if target.exists():
+                if os.path.lexists(target):
                     _remove(path)
                 else:
                     _move(path, target)
@@ -109,7 +111,8 @@ class RunFolders:
         # All are looked for before any is moved: a file may be in the outputs of two checks.
         found = [(check, path) for check in checks for path in _files_of(check)]
         for check, path in found:
-            _move(path, self._target(f"run_{number}", check, path))
+            target = self._target(self.run_folder(number).name, check, path)
+            _move(path, target, follows_links=True)
             self._clear_above(path, check)
         for check in checks:
             self._clear_new(check)
@@ -118,7 +121,7 @@ class RunFolders:
 
     def run_folder(self, number: int) -> Path:
         """Where the outputs of a run are."""
-        return self.folder / f"run_{number}"
+        return self.folder / f"{self._prefix}_{number}"
 
     def inputs_folder(self, number: int) -> Path:
         """Where the perturbed inputs of a run lie."""
@@ -132,7 +135,7 @@ class RunFolders:
         shutil.rmtree(self.run_folder(number), ignore_errors=True)
 
     def _drop_all(self) -> None:
-        for pattern in ("run_*", f"{_INPUTS}_*"):
+        for pattern in (f"{self._prefix}_*", f"{_INPUTS}_*"):
             for old in self.folder.glob(pattern):
                 shutil.rmtree(old, ignore_errors=True)
 
@@ -169,7 +172,7 @@ class RunFolders:
     def _recover(self) -> None:
         """Puts back what a call that was killed had set aside."""
         aside = self._set_aside()
-        in_its_place = [path for path in aside if (self._root / path).exists()]
+        in_its_place = [path for path in aside if os.path.lexists(self._root / path)]
         found = self._free_folder(_FOUND)
         for path in in_its_place:
             _move(self._root / path, found / path)
@@ -247,13 +250,15 @@ def _files_of(check: Check) -> Iterable[Path]:
     return dict.fromkeys([*(file.path for file in found.files), *found.unmatched, *beside])
 
 
-def _move(path: Path, target: Path) -> None:
-    """Moves a file or a store; of a link, what it points to."""
-    if not path.exists():
+def _move(path: Path, target: Path, *, follows_links: bool = False) -> None:
+    """Moves a file or a store. follows_links: of a link, what it points to; else the link itself,
+    which is to come back as it was.
+    """
+    if not (path.exists() if follows_links else os.path.lexists(path)):
         return
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink():
+        if follows_links and path.is_symlink():
             copy = shutil.copytree if path.is_dir() else shutil.copy2
             copy(path, target)
             path.unlink()

@@ -165,7 +165,7 @@ class Measurer:
         with self._catalog(outputs) as catalog:
             for result in check.variables:
                 self.measured.slots.setdefault(result.id, Slot())
-                self._take(number, result, catalog, is_equal=False)
+                self._take(number, result, catalog, is_equal=is_equal(result))
         return None
 
     def _note_one_sided(self, number: int, check: CheckResult) -> None:

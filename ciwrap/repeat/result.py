@@ -16,7 +16,7 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
     RepeatResult,
 )
-from ciwrap.repeat.summary import largest_by_run, summarise
+from ciwrap.repeat.summary import NOT_COMPARED, largest_by_run, summarise
 from ciwrap.report.repeat_words import headline
 from ciwrap.report.text import percent_text, plural
 from ciwrap.statistics.bounds import (
@@ -58,7 +58,7 @@ def make_result(
     variables = tuple(chain.from_iterable(summaries))
     said = (*messages, *_run_messages(runs), *_variable_messages(variables, measurers, reference))
     return RepeatResult(
-        headline=headline(variables, runs),
+        headline=headline(variables, runs, reference),
         exit_code=_exit_code(runs, variables, is_checked=is_checked),
         reference=reference,
         seed=0 if plan is None else plan.seed,
@@ -94,7 +94,9 @@ def _variable_messages(
     found = []
     for one in variables:
         if one.kind is Behaviour.NOT_COMPARABLE:
-            found.append(_of(one, MessageLevel.ERROR, one.reason or ""))
+            # Why no run was compared is told of the runs, once.
+            if one.reason != NOT_COMPARED:
+                found.append(_of(one, MessageLevel.ERROR, one.reason or ""))
         elif one.kind is Behaviour.UNRELATED:
             found.append(_of(one, MessageLevel.WARNING, one.reason or ""))
         elif one.varies and one.max_abs is None:
@@ -103,12 +105,7 @@ def _variable_messages(
             found.append(_of(one, MessageLevel.NOTE, text))
     compared = [len(one.measured.compared) for one in measurers]
     if variables and all(one.kind is Behaviour.EQUAL for one in variables) and min(compared):
-        limit = unequal_run_limit(min(compared) + 1)
-        text = (
-            f"{min(compared) + 1} equal runs: a further one differs with a chance of up to"
-            f" {percent_text(limit)} (at 95 % confidence)"
-        )
-        found.append(Message(MessageLevel.NOTE, text))
+        found.append(Message(MessageLevel.NOTE, _equal_words(min(compared), reference)))
     for measurer in measurers:
         for name, spread in sorted(measurer.measured.spreads.items()):
             if spread.nan_count:
@@ -118,6 +115,18 @@ def _variable_messages(
                 found.append(Message(MessageLevel.WARNING, text, variable=where))
     found += _too_few(variables, measurers)
     return found
+
+
+def _equal_words(compared: int, reference: str) -> str:
+    """What so many runs that are equal to the reference say of the next one."""
+    limit = percent_text(unequal_run_limit(compared + 1))
+    # The golden is none of the runs.
+    runs = (
+        f"{plural(compared, 'run')} equal to the golden"
+        if reference == "golden"
+        else f"{compared + 1} equal runs"
+    )
+    return f"{runs}: a further one differs with a chance of up to {limit} (at 95 % confidence)"
 
 
 def _too_few(variables: Sequence[RepeatedVariable], measurers: Sequence[Measurer]) -> list[Message]:

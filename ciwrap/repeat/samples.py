@@ -129,12 +129,18 @@ def _norm(numbers: NDArray[np.float64]) -> float:
     return largest * math.sqrt(float(np.sum((numbers / largest) ** 2)))
 
 
+def _mean(numbers: NDArray[np.float64]) -> float:
+    """The mean, whose sum does not overflow."""
+    largest = float(np.abs(numbers).max(initial=0.0))
+    return largest * float(np.mean(numbers / largest)) if largest else 0.0
+
+
 class Spread(Struct):
     """Standard deviation and typical magnitude of all sampled values of one name."""
 
     count: int = 0
     mean: float = 0.0
-    squares: float = 0.0  # of the distances from the mean
+    norm: float = 0.0  # the root of the sum of the squares of the distances from the mean
     nan_count: int = 0
     magnitudes: list[float] = field(default_factory=list)
 
@@ -144,11 +150,11 @@ class Spread(Struct):
         if finite.size == 0:
             return
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = float(finite.mean())
-            squares = float(((finite - mean) ** 2).sum())
+            mean = _mean(finite)
             # Sums of two parts about their own means lose no digits (Chan, Golub and LeVeque).
             total, step = self.count + finite.size, mean - self.mean
-            self.squares += squares + step * step * self.count * finite.size / total
+            apart = step * math.sqrt(self.count * finite.size / total)
+            self.norm = math.hypot(self.norm, _norm(finite - mean), apart)
             self.mean += step * finite.size / total
             self.magnitudes.append(float(np.median(np.abs(finite))))
         self.count = total
@@ -158,7 +164,7 @@ class Spread(Struct):
         """The standard deviation; of a constant its magnitude."""
         if not self.count:
             return 0.0
-        deviation = math.sqrt(self.squares / self.count)
+        deviation = self.norm / math.sqrt(self.count)
         # What rounding leaves of equal values is no spread.
         return abs(self.mean) if deviation <= _SAME * abs(self.mean) else deviation
 

@@ -44,6 +44,8 @@ _EPSILONS = {
 }  # fmt: skip
 # Of the sampled elements, this share may have fewer digits than stated.
 _FEWER_DIGITS = 0.05
+# Of a variable that has nothing but the first run's values.
+NOT_COMPARED = "no other run could be compared with the first one"
 
 
 class _Named(Struct, frozen=True):
@@ -121,6 +123,8 @@ def _variable(
 ) -> RepeatedVariable:
     classes = result_classes(list(named.slots.values()), runs)
     fault = measured.faults.get(named.name)
+    if fault is None and not measured.compared:
+        fault = NOT_COMPARED
     if fault is not None:
         return RepeatedVariable(
             check, named.name, Behaviour.NOT_COMPARABLE, classes, len({*classes} - {0}),

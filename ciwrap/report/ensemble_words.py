@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
-from ciwrap.report.text import percent_text, plural, safe_name, short_number
+from ciwrap.report.text import plural, safe_name, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,9 +16,14 @@ _MOST_SHIFTS = 5
 SHIFT_UNIT = "standard deviations of the mean of so many members"
 
 
+def rate_text(rate: float) -> str:
+    """A rate as somebody has set it: `1 %`, `0.01 %`."""
+    return f"{100 * rate:.10g} %"
+
+
 def ensemble_sentence(facts: EnsembleFacts) -> str:
     """The verdict in one sentence, with what it rests on and what moved most."""
-    runs, rate = plural(facts.runs, "new run"), percent_text(facts.rate)
+    runs, rate = plural(facts.runs, "new run"), rate_text(facts.rate)
     if facts.p is None:
         members = plural(facts.more_members or 0, "member")
         return (
@@ -30,7 +35,7 @@ def ensemble_sentence(facts: EnsembleFacts) -> str:
     numbers = f"{plural(facts.members, 'member')}, {plural(facts.features, 'feature')}"
     said = (
         f"the statistics of {runs} are {word} with the ensemble at {rate} ({numbers},"
-        f" p = {facts.p:.3f})"
+        f" p = {short_number(facts.p)})"
     )
     return said if is_consistent else f"{said}; {_what_moved(facts.shifts)}"
 

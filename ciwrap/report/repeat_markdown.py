@@ -9,7 +9,7 @@ from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.markdown import escaped
 from ciwrap.report.paths import portable
 from ciwrap.report.repeat_words import bound_text, factor_words, present_words
-from ciwrap.report.text import capital, plural, short_number
+from ciwrap.report.text import capital, plural, size_text
 
 if TYPE_CHECKING:
     from ciwrap.model.repeat_result import RepeatedVariable, RepeatResult
@@ -40,7 +40,7 @@ def repeat_summary(result: RepeatResult) -> str:
 
 
 def _row(one: RepeatedVariable) -> str:
-    size = "" if one.max_abs is None else short_number(one.max_abs)
+    size = "" if one.max_abs is None else size_text(one.max_abs)
     bound = "" if one.suggested_bound is None else f"`{bound_text(one.suggested_bound)}`"
     name = escaped(f"{one.check}: {one.name}", 80)
     kind = one.kind.value.replace("_", " ")

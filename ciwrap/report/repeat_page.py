@@ -20,6 +20,7 @@ from ciwrap.report.repeat_charts import (
 from ciwrap.report.repeat_charts import MOST_RUNS as MOST_MAP_RUNS
 from ciwrap.report.repeat_words import (
     factor_words,
+    order_words,
     present_words,
     suggestion_words,
     variable_words,
@@ -138,7 +139,7 @@ def render_repeat_html(result: RepeatResult) -> str:
         times=_times(result),
         runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
         runs_left_out=max(0, len(result.runs) - MOST_RUNS),
-        order=f"The order of the runs was drawn with the seed {result.seed}.",
+        order=order_words(result),
         environment=environment_rows(result.environment),
     )
     head = page_head("repeat", result.started_at, result.ciwrap_version, result.environment)

@@ -8,6 +8,7 @@ from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.console import Text
 from ciwrap.report.repeat_words import (
     factor_words,
+    order_words,
     present_words,
     suggestion_words,
     variable_words,
@@ -67,7 +68,8 @@ def _render_factors(result: RepeatResult, console: Console) -> None:
 
 
 def _render_runs(result: RepeatResult, console: Console) -> None:
-    console.print(Text(f"order of the runs: seed {result.seed}", style="dim"))
+    if order := order_words(result):
+        console.print(Text(order, style="dim"))
     for run in result.runs:
         states = " ".join(f"{name}={state}" for name, state in run.factors.items())
         seconds = "" if run.seconds is None else seconds_text(run.seconds)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         FactorFinding,
         RepeatedRun,
         RepeatedVariable,
+        RepeatResult,
     )
 
 _MOST_NAMES = 4
@@ -28,9 +29,11 @@ _FIT_WORDS = {
 }
 
 
-def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
+def headline(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str = "first"
+) -> str:
     """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; no
-    exponential growth seen`.
+    exponential growth seen`. reference: what runs were compared with, "first" or "golden".
     """
     failed = [run for run in runs if run.problem is not None]
     if not variables:
@@ -38,7 +41,9 @@ def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun])
             f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
         )
     has_compared = any(one.kind is not Behaviour.NOT_COMPARABLE for one in variables)
-    parts = [_varying_words(variables, runs), *_bound_words(variables)] if has_compared else []
+    parts = []
+    if has_compared:
+        parts = [_varying_words(variables, runs, reference), *_bound_words(variables)]
     if any(one.varies for one in variables):
         parts.append(_growth_words(variables))
     faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
@@ -52,33 +57,42 @@ def headline(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun])
     return "; ".join(parts)
 
 
-def _varying_words(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> str:
+def _varying_words(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str
+) -> str:
     varying = [one for one in variables if one.varies]
     told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
     good = sum(run.problem is None for run in runs)
     if not varying:
         what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
-        return f"{what} equal in {plural(good, 'run')}"
+        to_it = " to the golden" if reference == "golden" else ""
+        return f"{what} equal{to_it} in {plural(good, 'run')}"
     sizes = [one.max_abs for one in varying if one.max_abs is not None]
     size = f", {_reach('at most', max(sizes))}" if sizes else ""
-    verb = "varies" if len(varying) == 1 else "vary"
+    is_one = len(varying) == 1
+    verb = "varies" if is_one else "vary"
+    if reference == "golden":
+        # Equal runs may be no golden's, and a golden without data tells no more than a bound.
+        verb = "differs from the golden" if is_one else "differ from the golden"
+        verb += ", or may" if len(sizes) < len(varying) else ""
     return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
 
 
 def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
     found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
     texts = list(dict.fromkeys(map(bound_text, found)))
+    varying = sum(one.varies for one in variables)
     if not texts:
-        varies = any(one.varies for one in variables)
-        return ["no bound is suggested"] if varies else []
+        return ["no bound is suggested"] if varying else []
+    of_some = f" for {len(found)} of them" if len(found) < varying else ""
     if len(texts) == 1:
-        return [f"`{texts[0]}` would hold"]
+        return [f"`{texts[0]}` would hold{of_some}"]
     absolute = [one.atol for one in found if one.atol]
     relative = [one.rtol for one in found if one.rtol]
     ranges = [
         _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
     ]
-    return [f"{' and '.join(ranges)} would hold"]
+    return [f"{' and '.join(ranges)} would hold{of_some}"]
 
 
 def _range(name: str, values: Sequence[float]) -> str:
@@ -121,7 +135,7 @@ def variable_words(one: RepeatedVariable) -> list[str]:
         return [f"not comparable: {one.reason}"]
     if one.kind is Behaviour.EQUAL:
         return ["equal in all runs"]
-    words = [f"{one.distinct_results} different results"]
+    words = [_results_words(one)]
     if one.first_iteration is not None:
         words[0] += f" from iteration {one.first_iteration} on"
     if one.max_abs is not None:
@@ -134,6 +148,22 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     if one.common_digits is not None:
         words.append(f"{one.common_digits:.1f} digits in common (95 % of the elements)")
     return words + _growth_of(one)
+
+
+def order_words(result: RepeatResult) -> str:
+    """Of which order the runs were; nothing of runs that were there already."""
+    if all(run.seconds is None for run in result.runs):
+        return ""
+    return f"The order of the runs was drawn with the seed {result.seed}."
+
+
+def _results_words(one: RepeatedVariable) -> str:
+    """How many results the runs have: a single one where all differ from the golden alike."""
+    if one.distinct_results != 1:
+        return f"{one.distinct_results} different results"
+    if one.max_abs:
+        return "one result in all runs, which is not the golden's"
+    return "one result in all runs" + ("" if one.breaks_bound else ", within the golden's bound")
 
 
 def _reach(words: str, size: float) -> str:

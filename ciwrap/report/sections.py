@@ -9,9 +9,15 @@ from markupsafe import Markup
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
-from ciwrap.report.ensemble_words import other_messages
+from ciwrap.report.ensemble_words import other_messages, rate_text
 from ciwrap.report.findings import check_title
-from ciwrap.report.text import bytes_text, percent_text, safe_name, safe_text, seconds_text
+from ciwrap.report.text import (
+    bytes_text,
+    safe_name,
+    safe_text,
+    seconds_text,
+    short_number,
+)
 from ciwrap.report.wording import counted_evidence
 from ciwrap.structs import Struct
 
@@ -97,7 +103,7 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
         facts = check.ensemble
         if facts is None:
             continue
-        p = "too few to tell" if facts.p is None else f"{facts.p:.3f}"
+        p = "too few to tell" if facts.p is None else short_number(facts.p)
         more = len(facts.shifts) - MOST_SHIFTS
         yield EnsembleView(
             name=safe_name(check_title(check), 120),
@@ -107,7 +113,7 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
                 ("members", str(facts.members)),
                 ("features", str(facts.features)),
                 ("p", p),
-                ("called inconsistent at", percent_text(facts.rate)),
+                ("called inconsistent at", rate_text(facts.rate)),
             ),
             bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
             left_out=f"{more:,} more features moved less; the JSON result has them all."

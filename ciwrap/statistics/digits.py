@@ -95,4 +95,5 @@ def _log2(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _limited(bits: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.clip(bits, 0.0, MOST_BITS)
+    # None are 0, of no sign: the logarithm of 1 is -0 once it has been turned around.
+    return np.clip(bits, 0.0, MOST_BITS) + 0.0

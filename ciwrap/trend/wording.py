@@ -43,9 +43,11 @@ def most_text(one: ShareSeries) -> str:
 
 
 def bars(one: ShareSeries) -> str:
-    """A character for each of the last results: a digit for tenths of the bound, # from 1 on."""
+    """A character for each of the last results: a digit for tenths of the bound, # beyond it; 9
+    where all of it is used, as a match may.
+    """
     shares = [point.share for point in one.points[-_MOST_MARKS:]]
-    return "".join("#" if share >= 1 else str(int(10 * share)) for share in shares)
+    return "".join("#" if share > 1 else str(min(9, int(10 * share))) for share in shares)
 
 
 def slope_words(one: ShareSeries) -> str:
@@ -75,7 +77,9 @@ def change_lines(one: TimeSeries) -> list[str]:
         lines += _difference_lines(one.differences[number : number + 1])
     if not one.change_points:
         is_told = len(one.points) >= 2 * LEAST_ASIDE
-        lines.append("no change of level" if is_told else "too few runs to tell a change of level")
+        lines.append(
+            "no change of level found" if is_told else "too few runs to tell a change of level"
+        )
     return lines
 
 

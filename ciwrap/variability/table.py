@@ -92,10 +92,11 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
     """Reads tables with the same columns: .csv, .tsv, .parquet, or results of `ciwrap repeat` and
     `ciwrap time` (.json).
 
-    Raises UsageError for a column that is not there, CorruptFileError for a cell that has no
-    meaning, UnsupportedFormatError for another kind of file, NotComparableError for a result with
-    runs that failed.
+    Raises UsageError for a column that is not there and a file that is given twice,
+    CorruptFileError for a cell that has no meaning, UnsupportedFormatError for another kind of
+    file, NotComparableError for a result with runs that failed.
     """
+    _refuse_repeated(paths)
     tables = [_read(path) for path in paths]
     first = tables[0]
     for other in tables[1:]:
@@ -107,6 +108,15 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
                 remedy="give tables with the same columns",
             )
     return _Sorter(first, roles).sorted(tables)
+
+
+def _refuse_repeated(paths: Sequence[Path]) -> None:
+    """Runs that are told twice have not happened twice: sigma would look surer than it is."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise UsageError("this table is given twice", file=path, remedy="leave one out")
+        seen.add(path.resolve())
 
 
 def _read(path: Path) -> Table:

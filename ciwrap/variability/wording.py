@@ -103,7 +103,10 @@ def influence_words(one: MapSummary) -> list[str]:
         )
     if found.grouped:
         names = ", ".join(safe_name(name, 60) for name in found.grouped)
-        lines.append(f"neighbouring levels of {names} count as one here, since there are many")
+        lines.append(
+            f"neighbouring levels of {names} count as one here, since too few configurations were"
+            " measured to tell all of them apart"
+        )
     if not found.with_pairs:
         lines.append("there are too few configurations to look for interactions")
     return lines

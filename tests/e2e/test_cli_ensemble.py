@@ -159,10 +159,38 @@ def test_a_run_that_is_repeated_to_the_bit_counts_once(chaotic: Chaotic) -> None
     shutil.copytree(chaotic.folder / "honest_00", chaotic.folder / "again_00")
     outcome = chaotic.judge("honest_00", "again_00")
     assert (outcome.code, facts(outcome)["runs"]) == (3, 1)
-    assert "2 runs have 1 different set of features" in outcome.out
+    assert "2 runs have the same features; equal ones count once" in outcome.out
     twice = chaotic.run("capture", "--ensemble", "air", "honest_00", "again_00", "--replace")
     assert twice.code == 3
     assert "all runs have the same features" in twice.err
+
+
+def test_rare_alarms_and_chances_are_told_as_they_are(chaotic: Chaotic) -> None:
+    """One in ten thousand is neither `< 0.1 %`, nor is a p of 1e-5 nothing."""
+    members = runs("member", *range(60))
+    options = ("--features", "mean", "--rate", "0.0001", "--replace")
+    made = chaotic.run("capture", "--ensemble", "air", *members, *options)
+    assert "(false alarms: 0.01 %)" in made.out
+    for run in runs("forced", *range(9)):
+        path = chaotic.folder / run / "out/x.npy"
+        np.save(path, np.load(path) + 9)
+    outcome = chaotic.judge(*runs("forced", *range(9)))
+    assert outcome.code == 1, outcome
+    assert "inconsistent with the ensemble at 0.01 % (60 members, 1 feature, p = 1e-5)" in (
+        " ".join(outcome.out.split())
+    )
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 1.7e308])
+def test_a_run_with_what_has_no_mean_is_told_in_one_line(chaotic: Chaotic, value: float) -> None:
+    path = chaotic.folder / "honest_00/out/x.npy"
+    x = np.load(path)
+    x[:2, :2] = value
+    np.save(path, x)
+    outcome = chaotic.judge(*runs("honest", 0, 1, 2))
+    assert outcome.code == 3
+    assert "is not finite" in outcome.out
+    assert "Warning" not in outcome.err
 
 
 def test_an_ensemble_is_replaced_only_if_asked(chaotic: Chaotic) -> None:

@@ -153,6 +153,15 @@ def test_the_newest_share_counts(folder: Project, share: float, words: str | Non
     assert ("nothing to warn of" in outcome.out) == (words is None)
 
 
+@pytest.mark.parametrize(("share", "mark"), [(0.99, "9"), (1.0, "9"), (1.001, "#")])
+def test_a_bound_is_passed_beyond_it_and_not_at_it(
+    folder: Project, share: float, mark: str
+) -> None:
+    results = [result(0, [variable("density", 0.2)]), result(1, [variable("density", share)])]
+    outcome = folder.run("trend", *written(folder, results))
+    assert f"|2{mark}|" in outcome.out
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [

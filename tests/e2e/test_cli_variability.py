@@ -115,6 +115,10 @@ def test_fit_predict_and_plan(folder: Project) -> None:
     assert there["more_for_sigma"] == there["for_sigma"] - 8
     assert there["is_measured"]
 
+    both = folder.run("variability", "plan", "m.json", "threads=4", "size=64", "--next", "2")
+    assert both.code == 2
+    assert "--next has no meaning with a configuration" in both.err
+
     following = folder.run("variability", "plan", "m.json", "--next", "2")
     assert len(following.document["candidates"]) == 2
     for candidate in following.document["candidates"]:

@@ -129,3 +129,20 @@ def test_the_golden_as_the_reference(project: Project) -> None:
     assert variable(outcome)["max_abs"] == pytest.approx(
         max(np.abs(one).max() for one in noise), rel=1e-6
     )
+
+
+def test_runs_that_were_there_have_no_order_of_ours(project: Project) -> None:
+    with_runs(project, 3)
+    outcome = project.run("repeat", "--runs", "run_*", "--report", "page.html", "-v")
+    assert outcome.code == 0, outcome
+    assert "seed" not in outcome.out
+    assert "order of the runs was drawn" not in (project.folder / "page.html").read_text()
+
+
+def test_a_dry_run_of_nothing_is_refused(project: Project) -> None:
+    with_runs(project, 4)
+    outcome = project.run("repeat", "--runs", "run_*", "--dry-run", json_too=False)
+    assert outcome.code == 2
+    assert "--dry-run has no meaning with --runs" in outcome.err
+    shown = project.run("repeat", "--runs", "run_*", "--dry-run", "--write-bounds")
+    assert shown.code == 0, shown

@@ -113,6 +113,26 @@ def test_what_lay_there_before_is_back_afterwards(project: Project) -> None:
     assert_only_snapshots_are_left(project)
 
 
+@pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGKILL])
+def test_links_come_back_as_links(project: Project, number: int | None) -> None:
+    """What they point to is not ours, and may lie anywhere, or nowhere."""
+    slow = "" if number is None else "\nif run == 2: time.sleep(5)"
+    with_program(project, f"{NOISY}{slow}")
+    np.save(project.folder / "elsewhere.npy", np.arange(3.0))
+    links = {"x.npy": "../elsewhere.npy", "broken.npy": "nowhere.npy"}
+    for name, target in links.items():
+        (project.folder / "out" / name).symlink_to(target)
+    if number is not None:
+        kill_in_run(project, 2, number)
+    if number != signal.SIGINT:
+        with_quick = (project.folder / "program.py").read_text().replace("sleep(5)", "sleep(0)")
+        (project.folder / "program.py").write_text(with_quick)
+        assert project.run("repeat", "-n", "2").code == 0
+    there = {path.name: str(path.readlink()) for path in (project.folder / "out").iterdir()}
+    assert there == links
+    assert np.array_equal(np.load(project.folder / "elsewhere.npy"), np.arange(3.0))
+
+
 def kill_in_run(project: Project, run: int, number: int) -> int:
     """Starts a repeat and sends it a signal once that run is under way; the exit code."""
     process = project.begin("repeat", "-n", "6")

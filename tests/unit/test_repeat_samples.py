@@ -132,3 +132,14 @@ def test_nothing_spreads_nothing() -> None:
     spread = Spread()
     spread.add(np.array([np.nan, np.inf]))
     assert (spread.deviation, spread.magnitude, spread.nan_count) == (0.0, None, 1)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200, 1e300])
+def test_a_spread_whose_square_is_no_double(scale: float) -> None:
+    """In parts, as checkpoints are, and against NumPy at a scale of 1. Seed 5."""
+    parts = [np.random.default_rng(5).normal(mean, 1.0, 500) for mean in (0.0, 2.0, 2.0)]
+    spread = Spread()
+    for part in parts:
+        spread.add(part * scale)
+    expected = float(np.concatenate(parts).std())
+    assert spread.deviation / scale == pytest.approx(expected, rel=1e-12)

@@ -49,6 +49,16 @@ def test_rows_are_sorted_by_configuration(tmp_path: Path) -> None:
     assert list(group.runs)[:2] == [(1.0, 8.0), (1.0, 64.0)]
 
 
+def test_a_table_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD)
+    link = tmp_path / "link.csv"
+    link.symlink_to(path)
+    with pytest.raises(UsageError, match="this table is given twice; leave one out"):
+        read_runs([path, link], Roles())
+    again = read_runs([path, write(tmp_path, GOOD, "other.csv")], Roles())
+    assert len(again.groups[0].runs[2.0, 64.0]) == 6  # rounded times may be the same
+
+
 def test_texts_are_categories_and_numbers_can_be(tmp_path: Path) -> None:
     path = write(tmp_path, "disk,threads,run,rate\nssd,1,1,5\nhdd,1,1,2\nssd,1,2,6\nhdd,2,1,3\n")
     runs = read_runs([path], Roles())
