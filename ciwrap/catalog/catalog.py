@@ -248,7 +248,7 @@ class Catalog(Closing):
                 variable=entry.identity.text,
                 remedy="let the program finish first",
             )
-        return SourceValues(source, info)
+        return SourceValues(source, info, entry.file.name_in_check)
 
     def _source(self, file: OutputFile) -> Source:
         key = str(file.path)
