@@ -157,6 +157,23 @@ def test_the_tables_of_a_check_have_their_steps_in_the_golden(folder: Path) -> N
     assert "only in the golden: step 2" in out
 
 
+def test_a_table_that_is_not_found_is_no_new_variable(folder: Path) -> None:
+    table = "checks:\n  run: {format: log, outputs: out.log, tables: {t: {header: A B}}}\n"
+    (folder / "ciwrap.yaml").write_text(table, encoding="utf-8")
+    (folder / "out.log").write_text("A B\n1 2\n", encoding="utf-8")
+    (folder / "other.log").write_text("A\n1 2\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, "A\n1 2\n")
+    assert code == 3
+    assert "t: out.log: tables.t finds nothing" in out
+    assert "but not in the golden" not in out
+    for sides in (("out.log", "other.log"), ("other.log", "out.log")):
+        (folder / "out.log").write_text("A B\n1 2\n", encoding="utf-8")
+        code, out = run("compare", *sides, "--check", "run")
+        assert code == 3
+        assert "t: other.log: tables.t finds nothing" in out
+
+
 def test_counts_may_be_let_go(folder: Path) -> None:
     config = CONFIG + "    strict: {count: false}\n"
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
