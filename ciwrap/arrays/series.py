@@ -28,9 +28,10 @@ class SeriesFacts(ABC):
     """What a text says of a variable's elements besides their values.
 
     steps: the label of each, None where they are only counted. steps_name: what the variable is
-    called that holds them. step_size: what one step adds to its values. printed_digits: significant
-    digits of the number that is printed with the most. printed_exponent: the smallest unit that is
-    printed is 10 to this; None if that is not known.
+    called that holds them, by a source as in its file, by values as in the check. step_size: what
+    one step adds to its values. printed_digits: significant digits of the number that is printed
+    with the most. printed_exponent: the smallest unit that is printed is 10 to this; None if that
+    is not known.
     """
 
     steps: NDArray[np.int64] | None

@@ -142,6 +142,13 @@ class Variables:
             self._named = {one.label: one for one in files if not one.reader.names_inside}
         return str(self._named.get(identity.name, files[0]).path)
 
+    def fault_of(self, identity: VariableId) -> CiwrapError | None:
+        """Why nothing can be read of the variable, as far as its file was opened."""
+        catalog = self._catalog
+        if catalog is None or identity not in catalog.entries:
+            return None
+        return catalog.fault_of(identity)
+
     def refuse_fault(self, identity: VariableId) -> None:
         """Raises UnsupportedDtypeError for a variable that no reader can read, NotComparableError
         for one of which there is neither a tree nor data.

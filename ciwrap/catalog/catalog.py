@@ -102,9 +102,9 @@ class Catalog(Closing):
         MaskError, UnsupportedDtypeError, CorruptFileError if the file changed since it was listed,
         and the errors of opening it.
         """
-        entry = self.entries[identity]
-        if entry.info.fault is not None:
-            raise _unreadable(entry, entry.info.fault)
+        fault = self.fault_of(identity)
+        if fault is not None:
+            raise fault
         values = self._arranged(identity)
         if mask is None:
             return values
@@ -121,6 +121,11 @@ class Catalog(Closing):
     def signature(self, identity: VariableId) -> Signature:
         """What the variable is, by its header."""
         return self.entries[identity].info.signature
+
+    def fault_of(self, identity: VariableId) -> CiwrapError | None:
+        """Why nothing can be read of the variable; None if it can."""
+        entry = self.entries[identity]
+        return None if entry.info.fault is None else _unreadable(entry, entry.info.fault)
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it."""
@@ -248,7 +253,7 @@ class Catalog(Closing):
                 variable=entry.identity.text,
                 remedy="let the program finish first",
             )
-        return SourceValues(source, info)
+        return SourceValues(source, info, entry.file.name_in_check)
 
     def _source(self, file: OutputFile) -> Source:
         key = str(file.path)

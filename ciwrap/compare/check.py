@@ -292,6 +292,7 @@ class _Judged:
     def __init__(self, check: Check, catalog: Catalog) -> None:
         self.signature = catalog.signature
         self.path_of = catalog.path_of
+        self.fault_of = catalog.fault_of
         self.identities = {
             identity for identity in catalog.identities if check.expectation_of(identity) is None
         }

@@ -42,6 +42,9 @@ class GoldenVariables:
     def signature(self, identity: VariableId) -> Signature:
         return golden_signature(self.variables[identity], self.labels(identity) or ())
 
+    def fault_of(self, identity: VariableId) -> None:  # noqa: ARG002 - what it holds can be read
+        return None
+
     def path_of(self, identity: VariableId) -> None:  # noqa: ARG002 - it is not in the outputs
         return None
 

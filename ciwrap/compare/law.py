@@ -66,6 +66,11 @@ def begun(
     )
 
 
+def says_why(result: VariableResult) -> bool:
+    """Whether the result of a variable that was not compared names a reason for that."""
+    return result.reason != _NOT_YET
+
+
 def refuse_mistakes(error: CiwrapError) -> None:
     """Raises the error if it is a user's mistake, which no result hides."""
     if error.exit_code is ExitCode.USAGE:

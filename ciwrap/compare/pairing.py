@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol
 
-from ciwrap.compare.law import begun
+from ciwrap.compare.law import begun, not_comparable
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Signature
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import Outcome
-    from ciwrap.model import VariableId
+    from ciwrap.errors import CiwrapError
+    from ciwrap.model import VariableId, VariableResult
 
 
 class Held(Protocol):
@@ -23,6 +24,7 @@ class Held(Protocol):
     def identities(self) -> AbstractSet[VariableId]: ...
     def signature(self, identity: VariableId) -> Signature: ...
     def path_of(self, identity: VariableId) -> str | None: ...
+    def fault_of(self, identity: VariableId) -> CiwrapError | None: ...
 
 
 class Nothing:
@@ -34,6 +36,9 @@ class Nothing:
         raise KeyError(identity)
 
     def path_of(self, identity: VariableId) -> str | None:
+        raise KeyError(identity)
+
+    def fault_of(self, identity: VariableId) -> CiwrapError | None:
         raise KeyError(identity)
 
 
@@ -55,8 +60,16 @@ def pair_up(outcome: Outcome, rules: Rules, reference: Held, new: Held) -> list[
         elif is_ours and is_theirs:
             both.append(identity)
         elif is_ours:
-            outcome.missing.append(begun(identity, reference.signature(identity), None))
+            alone = begun(identity, reference.signature(identity), None)
+            outcome.missing.append(_with_fault(alone, reference))
         else:
             path = new.path_of(identity)
-            outcome.extra.append(begun(identity, None, new.signature(identity), source_path=path))
+            alone = begun(identity, None, new.signature(identity), source_path=path)
+            outcome.extra.append(_with_fault(alone, new))
     return both
+
+
+def _with_fault(alone: VariableResult, side: Held) -> VariableResult:
+    """The result, with the reason why nothing can be read of the variable where it is, if so."""
+    fault = side.fault_of(alone.id)
+    return alone if fault is None else not_comparable(alone, fault)

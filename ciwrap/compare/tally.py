@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.law import message_of, not_comparable
-from ciwrap.errors import CiwrapError, VariableExtraError, VariableMissingError
+from ciwrap.compare.law import message_of, not_comparable, says_why
+from ciwrap.errors import CiwrapError, NotComparableError, VariableExtraError, VariableMissingError
 from ciwrap.model import (
     CheckResult,
     Message,
@@ -135,7 +135,7 @@ def _add_one_sided(
     if outcome.errors:
         where, remedy = f"{where}, as far as files could be read", "first mend what the errors name"
     for result in outcome.missing:
-        error: CiwrapError = VariableMissingError(where, remedy=remedy)
+        error = _error_of(result, VariableMissingError(where, remedy=remedy))
         if strict.refuses_missing:
             results.append(not_comparable(result, error))
         else:
@@ -143,13 +143,19 @@ def _add_one_sided(
             told.append(_about(result, error, MessageLevel.WARNING))
     is_allowed = strict is StrictVariables.ALLOW_NEW
     for result in outcome.extra:
-        error = VariableExtraError(f"is {there}, but not {here}", remedy=wording.if_extra)
+        alone = VariableExtraError(f"is {there}, but not {here}", remedy=wording.if_extra)
+        error = _error_of(result, alone)
         if strict.refuses_extra:
             results.append(not_comparable(result, error))
         else:
             level = MessageLevel.NOTE if is_allowed else MessageLevel.WARNING
             told.append(_about(result, error, level))
     return let_go
+
+
+def _error_of(result: VariableResult, alone: CiwrapError) -> CiwrapError:
+    """What is told of a variable that one side alone has: why nothing can be read of it, if so."""
+    return NotComparableError(str(result.reason)) if says_why(result) else alone
 
 
 def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:

@@ -30,7 +30,13 @@ _MACHINE = re.compile(
     r"|memory|mem|[kmg]i?b|ranks?|process(es|ors?)?|procs?|threads?|cores?|mpi|omp|openmp|pid|hosts?"
     r"|speed|performance|load|rss|flops?|steps/s|tau/day)(?![a-z])"
 )
-_MARK = b"\x01"
+_MARK, _OTHER_MARK = b"\x01", b"\x02"
+# Also times, dates and counters such as `step 3/10`, which are no results, and by which lines of
+# one kind differ.
+_COUNTED = re.compile(
+    NEXT_NUMBER.pattern
+    + rb"|(?P<other>(?<![A-Za-z0-9_.])[0-9]+(?:(?:[/:,'\-]|\.\.+)[0-9]+)+(?![A-Za-z0-9_]))"
+)
 _LEADING = ("energy", "total", "potential", "pressure", "force", "temperature", "charge")
 _LETTERS = re.compile(r"[A-Za-z]+")
 
@@ -70,7 +76,7 @@ def propose(first: Iterable[bytes], second: Iterable[bytes]) -> list[Proposal]:
     found: list[tuple[tuple[int, ...], _Kind, int, _Place, float]] = []
     for position, (key, kind) in enumerate(ours.items()):
         other = theirs.get(key)
-        words = key.replace(_MARK, b" ").decode("utf-8", "replace")
+        words = key.replace(_MARK, b" ").replace(_OTHER_MARK, b" ").decode("utf-8", "replace")
         if other is None or other.count != kind.count or _MACHINE.search(words):
             continue
         for number, (mine, yours) in enumerate(zip(kind.places, other.places, strict=True)):
@@ -93,10 +99,10 @@ def _kinds(lines: Iterable[bytes]) -> dict[bytes, _Kind]:
     for count, line in enumerate(lines):
         if count >= _MOST_LINES:
             break
-        numbers = list(NEXT_NUMBER.finditer(line))
+        numbers = _numbers(line)
         if not numbers:
             continue
-        key = b" ".join(NEXT_NUMBER.sub(_MARK, line).split())
+        key = b" ".join(_COUNTED.sub(_mark, line).split())
         kind = kinds.setdefault(key, _Kind(line, places=[_Place() for _ in numbers]))
         kind.count += 1
         for place, found in zip(kind.places, numbers, strict=True):
@@ -106,6 +112,14 @@ def _kinds(lines: Iterable[bytes]) -> dict[bytes, _Kind]:
             place.digits = max(place.digits, digits)
             place.exponent = max(place.exponent, exponent) if digits else place.exponent
     return kinds
+
+
+def _numbers(line: bytes) -> list[re.Match[bytes]]:
+    return [found for found in _COUNTED.finditer(line) if found.lastgroup is None]
+
+
+def _mark(found: re.Match[bytes]) -> bytes:
+    return _MARK if found.lastgroup is None else _OTHER_MARK
 
 
 def _value(text: str) -> float:
@@ -139,10 +153,11 @@ def _rank(words: str) -> tuple[int, ...]:
 def _proposal(
     kind: _Kind, number: int, place: _Place, largest: float, names: set[str]
 ) -> Proposal | None:
-    spans = [found.span() for found in NEXT_NUMBER.finditer(kind.example)]
-    start, end = spans[number]
+    start, end = _numbers(kind.example)[number].span()
     before = kind.example[:start].decode("utf-8", "replace")
-    first = spans[0][0]
+    counted = _COUNTED.search(kind.example)
+    assert counted is not None
+    first = counted.start()
     lead = " ".join(kind.example[:first].decode("utf-8", "replace").split())
     letters = _LETTERS.findall(lead) or _LETTERS.findall(before)
     if len("".join(letters)) < 2:
@@ -151,7 +166,7 @@ def _proposal(
     atol = max(TIMES_VARIATION * largest, PRINTED_UNITS * 10.0 ** max(place.exponent, -300))
     atol = float(f"{atol:.2g}")
     escaped = lead.replace("{", "{{").replace("}", "}}")
-    if number == 0:
+    if start == first:
         return Proposal(name, f"^{escaped} {{{name}}}", None, atol, kind.count, place.digits)
     is_word = not before[-1:].strip() and not kind.example[end : end + 1].strip()
     if not is_word or not lead:

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 # What a number could go on with, where the template does not say that it stands there.
 _SAYS_MORE = re.compile(
-    r"[A-Za-z0-9_,':+\-*(#\u00b7\u066b\u2010-\u2015\u2212]"
+    r"[A-Za-z0-9_,':+\-*(#\u00b0\u00b7\u066b\u2010-\u2015\u2212]|\.\.|\s*[/\u2044\u2215]"
     r"|\s*[xX*\u00d7\u00b7\u22c5]\s*10|\s*[eEdDqQ][+-]"
 )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import storage_dtype
@@ -29,7 +30,7 @@ from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -135,11 +136,17 @@ class Source(Closing):
 
 
 class SourceValues(Values):
-    """A variable of an open file; the file has to stay open as long as this is used."""
+    """A variable of an open file; the file has to stay open as long as this is used.
 
-    def __init__(self, source: Source, info: VariableInfo) -> None:
+    name_in_check: what the check calls the file's variable of a name.
+    """
+
+    def __init__(
+        self, source: Source, info: VariableInfo, name_in_check: Callable[[str], str]
+    ) -> None:
         self._source = source
         self._info = info
+        self._name_in_check = name_in_check
         self.dtype = info.dtype
         self.shape = info.shape
         self.labels = info.labels
@@ -158,7 +165,12 @@ class SourceValues(Values):
 
     @property
     def series(self) -> SeriesFacts | None:
-        return self._source.facts(self._info.name)
+        facts = self._source.facts(self._info.name)
+        if facts is None or facts.steps_name is None:
+            return facts
+        found = copy(facts)
+        found.steps_name = self._name_in_check(facts.steps_name)
+        return found
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         return self._source.read(self._info.name, first_element, count)

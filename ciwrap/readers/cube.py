@@ -63,6 +63,8 @@ def _entries(path: Path, file: InputFile) -> Any:
         if len(head) > per_point + 1:
             raise lines.error("has more numbers of orbitals than it says")
         listing.add_array("orbitals", np.array(head[1:]))
+    if min(lengths) < 0 <= lengths[0]:
+        raise lines.error("follows three numbers of points, some of them below 0 and not the first")
     # A negative length says that lengths are in angstrom, not in bohr.
     unit = (("units", "angstrom" if lengths[0] < 0 else "bohr"),)
     shape = tuple(abs(length) for length in lengths) + ((per_point,) if per_point != 1 else ())

@@ -110,6 +110,8 @@ class _Dcd:
         for number, step in enumerate(self._steps):
             at = self._begin + number * self._frame_bytes
             if self._has_cell:
+                # The core reads the cell where it lies, and looks at no mark.
+                self._check_marks(at, _CELL_BYTES)
                 cell = f"{self._order}f8"
                 region = FileRegion(str(self._path), at + 4, _CELL_BYTES)
                 info = VariableInfo(f"unit_cell[{number}]", cell, (6,), region, "unit_cell", step)
@@ -128,7 +130,6 @@ class _Dcd:
 
     def _cell_reader(self, at: int) -> Any:
         def read(first: int, count: int) -> NDArray[Any]:
-            self._check_marks(at, _CELL_BYTES)
             data = self._file.read_at(at + 4 + 8 * first, 8 * count)
             return as_elements(data, f"{self._order}f8")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_HEADER_BYTES = 60
-_DOUBLE_BOX_BYTES = 72
+# A frame of TRR begins with a number, the length of a version, that length again, 12 characters,
+# and 13 whole numbers: the bytes of ten parts, which follow time and lambda, then atoms and step.
+_SIZES = struct.Struct(">24x13i")
+_BOX, _POSITIONS, _ATOMS = 2, slice(7, 10), 10
 _FIELDS = (("x", "positions"), ("v", "velocities"), ("f", "forces"))
 
 
@@ -45,7 +49,7 @@ class GromacsReader(Reader):
         self.check_options(options or {}, path)
         check_is_file(path)
         if _is_trr(path):
-            _refuse_double(path)
+            _boxes(path)
         _library(path)
         return SourceApart(path, partial(_source, path), bytes_below(path))
 
@@ -58,16 +62,34 @@ def _library(path: Path) -> Any:
     return library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
 
 
-def _refuse_double(path: Path) -> None:
-    """MDAnalysis would round double precision without a word."""
-    file = InputFile(path)
-    start = file.read_some(0, _HEADER_BYTES)
-    file.close()
-    # magic, length of the version, its length again, 12 characters; then sizes: ir, e, box
-    if len(start) == _HEADER_BYTES and int.from_bytes(start[32:36], "big") == _DOUBLE_BOX_BYTES:
-        raise UnsupportedFormatError(
-            "is written in double precision, which MDAnalysis rounds to single", file=path
-        )
+def _boxes(path: Path) -> list[bool]:
+    """Whether the frames of a TRR file have a box, as far as there are whole headers: MDAnalysis
+    would make up one.
+
+    Raises UnsupportedFormatError for double precision, which it would round without a word.
+    """
+    found: list[bool] = []
+    with closing(InputFile(path)) as file:
+        at = 0
+        while len(head := file.read_some(at, _SIZES.size)) == _SIZES.size:
+            sizes = _SIZES.unpack(head)
+            item = _item_bytes(sizes)
+            if item == 8:
+                raise UnsupportedFormatError(
+                    f"frame {len(found)} is written in double precision, which MDAnalysis rounds to"
+                    " single",
+                    file=path,
+                )
+            found.append(sizes[_BOX] > 0)
+            at += _SIZES.size + 2 * item + max(0, sum(sizes[:_ATOMS]))
+    return found
+
+
+def _item_bytes(sizes: tuple[int, ...]) -> int:
+    """4 or 8: of a number in a frame with parts of these sizes."""
+    if sizes[_BOX] != 0:
+        return 8 if sizes[_BOX] == 72 else 4
+    return 8 if 24 * sizes[_ATOMS] in (*filter(None, sizes[_POSITIONS]),) else 4
 
 
 def _source(path: Path) -> Source:
@@ -76,11 +98,12 @@ def _source(path: Path) -> Source:
     with guarded(path):
         file = kind(str(path))
     with closed_on_error(file.close), guarded(path):
-        listing = _listing(file, path)
+        listing = _listing(file, path, _boxes(path) if _is_trr(path) else None)
     return EntrySource(path, listing.entries, file.close)
 
 
-def _listing(file: Any, path: Path) -> Listing:
+def _listing(file: Any, path: Path, boxes: list[bool] | None) -> Listing:
+    """boxes: which frames have one; None: all."""
     listing = Listing(path)
     frames = _Frames(file)
     count = len(file)
@@ -94,7 +117,9 @@ def _listing(file: Any, path: Path) -> Listing:
             for field, called in _FIELDS
             if getattr(frame, f"has{field}", field == "x")
         ]
-        for field, called in (*held, ("box", "box"), ("time", "time")):
+        if boxes is None or boxes[number : number + 1] != [False]:
+            held.append(("box", "box"))
+        for field, called in (*held, ("time", "time")):
             array = np.asarray(getattr(frame, field))
             listing.add(
                 f"{called}[{number}]",

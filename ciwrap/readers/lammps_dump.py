@@ -1,11 +1,11 @@
-"""Text dumps of LAMMPS: `ITEM:` lines, then a row for every atom (or bond, or grid cell)."""
+"""Text dumps of LAMMPS: `ITEM:` lines, then a row for every atom (or bond, or pair)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
-from ciwrap.errors import CorruptFileError
+from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, array_of_texts
@@ -63,6 +63,7 @@ def _frames(path: Path, file: InputFile) -> tuple[list[int], list[Frame]]:
 def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
     step: int | None = None
     count: int | None = None
+    kind = ""
     facts: dict[str, tuple[Any, Labels]] = {}
     while True:
         line = lines.next()
@@ -72,6 +73,7 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
         if item == "TIMESTEP":
             step = lines.whole(lines.next(), 1 << 60)
         elif item.startswith("NUMBER OF "):
+            kind = item.removeprefix("NUMBER OF ").strip()
             count = lines.whole(lines.next(), file.byte_count)
         elif item.startswith("BOX BOUNDS"):
             boundary = ("boundary", item.removeprefix("BOX BOUNDS").strip())
@@ -81,11 +83,15 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
             facts["time"] = _numbers(lines)[0], ()
         elif item == "UNITS":
             facts["units"] = array_of_texts([lines.next().strip()]).reshape(()), ()
+        elif item == "DIMENSION" or item.startswith("GRID SIZE"):
+            raise UnsupportedFormatError("is a dump of a grid, which is not read", file=file.path)
         else:
             break
     names = item.split()[1:]
     if step is None or count is None or not 0 < len(names) <= MOST_COLUMNS:
         raise lines.error("begins rows without a step, a number of rows or names of columns")
+    if item.split()[0] != kind:
+        raise lines.error(f"begins rows of {item.split()[0][:40]!r}, and not {kind[:40]!r}")
     if len({*names, *facts}) != len(names) + len(facts):
         raise lines.error("names a column twice")
     columns = tuple(Column(name, _dtype(name)) for name in names)

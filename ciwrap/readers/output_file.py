@@ -98,13 +98,15 @@ class OutputFile(Struct, frozen=True):
 
     def variable_id(self, info: VariableInfo) -> VariableId:
         """The identity of one of the file's variables within the check."""
-        name = info.name if info.called is None else info.called
-        if self.reader.names_inside and self.label:
-            name = f"{self.label}/{name}"
+        name = self.name_in_check(info.name if info.called is None else info.called)
         iteration = self.iteration
         if iteration is None and info.iteration is not None:
             iteration = info.iteration + self.later
         return VariableId(name, iteration, info.rank if self.rank is None else self.rank)
+
+    def name_in_check(self, name: str) -> str:
+        """What the check calls the file's variable of this name."""
+        return f"{self.label}/{name}" if self.reader.names_inside and self.label else name
 
 
 def name_fault(name: str) -> str | None:

@@ -121,6 +121,59 @@ def test_one_more_warning_differs(folder: Path) -> None:
     assert (code, "warnings" in out) == (1, True)
 
 
+@pytest.mark.parametrize("outputs", ['"*.log"', "logs", "logs/{name}.log"])
+def test_the_logs_of_a_check_have_their_steps_in_the_golden(folder: Path, outputs: str) -> None:
+    logs = folder if "*" in outputs else folder / "logs"
+    logs.mkdir(exist_ok=True)
+    (folder / "ciwrap.yaml").write_text(CONFIG.replace("out.log", outputs), encoding="utf-8")
+    for name in ("out.log", "other.log"):
+        (logs / name).write_text(text(), encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out = run("check")
+    assert (code, out.splitlines()[0]) == (0, "match  all 10 variables"), out
+    (logs / "other.log").write_text(text(last="-17.301000"), encoding="utf-8")
+    code, out = run("check")
+    assert code == 1
+    assert "step 3, line 7, column 8" in out
+    (logs / "other.log").write_text(text().replace("step 2", "step 4"), encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "only in the golden: step 2" in out
+
+
+def test_the_tables_of_a_check_have_their_steps_in_the_golden(folder: Path) -> None:
+    (folder / "ciwrap.yaml").write_text(
+        "checks:\n  run: {format: text, outputs: '*.dat', options: {iteration: n}}\n",
+        encoding="utf-8",
+    )
+    for name in ("a.dat", "b.dat"):
+        (folder / name).write_text("# n e\n1 1.5\n2 2.5\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out = run("check")
+    assert (code, out.splitlines()[0]) == (0, "match  all 4 variables"), out
+    (folder / "a.dat").write_text("# n e\n1 1.5\n3 2.5\n", encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "only in the golden: step 2" in out
+
+
+def test_a_table_that_is_not_found_is_no_new_variable(folder: Path) -> None:
+    table = "checks:\n  run: {format: log, outputs: out.log, tables: {t: {header: A B}}}\n"
+    (folder / "ciwrap.yaml").write_text(table, encoding="utf-8")
+    (folder / "out.log").write_text("A B\n1 2\n", encoding="utf-8")
+    (folder / "other.log").write_text("A\n1 2\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out, _ = checked(folder, "A\n1 2\n")
+    assert code == 3
+    assert "t: out.log: tables.t finds nothing" in out
+    assert "but not in the golden" not in out
+    for sides in (("out.log", "other.log"), ("other.log", "out.log")):
+        (folder / "out.log").write_text("A B\n1 2\n", encoding="utf-8")
+        code, out = run("compare", *sides, "--check", "run")
+        assert code == 3
+        assert "t: other.log: tables.t finds nothing" in out
+
+
 def test_counts_may_be_let_go(folder: Path) -> None:
     config = CONFIG + "    strict: {count: false}\n"
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")

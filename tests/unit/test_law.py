@@ -16,9 +16,11 @@ from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, 
 from ciwrap.compare.outcome import Outcome
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.errors import (
+    CiwrapError,
     CorruptFileError,
     DtypeMismatchError,
     LabelMismatchError,
+    NotComparableError,
     ShapeMismatchError,
     UsageError,
 )
@@ -247,6 +249,10 @@ class Held:
         assert identity in self.identities
         return f"{identity.name}.npy"
 
+    def fault_of(self, identity: VariableId) -> CiwrapError | None:
+        assert identity in self.identities
+        return NotComparableError("is odd") if identity.name == "odd" else None
+
 
 def test_who_is_compared_with_whom() -> None:
     ignored = {VariableId("i"), VariableId("j"), VariableId("k")}
@@ -262,3 +268,12 @@ def test_who_is_compared_with_whom() -> None:
     assert outcome.missing == [begun(gone, Held("gone").signature(gone), None)]
     assert outcome.extra == [begun(new, None, Held("new").signature(new), source_path="new.npy")]
     assert outcome.results == []
+
+
+def test_what_one_side_alone_has_is_told_with_its_fault() -> None:
+    outcome = Outcome()
+    rules = Rules(lambda *_: VariableSettings(), frozenset().__contains__)
+    pair_up(outcome, rules, Held("a"), Held("odd"))
+    pair_up(outcome, rules, Held("odd"), Held("a"))
+    assert [one.reason for one in outcome.extra] == ["is odd", "it was not compared"]
+    assert [one.reason for one in outcome.missing] == ["it was not compared", "is odd"]

@@ -108,6 +108,23 @@ class TestCube(ReaderSuite):
         }
 
 
+GRID = """\
+ITEM: TIMESTEP
+0
+ITEM: BOX BOUNDS pp pp pp
+0 5
+0 5
+0 5
+ITEM: DIMENSION
+3
+ITEM: GRID SIZE nx ny nz
+2 1 1
+ITEM: GRID CELLS c_g:grid:data[1]
+1
+2
+"""
+
+
 def cube(data: Any, atoms: int = 1, more: str = "") -> str:
     head = f"made by a test\nof a field\n{atoms} 0 0 0\n"
     for axis, length in enumerate(data.shape[:3]):
@@ -229,6 +246,13 @@ def test_a_cube_of_several_orbitals(tmp_path: Path) -> None:
         (".cube", cube(np.zeros((2, 2, 2))) + "1.0\n", "holds more than the 8 numbers"),
         (".cube", cube(np.zeros((2, 2, 2))).replace("2 1.0", "3 1.0"), "holds 8 of the 12"),
         (".cube", cube(np.zeros((2, 2, 2))).replace("2 1.0", "99 1.0"), "claims"),
+        (".cube", cube(np.zeros((2, 2, 2))).replace("2 0.0 1.0", "-2 0.0 1.0"), "below 0"),
+        (".lammpstrj", GRID, "is a dump of a grid, which is not read"),
+        (
+            ".lammpstrj",
+            DUMP.replace("ITEM: ATOMS", "ITEM: ENTRIES"),
+            "rows of 'ENTRIES', and not 'ATOMS'",
+        ),
     ],
 )
 def test_damage_names_the_line(tmp_path: Path, suffix: str, text: str, message: str) -> None:
@@ -273,6 +297,8 @@ def test_words_of_a_comment_are_taken_whole(tmp_path: Path) -> None:
         ('d={"a": {"b": 1}, "c": 2}', {"d": ['"a": {"b": 1}, "c": 2']}),
         ("E=[1, 2 done", {"E": ["[1, 2 done"]}),
         ("made today k+1=5 E=1", {"E": [1.0], "comment": ["k+1=5"]}),
+        ('E=0{0, F=1.5{eV} G=a"b"', {"E": ["0{0"], "F": ["1.5{eV}"], "G": ['a"b"']}),
+        ("E=1,F=2", {"E": [1.0], "F": [2.0]}),
         ('comment=a #k = "b c" E=', {"comment": ["a"], "comment.2": ['#k = "b c" E=']}),
     ],
 )

@@ -5,6 +5,7 @@ MDAnalysis is in the extra `formats-test`: pip install '.[test,formats-test]'
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -96,6 +97,38 @@ class TestTrr(GromacsSuite):
         path.write_bytes(bytes(data))
         with pytest.raises(UnsupportedFormatError, match="double precision"):
             self.open(path, arrays)
+
+    def test_double_precision_in_any_frame_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.trr"
+        single, double = (trr_frame(step, double=step == 1, box=step == 0) for step in (0, 1))
+        path.write_bytes(single + double)
+        with pytest.raises(UnsupportedFormatError, match="frame 1 is written in double precision"):
+            GromacsReader().open(path)
+
+    def test_a_frame_without_a_box_has_none(self, tmp_path: Path) -> None:
+        path = tmp_path / "x.trr"
+        path.write_bytes(trr_frame(0, box=False) + trr_frame(1))
+        with GromacsReader().open(path) as source:
+            names = [one.name for one in source.variables]
+            assert names == ["positions[0]", "time[0]", "positions[1]", "box[1]", "time[1]"]
+            assert source.read("box[1]", 0, 9).tolist() == np.eye(3).reshape(-1).tolist()
+
+
+def trr_frame(step: int, *, double: bool = False, box: bool = True) -> bytes:
+    """A frame of four atoms as GROMACS writes it."""
+    dtype = np.dtype(">f8" if double else ">f4")
+    sizes = [0] * 13
+    sizes[2], sizes[7], sizes[10], sizes[11] = (
+        9 * dtype.itemsize * box,
+        12 * dtype.itemsize,
+        4,
+        step,
+    )
+    data = struct.pack(">iii12s13i", 1993, 13, 12, b"GMX_trn_file", *sizes)
+    return data + b"".join(
+        np.asarray(values).astype(dtype).tobytes()
+        for values in ([step, 0.0], *([np.eye(3)] if box else []), np.arange(12))
+    )
 
 
 class TestXtc(GromacsSuite):

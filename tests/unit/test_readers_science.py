@@ -163,6 +163,19 @@ class TestDcd(ReaderSuite):
             assert np.frombuffer(raw, f"{self.order}f8").tolist() == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_damaged_mark_of_a_unit_cell(tmp_path: Path, behind: bool) -> None:
+    path = write_dcd(tmp_path / "x.dcd", np.zeros((2, 5, 3), "<f4"))
+    with DcdReader().open(path) as source:
+        region = source.variables[2].region
+    assert region is not None
+    data = bytearray(path.read_bytes())
+    data[region.offset + (region.byte_count if behind else -4)] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(CorruptFileError, match="has a damaged frame"):
+        DcdReader().open(path)
+
+
 class TestDcdBigEndian(TestDcd):
     order = ">"
     dtypes = (">f4",)
