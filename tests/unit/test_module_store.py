@@ -295,7 +295,7 @@ def test_a_file_that_cannot_be_written_leaves_its_goldens_in_the_journal(
     in_the_way = store.folder.with_name("test_it.goldens.whole.next")
     in_the_way.mkdir()
     with pytest.raises(
-        WriteFailedError, match=r"lies in test_it.goldens.next beside it, and counts"
+        WriteFailedError, match=r"lies in test_it\.goldens\.next beside it, and counts"
     ) as raised:
         kept.close()
     assert "untouched" not in str(raised.value)
@@ -312,7 +312,7 @@ def test_the_end_of_one_store_does_not_wait_for_another(tmp_path: Path) -> None:
     for folder in ("test_a", "test_b"):
         write(stores.at(Place(folder, CHECK)), CHECK, 1.0)
     (tmp_path / "test_a.goldens.whole.next").mkdir()
-    with pytest.raises(WriteFailedError, match="test_a.goldens"):
+    with pytest.raises(WriteFailedError, match=r"test_a\.goldens"):
         stores.close()
     assert (tmp_path / "test_b.goldens").exists()
     assert not list(tmp_path.rglob(".ciwrap.lock"))
