@@ -161,10 +161,12 @@ def make_result(
 ) -> RunResult:
     """All results as one."""
     from ciwrap.model import RunResult, Verdict
+    from ciwrap.model.commands import ProjectOptions
 
+    options = None if project.options == ProjectOptions() else project.options
     return RunResult(
         verdict=Verdict.worst(result.verdict for result in results),
-        checks=results,
+        checks=tuple(replace(one, accept_options=options) for one in results),
         kind=session.kind,
         messages=tuple(orphan_messages(project)),
         command=command,

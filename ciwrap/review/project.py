@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.golden.places import Place
 from ciwrap.golden.work_folder import WORK_DIR
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     root: the folder of ciwrap.yaml; without one, of the repository. config: None without a
     ciwrap.yaml. checks: those of the configuration that are asked for. pending_dir: where goldens
     wait to be accepted. keeps_pending: as is_kept of a `GoldenStore`. is_own: whether they were
-    made here, and not in somebody else's run.
+    made here, and not in somebody else's run. options: what a command has to be told to work on
+    this very project.
     """
 
     root: Path
@@ -47,6 +49,7 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     config: Config | None = None
     checks: tuple[Check, ...] = ()
     is_own: bool = True
+    options: ProjectOptions = ProjectOptions()
 
     @property
     def own_config(self) -> Config:
