@@ -150,3 +150,13 @@ def test_a_golden_of_a_later_release_is_not_replaced(project: Project) -> None:
         assert outcome.code == 3
         assert "update ciwrap" in outcome.err
     assert path.read_bytes() == before
+
+
+def test_a_manifest_that_git_lfs_has_not_fetched_is_called_so(project: Project) -> None:
+    project.accept()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 900\n"
+    (project.folder / "golden/mesh.golden.yaml").write_text(pointer)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "mesh.golden.yaml: is a pointer of Git LFS" in outcome.out
+    assert "git lfs pull" in outcome.out
