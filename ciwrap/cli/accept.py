@@ -158,10 +158,11 @@ def _tell(
     from ciwrap.cli.print_changes import DRY_RUN, print_changes
     from ciwrap.review.accept_document import accept_document
 
-    session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
+    # First what became of the goldens: to write the document may fail.
     print_changes(changes, session.console, dry_run=dry_run, verbose=session.verbose)
     if dry_run:
         session.console.print(DRY_RUN)
+    session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
 
 
 def _means_pending(

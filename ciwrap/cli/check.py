@@ -127,8 +127,20 @@ def with_pending(project: Project, folder: str) -> Project:
 def leave_pending(session: Session, project: Project, result: RunResult) -> None:
     """Keeps what checks that do not match found, for `ciwrap review` and `ciwrap accept --from`.
 
-    A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError.
+    A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError,
+    once the result has been seen.
     """
+    from ciwrap.errors import CiwrapError
+    from ciwrap.report.terminal import render
+
+    try:
+        _leave_pending(session, project, result)
+    except CiwrapError:
+        render(result, session.console, verbose=session.verbose)
+        raise
+
+
+def _leave_pending(session: Session, project: Project, result: RunResult) -> None:
     from ciwrap.report.document import document_text, to_document
     from ciwrap.review.keep_pending import keep_unmatched
 
@@ -161,10 +173,12 @@ def make_result(
 ) -> RunResult:
     """All results as one."""
     from ciwrap.model import RunResult, Verdict
+    from ciwrap.model.commands import ProjectOptions
 
+    options = None if project.options == ProjectOptions() else project.options
     return RunResult(
         verdict=Verdict.worst(result.verdict for result in results),
-        checks=results,
+        checks=tuple(replace(one, accept_options=options) for one in results),
         kind=session.kind,
         messages=tuple(orphan_messages(project)),
         command=command,

@@ -11,6 +11,7 @@ from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import PENDING_DIR
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.review.project import Project, root_without_config
 from ciwrap.structs import replace
 
@@ -73,7 +74,7 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
         named = PendingGoldens(root / PENDING_DIR).golden_dir()
         own = root / DEFAULT_GOLDEN_DIR if config is None else config.golden_dir
         folder = own if named is None else root / named
-    project = _project(root, folder, config)
+    project = _project(root, folder, config, is_said=golden_dir is not None)
     _ = project.golden_dir_text
     return project
 
@@ -94,20 +95,36 @@ def _load(config_path: str | None) -> Config:
     return load_config(find_config(Path.cwd()) if config_path is None else Path(config_path))
 
 
-def _project(root: Path, golden_dir: Path, config: Config | None) -> Project:
+def _project(
+    root: Path, golden_dir: Path, config: Config | None, *, is_said: bool = False
+) -> Project:
+    """is_said: whether the golden folder was named to the command."""
+    options = ProjectOptions(
+        None if config is None or _is_nearest(config) else _typed(config.path),
+        _typed(golden_dir) if is_said or _is_elsewhere(golden_dir, config) else None,
+    )
     return Project(
         root=near(root),
         golden_dir=near(golden_dir),
-        goldens=GoldenStores(near(golden_dir), options=_options(golden_dir, config)),
+        goldens=GoldenStores(near(golden_dir), options=str(options)),
         pending_dir=near(root / PENDING_DIR),
         config=config,
+        options=options,
     )
 
 
-def _options(golden_dir: Path, config: Config | None) -> str:
-    """What `ciwrap accept` has to be told, for messages, where goldens are not in their folder."""
-    if config is None or near(golden_dir) == near(config.golden_dir):
-        return ""
-    import shlex
+def _is_nearest(config: Config) -> bool:
+    """Whether a command finds this configuration by itself."""
+    try:
+        return find_config(Path.cwd()).samefile(config.path)
+    except (ConfigMissingError, OSError):
+        return False
 
-    return f" --golden-dir {shlex.quote(str(near(golden_dir)))}"
+
+def _is_elsewhere(golden_dir: Path, config: Config | None) -> bool:
+    return config is not None and near(golden_dir) != near(config.golden_dir)
+
+
+def _typed(path: Path) -> str:
+    """A path as somebody here would type it; results name no folder of the machine."""
+    return os.path.relpath(path)

@@ -62,13 +62,13 @@ def command(
         # While somebody was asked, another branch may have been checked out.
         now = found if yes else _look(find_project(config_path, golden_dir))
         deleted = _delete(project, found.also_in(now))
-    session.emit_record(
-        PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), found.snapshots)
-    )
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     for path in sorted({*binaries, *found.snapshots}.difference(deleted)) if is_done else ():
         console.print(f"kept  {safe_text(path)}: nobody knows any more that it is unused")
+    session.emit_record(
+        PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), found.snapshots)
+    )
     return 0
 
 
@@ -126,16 +126,19 @@ def _is_wanted(count: int) -> bool:
 def _delete(project: Project, found: _Found) -> list[str]:
     """Returns what was deleted, in words."""
     from ciwrap.golden.listing import delete_ensemble, delete_goldens
+    from ciwrap.golden.part_done import telling_what_is_done
     from ciwrap.snapshot.store import SnapshotStore
     from ciwrap.snapshot.unused import used_snapshots
 
-    deleted = delete_goldens(project.golden_dir, found.goldens)
-    deleted += [str(delete_ensemble(one)) for one in found.ensembles]
-    if found.snapshots:
-        # Goldens that have come since, and those that stayed after all, name some, too.
-        used = used_snapshots(project.golden_dir)
-        others = SnapshotStore.of_goldens(project.golden_dir).remove_others(used)
-        deleted += map(str, others)
+    with telling_what_is_done("deleted") as deleted:
+        delete_goldens(project.golden_dir, found.goldens, deleted)
+        for one in found.ensembles:
+            deleted.append(str(delete_ensemble(one)))
+        if found.snapshots:
+            # Goldens that have come since, and those that stayed after all, name some, too.
+            used = used_snapshots(project.golden_dir)
+            others = SnapshotStore.of_goldens(project.golden_dir).remove_others(used)
+            deleted += map(str, others)
     return deleted
 
 

@@ -36,26 +36,22 @@ def command(
     from ciwrap.cli.json_documents import RejectDocument
     from ciwrap.cli.load_project import find_project
     from ciwrap.report.text import safe_name, safe_text
-    from ciwrap.repository import git_user
-    from ciwrap.review.reject_pending import reject
+    from ciwrap.review.reject_pending import reject_all
 
     if bool(patterns) == is_all:
         raise UsageError("name what to reject, or say --all")
     project = find_project(config_path, golden_dir)
     faults: list[CorruptGoldenError] = []
     goldens = project.pending.select(patterns, faults if is_all else None)
-    who = git_user(project.root)
-    with project.pending.kept():
-        for golden in goldens:
-            reject(project, golden, reason, who)
-    for fault in faults:
-        project.pending.remove_damaged(fault)
-        session.console.print(f"deleted  {safe_text(fault.file)} (damaged)")
-    project.pending.write_index(project.golden_dir_text)
-    names = [golden.check for golden in goldens]
-    session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))
-    for name in names:
-        session.console.print(f"rejected  {safe_name(name)}")
+    with project.indexed():
+        reject_all(project, goldens, reason)
+        names = [golden.check for golden in goldens]
+        for name in names:
+            session.console.print(f"rejected  {safe_name(name)}")
+        for fault in faults:
+            project.pending.remove_damaged(fault)
+            session.console.print(f"deleted  {safe_text(fault.file)} (damaged)")
     if not (names or faults):
         session.console.print("nothing waits for review")
+    session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -81,7 +80,7 @@ def command(
     for one in looked:
         if isinstance(one, CiwrapError):
             session.console.print(f"error: {one}")
-    _tell_commands(session, goldens)
+    _tell_commands(session, project, goldens)
     return 0
 
 
@@ -105,18 +104,24 @@ def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | Ci
         return error
 
 
-def _tell_commands(session: Session, goldens: list[PendingGolden]) -> None:
+def _tell_commands(session: Session, project: Project, goldens: list[PendingGolden]) -> None:
+    from ciwrap.model.commands import command_words
     from ciwrap.report.text import plural, safe_text
 
+    checks = () if project.config is None else project.config.checks
+    configured, options = {check.name for check in checks}, str(project.options)
     session.console.print(f"{plural(len(goldens), 'golden')} waiting; to decide, type one of")
     for golden in goldens[:_MOST_COMMANDS]:
-        name = shlex.quote(safe_text(golden.check))
+        name = [safe_text(golden.check)]
+        # By its name alone, what lies there by now would be accepted of a check of the
+        # configuration, instead of what waits.
+        accept = f"ciwrap accept{' --pending' if golden.check in configured else ''}"
         reason = " --reason '...'" if golden.origin.kind != "new" else ""
-        session.console.print(f"  ciwrap accept {name}{reason}")
-        session.console.print(f"  ciwrap reject {name}")
+        session.console.print(f"  {command_words(accept, name, options + reason)}")
+        session.console.print(f"  {command_words('ciwrap reject', name, options)}")
     session.console.print("or, for all of them at once,")
-    session.console.print("  ciwrap accept --pending --reason '...'")
-    session.console.print("  ciwrap reject --all")
+    session.console.print(f"  ciwrap accept --pending{options} --reason '...'")
+    session.console.print(f"  ciwrap reject --all{options}")
 
 
 def _groups_of(looked: list[PendingChange | CiwrapError]) -> list[list[int]]:

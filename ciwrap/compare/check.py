@@ -27,6 +27,7 @@ from ciwrap.errors import (
     VariableIgnoredError,
 )
 from ciwrap.model import Message, MessageLevel, VariableId, Verdict
+from ciwrap.model.commands import command_words
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import find_outputs
 from ciwrap.structs import replace
@@ -312,12 +313,10 @@ def _warnings(
             " they were not compared; the next golden that is accepted says them",
         )
     if golden.was_interrupted:
-        import shlex
-
         yield Message(
             MessageLevel.WARNING,
             "an accept was killed at its very end; the golden is whole, and the next"
-            f" `ciwrap accept {shlex.quote(check.name)}` puts its file in place",
+            f" `{command_words('ciwrap accept', [check.name])}` puts its file in place",
         )
 
 

@@ -4,6 +4,20 @@ Errors are one line that names the place within the document. Nothing here knows
 read the file adds its name.
 """
 
-from ciwrap.documents.records import DocumentError, Step, to_plain, to_record, to_versioned_record
+from ciwrap.documents.records import (
+    DocumentError,
+    NewerFormatError,
+    Step,
+    to_plain,
+    to_record,
+    to_versioned_record,
+)
 
-__all__ = ["DocumentError", "Step", "to_plain", "to_record", "to_versioned_record"]
+__all__ = [
+    "DocumentError",
+    "NewerFormatError",
+    "Step",
+    "to_plain",
+    "to_record",
+    "to_versioned_record",
+]

@@ -69,6 +69,10 @@ class DocumentError(ValueError):
         return f"`{path_text(self.path)}` {self.message}" if self.path else f"it {self.message}"
 
 
+class NewerFormatError(DocumentError):
+    """A document of a later release: nothing says that it is damaged."""
+
+
 def path_text(path: tuple[Step, ...]) -> str:
     """`variables[0].shape`."""
     parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
@@ -94,11 +98,11 @@ def to_record(value: object, kind: type[_T]) -> _T:
 def to_versioned_record(value: object, kind: type[_T], newest: int) -> _T:
     """As `to_record`, for documents with a number `format` that says how they are to be read.
 
-    newest: the newest format that this release reads; they begin with 1.
+    newest: the newest format that this release reads; they begin with 1. Raises NewerFormatError.
     """
     version = to_record(value, _Head).format
     if version > newest:
-        raise DocumentError(
+        raise NewerFormatError(
             f"has format {version}, this ciwrap reads up to {newest}; update ciwrap"
         )
     if version < 1:

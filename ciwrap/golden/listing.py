@@ -70,13 +70,17 @@ def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
                     yield stem, ModuleStore(golden_dir / stem)
 
 
-def delete_goldens(golden_dir: Path, unused: Iterable[UnusedGolden]) -> list[str]:
+def delete_goldens(
+    golden_dir: Path, unused: Iterable[UnusedGolden], deleted: list[str] | None = None
+) -> list[str]:
     """Deletes goldens, and the folders that are empty then; returns where they lay, in words.
 
+    deleted: takes these words one by one, for whoever has to tell of them if an error is raised.
     One that has another root by now stays: somebody has written it since it was looked at. Raises
     LockBusyError, WriteFailedError.
     """
-    deleted, folders = [], set()
+    deleted = [] if deleted is None else deleted
+    folders = set()
     stores = GoldenStores(golden_dir)
     with stores.kept():
         for one in unused:

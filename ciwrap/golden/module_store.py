@@ -15,7 +15,13 @@ from msgspec import structs
 
 from ciwrap import _core
 from ciwrap.documents import DocumentError
-from ciwrap.errors import CiwrapError, CorruptFileError, CorruptGoldenError, GoldenMissingError
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptFileError,
+    CorruptGoldenError,
+    GoldenMissingError,
+    WriteFailedError,
+)
 from ciwrap.golden import paths, shared_text
 from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS
@@ -242,6 +248,8 @@ class ModuleStore(GoldenStore):
                 with super().locked():
                     self._fold()
         finally:
+            # What could not be put in place has been told of, and counts where it lies.
+            self._has_written = False
             super().close()
             if self.is_kept:
                 self._clear_folder()
@@ -270,5 +278,15 @@ class ModuleStore(GoldenStore):
         except OSError as error:
             if isinstance(error, CiwrapError):
                 raise
-            raise write_failed(self._shared.path, error) from error
+            raise _left_in_journal(self._shared, error) from error
         self._has_written = False
+
+
+def _left_in_journal(shared: SharedGoldens, error: OSError) -> WriteFailedError:
+    return WriteFailedError(
+        f"could not be written: {error.strerror or error}; what was written last lies in"
+        f" {shared.journal.name} beside it, and counts",
+        file=shared.path,
+        remedy="free some space or make the folder writable; `ciwrap accept --pending` then puts it"
+        " in place",
+    )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.documents import DocumentError
-from ciwrap.errors import CiwrapError, CorruptGoldenError, GoldenMissingError
+from ciwrap.documents import DocumentError, NewerFormatError
+from ciwrap.errors import (
+    CiwrapError,
+    CorruptGoldenError,
+    GoldenMissingError,
+    UnsupportedFormatError,
+)
 from ciwrap.golden import paths
 from ciwrap.golden.files import read_regular
-from ciwrap.golden.golden_file import decode, largest_decoded
+from ciwrap.golden.golden_file import decode, largest_decoded, refuse_pointer
 from ciwrap.golden.manifest import Manifest, VariableRow, load_manifest, rows_of
 from ciwrap.structs import Struct
 
@@ -50,7 +55,11 @@ def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> Store
     """
     try:
         manifest = load_manifest(data)
+    except NewerFormatError as error:
+        # Whatever it is, it must not be taken for damage that a new golden may replace.
+        raise UnsupportedFormatError(str(error), file=manifest_path) from None
     except DocumentError as error:
+        refuse_pointer(data, manifest_path)
         raise CorruptGoldenError(str(error), file=manifest_path, remedy=REMEDY_PAIR) from None
     if manifest.check != check or manifest.binary.file != path.name:
         raise CorruptGoldenError(

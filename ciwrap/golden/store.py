@@ -47,6 +47,7 @@ from ciwrap.golden.manifest import (
 )
 from ciwrap.golden.names import name_of_stem
 from ciwrap.golden.pair import REMEDY_PAIR, StoredGolden, read_pair
+from ciwrap.model.commands import command_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -295,8 +296,6 @@ class GoldenStore:
             return CorruptGoldenError(
                 f"its manifest {name} is missing", file=binary, remedy=REMEDY_PAIR
             )
-        import shlex
-
         has_ensemble = paths.ensemble_path(self.folder, check).exists()
         return GoldenMissingError(
             f"there is no golden for check {check!r}",
@@ -304,8 +303,8 @@ class GoldenStore:
             remedy=(
                 "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
-                else f"look at the outputs, then make it with"
-                f" `ciwrap accept {shlex.quote(check)}{self._options}`"
+                else "look at the outputs, then make it with"
+                f" `{command_words('ciwrap accept', [check], self._options)}`"
             ),
         )
 

@@ -42,9 +42,12 @@ class GoldenStores:
         return self._stores[place.folder]
 
     def close(self) -> None:
-        """Ends the writing of all of them. Raises as `GoldenStore.close`."""
-        for store in self._stores.values():
-            store.close()
+        """Ends the writing of all of them, also if one of them fails. Raises as
+        `GoldenStore.close`.
+        """
+        with contextlib.ExitStack() as ends:
+            for store in self._stores.values():
+                ends.callback(store.close)
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from enum import Enum
 from msgspec import Struct, field
 
 from ciwrap.details import Number
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.model.coverage import Coverage, coverage_of
 from ciwrap.model.divergence import Divergence, earliest
 from ciwrap.model.ensemble import EnsembleFacts
@@ -126,7 +127,8 @@ class CheckResult(Struct, frozen=True):
     one. history: of two runs with checkpoints. bounds_from: who asked for the bounds of two runs
     (`given`, `check NAME`, `A's capture`, `none given`). unlisted: variables that `--json-detail`
     leaves out. By default these are, of more than 1,000 variables, those that match, and those that
-    do not beyond the first 10,000.
+    do not beyond the first 10,000. accept_options: what `ciwrap accept` has to be told beside the
+    name of the check.
 
     ignored_variables: all that `ignore` names, on either side, and what is of iterations that were
     not to be compared (`--common`, or a run that was ended); uncommon: how many of the latter.
@@ -172,6 +174,7 @@ class CheckResult(Struct, frozen=True):
     history: HistoryFacts | None = None
     bounds_from: str | None = None
     unlisted: Unlisted | None = None
+    accept_options: ProjectOptions | None = None
     ensemble: EnsembleFacts | None = None
 
     def __post_init__(self) -> None:

@@ -136,7 +136,8 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
         ending.earlier_count = sum(one.place.for_variant(None) not in left for one in pending)
         _judge_unused(session, project, results, collected, ending)
     except CiwrapError as error:
-        ending.problems.append(str(error))
+        if str(error) not in ending.problems:  # it may have been met when writing ended
+            ending.problems.append(str(error))
         project = None
     _write_results(config, project, records, ending)
     if results.has_told_of_failures and _is_to_pass(session):

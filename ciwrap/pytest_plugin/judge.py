@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -83,8 +84,9 @@ class Judge:
         """Ends the session's writing. Raises UsageError for a check that a forked process was to
         make, and that no test was told of.
         """
-        self.project.goldens.close()
-        self.project.pending.close()
+        with contextlib.ExitStack() as ends:
+            ends.callback(self.project.pending.close)
+            ends.callback(self.project.goldens.close)
         if self.forked.take():
             raise in_forked("a test that had ended")
 

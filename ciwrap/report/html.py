@@ -33,9 +33,10 @@ from ciwrap.report.sections import (
     messages_of,
 )
 from ciwrap.report.text import capital, safe_name
+from ciwrap.report.to_accept import accept_command
 from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of
 from ciwrap.report.views import palettes_text
-from ciwrap.report.wording import accept_command, unlisted_words
+from ciwrap.report.wording import unlisted_words
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:

@@ -17,12 +17,12 @@ from ciwrap.report.timelines import (
     timelines_of,
     together_text,
 )
+from ciwrap.report.to_accept import accept_command
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
     detail_lines,
     evidence_words,
     headline,
-    to_accept,
     total_words,
     worst_first,
 )
@@ -60,12 +60,8 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
 def render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
 
-    if names := to_accept(result):
-        import shlex
-
-        words = " ".join(shlex.quote(safe_text(name)) for name in names)
-        hint = f"if the new numbers are right: ciwrap accept {words} --reason '...'"
-        console.print(Text(f"  {hint}", style="dim"))
+    if command := accept_command(result, "..."):
+        console.print(Text(f"  if the new numbers are right: {safe_text(command)}", style="dim"))
 
 
 def title_words(result: RunResult, total: int) -> str:

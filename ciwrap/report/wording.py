@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     )
 
 _MOST_BOUNDS = 3
-_LONGEST_NAMES = 1000
 
 
 def bounds_line(check: CheckResult) -> str:
@@ -360,29 +359,6 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
 def _special_lines(variable: VariableResult) -> list[str]:
     said = [f"{counted_lost(variable, count)} {what}" for count, what in special_counts(variable)]
     return [", ".join(said)] if said else []
-
-
-def to_accept(run: RunResult) -> list[str]:
-    """The checks whose new numbers can be accepted: those with a golden. What `expect` and `range`
-    say has none.
-    """
-    if run.kind not in ("check", "run"):
-        return []
-    return [one.name for one in run.checks if one.verdict.is_alarm and one.golden_path is not None]
-
-
-def accept_command(run: RunResult) -> str:
-    """What to type if the new numbers are right; nothing if there is no golden to accept."""
-    import shlex
-
-    names = to_accept(run)
-    if not names:
-        return ""
-    words = " ".join(shlex.quote(name) for name in dict.fromkeys(names))
-    if len(words) > _LONGEST_NAMES or not words.isprintable():
-        # Without names all checks are meant; those that match stay as they are.
-        return "ciwrap accept --reason 'WHY'"
-    return f"ciwrap accept {words} --reason 'WHY'"
 
 
 def counted_evidence(check: CheckResult) -> str:

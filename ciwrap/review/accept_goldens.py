@@ -1,4 +1,7 @@
-"""Accepting: of outputs that lie there, and of goldens that wait. All or nothing is written."""
+"""Accepting: of outputs that lie there, and of goldens that wait.
+
+All are looked at before one is written. An error between two of them says which were written.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
 from ciwrap.golden.listing import shared_stores
+from ciwrap.golden.part_done import telling_what_is_done
 from ciwrap.progress import NO_PROGRESS
 from ciwrap.repository import git_user
 from ciwrap.review.capture_change import capture_change
@@ -25,6 +29,8 @@ if TYPE_CHECKING:
     from ciwrap.progress import Progress
     from ciwrap.review.pending_change import PendingChange
     from ciwrap.review.project import Project
+
+_ACCEPTED = "accepted"
 
 
 def accept_outputs(
@@ -52,10 +58,12 @@ def accept_outputs(
         ]
         if not dry_run:
             demand_reason(changes, reason)
-            for check, change in zip(checks, changes, strict=True):
-                if change.needs_writing:
-                    origin = origin_of(check, project.root, _snapshots_of(project))
-                    write_change(change, project.store, reason, origin)
+            with telling_what_is_done(_ACCEPTED) as done:
+                for check, change in zip(checks, changes, strict=True):
+                    if change.needs_writing:
+                        origin = origin_of(check, project.root, _snapshots_of(project))
+                        write_change(change, project.store, reason, origin)
+                        done.append(check.name)
     return changes
 
 
@@ -83,15 +91,23 @@ def accept_pending(
     refuse_less((as_it_counts(project, one) for one in looked), allowed)
     if looked and not dry_run:
         demand_reason([one.change for one in looked], reason)
-        who = git_user(project.root)
-        with project.goldens.kept(), project.pending.kept():
-            for one in looked:
-                _refuse_twin(project, one)
-            for one in looked:
-                accept(project, one, reason, who)
-        if project.is_own:
-            project.pending.write_index(project.golden_dir_text)
+        with project.indexed() if project.is_own else contextlib.nullcontext():
+            _accept_all(project, looked, reason)
     return [one.change for one in looked]
+
+
+def _accept_all(project: Project, looked: Sequence[PendingChange], reason: str | None) -> None:
+    who = git_user(project.root)
+    with (
+        telling_what_is_done(_ACCEPTED) as done,
+        project.goldens.kept(),
+        project.pending.kept(),
+    ):
+        for one in looked:
+            _refuse_twin(project, one)
+        for one in looked:
+            accept(project, one, reason, who)
+            done.append(one.change.check)
 
 
 def _refuse_twin(project: Project, looked: PendingChange) -> None:

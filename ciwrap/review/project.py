@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import UsageError
+from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.golden.places import Place
 from ciwrap.golden.work_folder import WORK_DIR
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ciwrap.config import Check, Config
     from ciwrap.golden.store import GoldenStore
     from ciwrap.golden.stores import GoldenStores
@@ -33,7 +37,8 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     root: the folder of ciwrap.yaml; without one, of the repository. config: None without a
     ciwrap.yaml. checks: those of the configuration that are asked for. pending_dir: where goldens
     wait to be accepted. keeps_pending: as is_kept of a `GoldenStore`. is_own: whether they were
-    made here, and not in somebody else's run.
+    made here, and not in somebody else's run. options: what a command has to be told to work on
+    this very project.
     """
 
     root: Path
@@ -44,6 +49,7 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     config: Config | None = None
     checks: tuple[Check, ...] = ()
     is_own: bool = True
+    options: ProjectOptions = ProjectOptions()
 
     @property
     def own_config(self) -> Config:
@@ -57,6 +63,21 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
         from ciwrap.review.pending_goldens import PendingGoldens
 
         return PendingGoldens(self.pending_dir, is_kept=self.keeps_pending)
+
+    @contextlib.contextmanager
+    def indexed(self) -> Iterator[None]:
+        """Brings the list of what waits up to date when the block ends, also if an error ends it.
+
+        Raises WriteFailedError, LockBusyError.
+        """
+        try:
+            yield
+        except CiwrapError:
+            # The list is made anew each time; what ended the block is to be told.
+            with contextlib.suppress(CiwrapError):
+                self.pending.write_index(self.golden_dir_text)
+            raise
+        self.pending.write_index(self.golden_dir_text)
 
     @property
     def store(self) -> GoldenStore:

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import PendingConflictError, WriteFailedError
+from ciwrap.golden.lock import writer_lock
+from ciwrap.golden.part_done import telling_what_is_done
 from ciwrap.repository import git_user
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
     from ciwrap.review.pending_goldens import PendingGolden
     from ciwrap.review.project import Project
 
 _LOG_NAME = "rejected.jsonl"
+
+
+def reject_all(project: Project, goldens: Iterable[PendingGolden], reason: str | None) -> None:
+    """Removes pending goldens. Raises as `reject`, and then says which were removed before."""
+    who = git_user(project.root)
+    with telling_what_is_done("rejected") as done, project.pending.kept():
+        for golden in goldens:
+            reject(project, golden, reason, who)
+            done.append(golden.check)
 
 
 def reject(
@@ -42,9 +58,25 @@ def reject(
                 variable=golden.check,
                 remedy="look at it again",
             )
+        with _noted(path, json.dumps(entry) + "\n"):
+            project.pending.remove(golden.place)
+
+
+@contextlib.contextmanager
+def _noted(path: Path, line: str) -> Iterator[None]:
+    """Adds a line to the log; takes it back if the block fails. Raises WriteFailedError,
+    LockBusyError.
+    """
+    with writer_lock(path.parent, doing="noting what is rejected"):
+        end = path.stat().st_size if path.exists() else 0
         try:
-            with path.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(entry) + "\n")
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=path) from error
-        project.pending.remove(golden.place)
+            try:
+                with path.open("a", encoding="utf-8") as stream:
+                    stream.write(line)
+            except OSError as error:
+                raise WriteFailedError(error.strerror or str(error), file=path) from error
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.truncate(path, end)
+            raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import numpy as np
 import pytest
 from e2e.cli_project import BASE, Project, litter, manifest_of
@@ -170,3 +172,48 @@ def test_goldens_are_the_same_bytes_however_made(project: Project) -> None:
         project.golden.unlink()
         project.accept("--reason", "again", "--force", *extra)
         assert project.golden.read_bytes() == first
+
+
+def commands_in(text: str, start: str) -> list[list[str]]:
+    """What a text proposes to type, without the reason's dots."""
+    lines = [line.strip() for line in text.splitlines()]
+    found = [line[line.index(start) :] for line in lines if start in line]
+    return [shlex.split(one.replace("'...'", "because"))[1:] for one in found]
+
+
+def test_review_proposes_to_accept_what_it_shows(project: Project) -> None:
+    """And not what the program has written since, or into another folder."""
+    project.accept()
+    project.save("temperature", BASE + 1)
+    project.run("check", "--pending", "--golden-dir", "golden/arm")
+    shown = project.run("review", json_too=False)
+    assert "would be created  mesh  (golden/arm/mesh.golden)" in shown.out
+    before = manifest_of(project)
+    project.save("temperature", BASE + 2)
+    proposed, all_of_them = commands_in(shown.out, "ciwrap accept ")
+    assert "--pending" in proposed
+    assert "golden/arm" in all_of_them
+    assert project.run(*proposed).code == 0
+    assert manifest_of(project) == before
+    project.save("temperature", BASE + 1)
+    assert project.run("check", "--golden-dir", "golden/arm").code == 0
+
+
+def test_the_proposed_command_does_what_it_says(project: Project) -> None:
+    """With goldens in another folder, another configuration, and a name like an option."""
+    project.accept()
+    text = (project.folder / "ciwrap.yaml").read_text().replace("mesh:", "-mesh:")
+    (project.folder / "other.yaml").write_text(text)
+    where = ("--config", "other.yaml", "--golden-dir", "golden/other")
+    missing = project.run("check", *where)
+    (proposed,) = commands_in(missing.out.replace("`", "\n"), "ciwrap accept ")
+    assert project.run(*proposed, json_too=False).code == 0
+    project.save("temperature", BASE + 1)
+    differs = project.run("check", *where)
+    assert differs.code == 1
+    options = {"config": "other.yaml", "golden_dir": "golden/other"}
+    assert differs.document["checks"][0]["accept_options"] == options
+    (proposed,) = commands_in(differs.out, "ciwrap accept ")
+    assert project.run(*proposed, json_too=False).code == 0
+    assert project.run("check", *where).code == 0
+    assert project.run("check").code == 1

@@ -215,6 +215,19 @@ def test_a_really_full_disk(project: Project, tiny_disk: Path) -> None:
     assert project.run("check", "--golden-dir", str(tiny_disk / "golden")).code == 0
 
 
+def test_what_was_accepted_before_an_error_is_said(project: Project) -> None:
+    project.configure("  other:\n    outputs: out\n")
+    project.accept()
+    project.save("temperature", BASE + 1)
+    (project.folder / "golden/other.golden.next").mkdir()
+    outcome = project.run("accept", "--reason", "x")
+    assert outcome.code == 3
+    assert "; accepted before that: mesh; " in outcome.err
+    (project.folder / "golden/other.golden.next").rmdir()
+    assert project.run("check", "mesh").code == 0
+    assert project.run("check", "other").code == 1
+
+
 def test_a_golden_folder_that_cannot_be_made(project: Project) -> None:
     project.accept()
     project.save("temperature", BASE + 1)

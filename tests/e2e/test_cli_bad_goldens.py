@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 import numpy as np
@@ -131,3 +132,31 @@ def test_a_golden_made_with_another_bound(accepted: Project, bound: str) -> None
 def test_a_golden_made_with_other_fill_values(accepted: Project) -> None:
     accepted.configure(bound="atol: 1e-6, fill_values: [-999]")
     check_fails(accepted, 3, "fill_values")
+
+
+def test_a_golden_of_a_later_release_is_not_replaced(project: Project) -> None:
+    """Its history would be lost, and whoever has that release could not tell why."""
+    project.accept()
+    path = project.folder / "golden/mesh.golden.yaml"
+    path.write_text(re.sub(r"^format: \d+$", "format: 99", path.read_text(), flags=re.MULTILINE))
+    before = path.read_bytes()
+    project.save("temperature", BASE + 1)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "format 99" in outcome.out
+    assert "make the golden anew" not in outcome.out
+    for options in ((), ("--force",), ("--dry-run",)):
+        outcome = project.run("accept", "--reason", "x", *options)
+        assert outcome.code == 3
+        assert "update ciwrap" in outcome.err
+    assert path.read_bytes() == before
+
+
+def test_a_manifest_that_git_lfs_has_not_fetched_is_called_so(project: Project) -> None:
+    project.accept()
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 900\n"
+    (project.folder / "golden/mesh.golden.yaml").write_text(pointer)
+    outcome = project.run("check")
+    assert outcome.code == 3
+    assert "mesh.golden.yaml: is a pointer of Git LFS" in outcome.out
+    assert "git lfs pull" in outcome.out

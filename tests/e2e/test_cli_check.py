@@ -304,3 +304,13 @@ def test_memory_does_not_grow_with_the_file(project: Project) -> None:
         code, peak_mib = map(int, done.stdout.split())
         assert code == expected, done.stderr
         assert peak_mib < 300, (arguments, peak_mib)
+
+
+def test_what_was_found_is_shown_where_nothing_can_be_kept(project: Project) -> None:
+    project.accept()
+    project.save("temperature", BASE + 1)
+    (project.folder / ".ciwrap").write_text("a file in the place of the folder")
+    outcome = project.run("check", "--pending")
+    assert outcome.code == 3
+    assert "600 of 600 elements differ beyond atol=1e-6" in outcome.out
+    assert outcome.err.count("error: ") == 1

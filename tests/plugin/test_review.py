@@ -78,6 +78,50 @@ def test_reject(changed: Suite) -> None:
     assert changed.cli("review").stdout == "nothing waits for review\n"
 
 
+@pytest.fixture
+def two_files(suite: Suite) -> Suite:
+    """Two test files with a golden each, both of which wait to be replaced."""
+    for name in ("a", "b"):
+        text = f"def test_{name}(ciwrap): ciwrap.check(np.full(9, SHIFT))"
+        suite.write(text.replace("SHIFT", "1.0"), f"tests/test_{name}.py")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    for name in ("a", "b"):
+        suite.write(
+            f"def test_{name}(ciwrap): ciwrap.check(np.full(9, 2.0))", f"tests/test_{name}.py"
+        )
+    suite.run().assert_outcomes(failed=2)
+    return suite
+
+
+def test_what_was_accepted_before_an_error_is_said(two_files: Suite) -> None:
+    in_the_way = two_files.root / "golden/tests/test_b.goldens.whole.next"
+    in_the_way.mkdir()
+    done = two_files.cli("accept", "tests", "--reason", "x")
+    assert done.returncode == 3
+    words = "; accepted before that: tests/test_a.py::test_a, tests/test_b.py::test_b; "
+    assert words in done.stderr
+    assert two_files.waiting() == {}
+    in_the_way.rmdir()
+    two_files.run().assert_outcomes(passed=2)
+
+
+def test_what_was_rejected_before_an_error_is_said(changed: Suite) -> None:
+    (changed.root / ".ciwrap/pending/tests/test_it.goldens.whole.next").mkdir()
+    done = changed.cli("reject", "tests/test_it.py::test_a")
+    assert done.returncode == 3
+    assert "; rejected before that: tests/test_it.py::test_a::a; " in done.stderr
+
+
+def test_a_document_that_cannot_be_written_hides_nothing(two_files: Suite) -> None:
+    nowhere = ("--json", "nowhere/x.json")
+    done = two_files.cli("accept", "tests/test_a.py", "--reason", "x", *nowhere)
+    assert done.returncode == 3
+    assert "replaced  tests/test_a.py::test_a" in done.stdout
+    done = two_files.cli("reject", "--all", *nowhere)
+    assert done.returncode == 3
+    assert "rejected  tests/test_b.py::test_b" in done.stdout
+
+
 def test_a_wider_bound_is_told_apart_from_new_values(suite: Suite) -> None:
     write(suite)
     suite.run("--ciwrap-update=new")

@@ -271,3 +271,21 @@ def test_what_does_not_match_itself_is_not_called_matched(suite: Suite, mode: st
     for _ in range(2):
         result = suite.run(f"--ciwrap-update={mode}", WHY)
         assert (result.ret, summary(result)) == (1, "ciwrap: 1 differ")
+
+
+def test_goldens_that_cannot_be_put_in_place_are_told_of_once(suite: Suite) -> None:
+    """They count where they lie; the session fails, in a line, and not with a traceback."""
+    write(suite, 1, 2)
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    in_the_way = suite.root / "golden/tests/test_it.goldens.whole.next"
+    in_the_way.mkdir()
+    write(suite, 1.5, 2)
+    done = suite.subprocess("--ciwrap-update=failed", WHY)
+    assert done.returncode == 1
+    said = done.stdout + done.stderr
+    assert "Traceback" not in said
+    assert said.count("could not be written: Is a directory") == 1
+    assert "lies in test_it.goldens.next beside it, and counts" in said
+    in_the_way.rmdir()
+    assert suite.cli("accept", "--pending").returncode == 0
+    suite.run().assert_outcomes(passed=2)

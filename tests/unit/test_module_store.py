@@ -285,6 +285,39 @@ def test_a_failed_write_leaves_what_was_there(
     kept.close()
 
 
+def test_a_file_that_cannot_be_written_leaves_its_goldens_in_the_journal(
+    store: ModuleStore,
+) -> None:
+    """What counts is said, and said once: a second end of writing has nothing to say."""
+    write(store, CHECK, 1.0)
+    kept = ModuleStore(store.folder, is_kept=True)
+    write(kept, CHECK, 2.0)
+    in_the_way = store.folder.with_name("test_it.goldens.whole.next")
+    in_the_way.mkdir()
+    with pytest.raises(
+        WriteFailedError, match=r"lies in test_it\.goldens\.next beside it, and counts"
+    ) as raised:
+        kept.close()
+    assert "untouched" not in str(raised.value)
+    kept.close()
+    assert read(ModuleStore(store.folder)) == 2.0
+    in_the_way.rmdir()
+    ModuleStore(store.folder).put_in_place()
+    assert files(store) == ["test_it.goldens"]
+    assert read(ModuleStore(store.folder)) == 2.0
+
+
+def test_the_end_of_one_store_does_not_wait_for_another(tmp_path: Path) -> None:
+    stores = GoldenStores(tmp_path, is_kept=True)
+    for folder in ("test_a", "test_b"):
+        write(stores.at(Place(folder, CHECK)), CHECK, 1.0)
+    (tmp_path / "test_a.goldens.whole.next").mkdir()
+    with pytest.raises(WriteFailedError, match=r"test_a\.goldens"):
+        stores.close()
+    assert (tmp_path / "test_b.goldens").exists()
+    assert not list(tmp_path.rglob(".ciwrap.lock"))
+
+
 # --- damage, and what git does to the file
 
 

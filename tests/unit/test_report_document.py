@@ -43,6 +43,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
 from ciwrap.report.document import (
     DocumentError,
@@ -211,6 +212,7 @@ def full_result() -> RunResult:
         golden_environment={"cpu": "other"},
         environment={"cpu": "some"},
         environment_differences=(EnvironmentDifference("cpu", "cpu", "other", "some", "do it"),),
+        accept_options=ProjectOptions("a.yaml", "golden/arm"),
     )
     return RunResult(
         Verdict.NOT_COMPARABLE,

@@ -24,7 +24,9 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.commands import ProjectOptions
 from ciwrap.report.html import render_html
+from ciwrap.report.to_accept import accept_command
 
 MOST_PAGE_BYTES = 5_000_000
 
@@ -251,6 +253,24 @@ def test_names_that_a_shell_would_take_apart_are_quoted() -> None:
     assert "ciwrap accept" not in render_html(compared)
     stated = replace(run, checks=(replace(check, golden_path=None),))
     assert "ciwrap accept" not in render_html(stated)
+
+
+def test_the_command_finds_the_goldens_that_were_compared() -> None:
+    """Also where they are not the configured ones; of several platforms a line for each."""
+    check = CheckResult("x", Verdict.DIFFER, (differing(),), golden_path="golden/x.golden")
+    there = replace(check, accept_options=ProjectOptions("a b.yaml", "golden/arm"))
+    command = "ciwrap accept x --config 'a b.yaml' --golden-dir golden/arm --reason 'WHY'"
+    assert command in Page(render_html(RunResult(Verdict.DIFFER, (there,)))).text
+    both = RunResult(Verdict.DIFFER, (replace(check, label="x86"), replace(there, label="arm")))
+    assert accept_command(both) == f"ciwrap accept x --reason 'WHY'\n{command}"
+
+
+def test_a_name_is_never_taken_for_an_option() -> None:
+    check = CheckResult("--json=x", Verdict.DIFFER, (differing(),), golden_path="golden/x.golden")
+    assert (
+        accept_command(RunResult(Verdict.DIFFER, (check,)))
+        == "ciwrap accept --reason 'WHY' -- --json=x"
+    )
 
 
 def test_a_document_cannot_name_axes_that_are_not_there() -> None:

@@ -18,7 +18,7 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import CiwrapError, PendingConflictError
+from ciwrap.errors import CiwrapError, PendingConflictError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
@@ -226,6 +226,24 @@ def test_only_what_was_seen_is_rejected(project: Project, act: str) -> None:
     assert waiting(project) is None
     (line,) = (project.root / ".ciwrap/rejected.jsonl").read_text().splitlines()
     assert json.loads(line)["root"] == found.root
+
+
+def test_what_could_not_be_rejected_is_not_noted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = project.pending.all()
+    log = project.root / ".ciwrap/rejected.jsonl"
+    log.write_text('{"check": "an earlier one"}\n')
+
+    def full(*_: object) -> None:
+        raise WriteFailedError("No space left on device", file=log)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(project.pending), "remove", full)
+        with pytest.raises(WriteFailedError):
+            reject(project, found, "why")
+    assert log.read_text() == '{"check": "an earlier one"}\n'
+    assert project.pending.all() == [found]
 
 
 def test_two_who_accept_the_same_do_it_once(project: Project) -> None:
