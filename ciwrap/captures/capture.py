@@ -242,7 +242,7 @@ class _Session(Struct):
                 except CiwrapError as error:
                     if error.exit_code is ExitCode.USAGE or isinstance(error, WriteFailedError):
                         raise
-                    self.report.left_alone.append(error)
+                    self.report.left_alone.append(_of_checkpoint(error, groups[key]))
                     continue
                 section = writer.append_packed(row)
                 index.checkpoints[key] = Directory(key, section, checkpoint.digest)
@@ -357,6 +357,14 @@ class _Session(Struct):
                 file=files[0].path.parent,
                 remedy="capture again once it is complete",
             )
+
+
+def _of_checkpoint(error: CiwrapError, files: Sequence[OutputFile]) -> CiwrapError:
+    """The error of one file, which says that it keeps others out, too, if there are any."""
+    # What is still being written is named as a whole already.
+    if len(files) > 1 and not isinstance(error, StillWrittenError):
+        error.message += ", so nothing of its checkpoint is captured"
+    return error
 
 
 def _sizes(files: Sequence[OutputFile]) -> int:

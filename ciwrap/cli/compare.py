@@ -17,6 +17,7 @@ from ciwrap.cli.compare_options import (
     refuse_same_files,
     refuse_with_fingerprints,
     refuse_without_folders,
+    refuse_writing_over,
 )
 from ciwrap.cli.history import compare_sides, with_layout_of
 from ciwrap.cli.options import (
@@ -126,6 +127,8 @@ def _compare(
     prints = [fingerprint_of(path) for path in (ours, theirs)]
     chosen, note = _chosen_for((ours, theirs), prints, chosen, history)
     sides = _outputs_of((ours, theirs), prints, chosen, history)
+    if session.writes_documents:
+        refuse_writing_over(session, sides, _captures((ours, theirs), history))
     offset = history["offset"]
     if offset:
         sides = [
@@ -219,6 +222,14 @@ def _outputs_of(
         )
         for path, other, one in zip(paths, paths[::-1], prints, strict=True)
     ]
+
+
+def _captures(paths: tuple[Path, Path], history: Mapping[str, Any]) -> list[Path]:
+    """Where captures of either run may lie."""
+    from ciwrap.captures.listing import capture_paths
+
+    given = [Path(history[name]) for name in ("capture_a", "capture_b") if history[name]]
+    return [*given, *(one for path in paths for one in capture_paths(path))]
 
 
 def _offset_note(offset: int, result: CheckResult) -> Message:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ciwrap.cli.session import Session
+    from ciwrap.readers.layout import FoundOutputs
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _SMALLEST_MEMORY_BYTES = 1 << 20
@@ -153,6 +154,31 @@ def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
                 f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
                 remedy="give each a name of its own",
             )
+
+
+def refuse_writing_over(
+    session: Session, inputs: Sequence[FoundOutputs | Path], captures: Sequence[Path]
+) -> None:
+    """Raises UsageError where a document would be written over what is compared; then it is not
+    written at all. inputs, captures: what is compared, and the captures that may be.
+    """
+    from ciwrap.catalog.files import inode_of, inodes_of
+
+    known = set().union(*(inodes_of(one.files) for one in inputs if not isinstance(one, Path)))
+    alone = [one for one in inputs if isinstance(one, Path)]
+    known |= {inode_of(path) for path in (*alone, *captures) if path.exists()}
+    said = {"--json": session.json_target, "--report": session.report_target}
+    refused = {
+        name: target
+        for name, target in said.items()
+        if target not in (None, "-") and Path(target).exists() and inode_of(Path(target)) in known
+    }
+    for name in refused:
+        session.give_up(name)
+    for name, target in refused.items():
+        raise UsageError(
+            f"{name} would be written over {target}, which is compared", remedy="give another name"
+        )
 
 
 def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:

@@ -86,7 +86,9 @@ class ByData(Closing):
         self._outcome.results.append(result)
         self._note_sums(question, comparison)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
-            self._differences.add_values(identity, question.parameters, mine, other)
+            self._differences.add_values(
+                identity, question.parameters, mine, other, leaves=question.leaves
+            )
 
     def _list(
         self,

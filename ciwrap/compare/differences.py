@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
-from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
+from ciwrap.arrays.values import as_bytes
+from ciwrap.compare.parts import suspect_pieces
 from ciwrap.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
 from ciwrap.late import numpy as np
 from ciwrap.readers.base import as_elements
@@ -98,15 +99,16 @@ class DifferenceList:
         new: Values,
         circle: Circle | None = None,
         ids: NDArray[Any] | None = None,
+        leaves: NDArray[np.int64] | None = None,
     ) -> None:
         """Lists what differs between two variables that no stream went through.
 
-        circle: for a variable with a period, whose own values are listed all the same. ids: of the
-        rows, where these are aligned.
+        leaves: the chunks to look at, ascending; None: all. A variable that is compared in parts is
+        listed by each of them, which must not list what is another's. circle: for a variable with
+        a period, whose own values are listed all the same. ids: of the rows, where these are
+        aligned.
         """
-        step = max(1, DEFAULT_SLAB_BYTES // max(1, golden.item_bytes))
-        for first in range(0, golden.element_count, step):
-            count = min(step, golden.element_count - first)
+        for first, count in suspect_pieces(parameters, golden, leaves):
             ours = np.ascontiguousarray(golden.read(first, count)).reshape(-1)
             theirs = np.ascontiguousarray(new.read(first, count)).reshape(-1)
             compared = (ours, theirs) if circle is None else circle.differences(ours, theirs, first)

@@ -35,7 +35,8 @@ class Wording(Struct, frozen=True):
 
     between: holds {new} and {reference}. sides: where the one is, and the other. if_missing,
     if_extra: what to do about a variable that only the first side has, or only the second. remedy:
-    where the two do not fit; None if there is none to give.
+    where the two do not fit; None if there is none to give. is_read_twice: whether files of either
+    side may be what cannot be read; else only the second side's.
     """
 
     between: str
@@ -43,6 +44,7 @@ class Wording(Struct, frozen=True):
     if_missing: str
     if_extra: str
     remedy: str | None = None
+    is_read_twice: bool = False
 
 
 RUNS = Wording(
@@ -50,6 +52,7 @@ RUNS = Wording(
     ("on the first side", "on the second side"),
     "write it in both runs",
     "write it in both runs",
+    is_read_twice=True,
 )
 GOLDEN = Wording(
     "{new}, but the golden has {reference}",

@@ -131,11 +131,13 @@ def _add_one_sided(
     """
     let_go = set()
     here, there = wording.sides
-    where, remedy = f"is {here}, but not {there}", wording.if_missing
+    gone = f"is {here}, but not {there}", wording.if_missing
+    new = f"is {there}, but not {here}", wording.if_extra
     if outcome.errors:
-        where, remedy = f"{where}, as far as files could be read", "first mend what the errors name"
+        gone = _as_far_as_read(gone[0])
+        new = _as_far_as_read(new[0]) if wording.is_read_twice else new
     for result in outcome.missing:
-        error = _error_of(result, VariableMissingError(where, remedy=remedy))
+        error = _error_of(result, VariableMissingError(gone[0], remedy=gone[1]))
         if strict.refuses_missing:
             results.append(not_comparable(result, error))
         else:
@@ -143,8 +145,7 @@ def _add_one_sided(
             told.append(_about(result, error, MessageLevel.WARNING))
     is_allowed = strict is StrictVariables.ALLOW_NEW
     for result in outcome.extra:
-        alone = VariableExtraError(f"is {there}, but not {here}", remedy=wording.if_extra)
-        error = _error_of(result, alone)
+        error = _error_of(result, VariableExtraError(new[0], remedy=new[1]))
         if strict.refuses_extra:
             results.append(not_comparable(result, error))
         else:
@@ -156,6 +157,11 @@ def _add_one_sided(
 def _error_of(result: VariableResult, alone: CiwrapError) -> CiwrapError:
     """What is told of a variable that one side alone has: why nothing can be read of it, if so."""
     return NotComparableError(str(result.reason)) if says_why(result) else alone
+
+
+def _as_far_as_read(where: str) -> tuple[str, str]:
+    """What is said of a variable, and its remedy, where a file that may hold it is an error."""
+    return f"{where}, as far as files could be read", "first mend what the errors name"
 
 
 def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:

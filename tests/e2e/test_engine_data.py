@@ -312,3 +312,32 @@ def test_two_things_in_one_file(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert done.returncode == 2
     assert "would be written to the same file" in done.stderr
     assert (tmp_path / "same").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("option", ["--json", "--report"])
+@pytest.mark.parametrize(
+    ("sides", "target"),
+    [
+        (("A", "B"), "B/x.npy"),
+        (("A", "B"), "A/.ciwrap.tree"),
+        (("A", "B"), "B.tree"),
+        (("A", "B"), "other-name"),
+        (("A/x.npy", "B/x.npy"), "A/x.npy"),
+        (("A.tree", "B"), "A.tree"),
+    ],
+)
+def test_what_is_compared_is_not_written_over(
+    tmp_path: Path, option: str, sides: tuple[str, str], target: str
+) -> None:
+    for run in "AB":
+        (tmp_path / run).mkdir()
+        np.save(tmp_path / run / "x.npy", np.arange(3.0))
+    for more in ("A", "A -o A.tree", "B -o B.tree"):
+        words = ("capture", *more.split(), "--settle=0")
+        assert call(*words, folder=tmp_path, environment=environment()).returncode == 0
+    (tmp_path / "other-name").hardlink_to(tmp_path / "A/x.npy")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = call("compare", *sides, option, target, folder=tmp_path, environment=environment())
+    assert done.returncode == 2
+    assert f"{option} would be written over {target}, which is compared" in done.stderr
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -117,3 +117,31 @@ def test_a_former_list_that_stays_keeps_no_result_back(
     assert document["exit_code"] == 3
     assert text.startswith("DIFFER")
     assert "some.99.csv: a list of an earlier comparison cannot be removed: Operation" in text
+
+
+@pytest.mark.parametrize("more", [(), ("--journal=j.jsonl",)])
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_parts_of_a_packed_variable_are_listed_once(
+    tmp_path: Path, suffix: str, more: tuple[str, ...]
+) -> None:
+    """No stream reads it: each part lists what differs in its own chunks, and no part the rest."""
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
+    changed = [5, 50_000, 150_000]
+    for run in "AB":
+        (tmp_path / run).mkdir()
+        array = np.random.default_rng(1).normal(size=200_000)
+        array[changed] += run == "B"
+        np.savez_compressed(tmp_path / run / "packed.npz", u=array)
+    (tmp_path / "part-bytes").write_text("500000")
+    assert compared(tmp_path, "here", f"--list=some.{suffix}", *more)[0] == 1
+    assert len(units_begun(tmp_path)) == 3 + 1
+    found = []
+    for path in tmp_path.glob(f"some*.{suffix}"):
+        if suffix == "csv":
+            rows = path.read_text().splitlines()[1:]
+            found += [int(row.split(",")[3]) for row in rows]
+        else:
+            read = pytest.importorskip("pyarrow.parquet").read_table(path)
+            found += [index for (index,) in read["index"].to_pylist()]
+    assert sorted(found) == changed

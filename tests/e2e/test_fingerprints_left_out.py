@@ -88,3 +88,31 @@ def test_a_capture_that_was_interrupted(tmp_path: Path, monkeypatch: pytest.Monk
     assert "does not hold all of its run: the capture did not come to its end" in messages(document)
     assert ciwrap(tmp_path, "capture", run, "-o", target)[0] == 0
     assert ciwrap(tmp_path, "compare", target, target)[0] == 0
+
+
+def test_all_of_a_checkpoint_with_a_file_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No capture holds its other files either, and what holds none of them has to say so."""
+    for name in ("a", "b"):
+        run = written(tmp_path / name)
+        (run / "iter_2" / "bad.npy").write_bytes(b"no array")
+        code, document = ciwrap(
+            tmp_path, "capture", run, "--settle=0", "-o", tmp_path / f"{name}1.tree"
+        )
+        assert code == 3
+        (told,) = document["left_alone"]
+        assert "so nothing of its checkpoint is captured" in told["text"]
+    assert "so nothing of its checkpoint is captured" in capsys.readouterr().out
+    code, document = ciwrap(tmp_path, "compare", tmp_path / "a1.tree", tmp_path / "b1.tree")
+    assert code == 3
+    told = messages(document)
+    assert told.count("so nothing of its checkpoint is captured") == 2
+    # What is there alone has no such neighbours.
+    np.save(tmp_path / "a" / "iter_2" / "bad.npy", np.arange(3.0))
+    (tmp_path / "a" / "iter_1" / "x.npy").write_bytes(b"no array")
+    code, document = ciwrap(
+        tmp_path, "capture", tmp_path / "a", "--settle=0", "-o", tmp_path / "a1.tree"
+    )
+    (told,) = document["left_alone"]
+    assert "nothing of its checkpoint" not in told["text"]

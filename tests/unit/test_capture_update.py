@@ -72,4 +72,6 @@ def test_a_checkpoint_whose_files_cannot_be_looked_at_is_not_kept(
     report = updated(run)
     assert [key[0] for key in report.kept] == [2]
     assert report.captured == []
-    assert [str(error).partition(": ")[2] for error in report.left_alone] == ["is gone"]
+    assert [str(error).partition(": ")[2] for error in report.left_alone] == [
+        "is gone, so nothing of its checkpoint is captured"
+    ]

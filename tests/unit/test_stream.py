@@ -140,6 +140,31 @@ def test_what_the_sink_gets_and_raises(
             list(stream.answers(wait=True))
 
 
+def test_what_the_sink_raises_ends_whatever_is_asked_afterwards(
+    tmp_path: Path, arrays: tuple[np.ndarray, np.ndarray]
+) -> None:
+    """A list on a full disk: who asks on meets the error again, as often as they ask."""
+    places = regions(tmp_path, "x", *arrays)
+    size = arrays[0].size
+    heard = 0
+
+    def listen(*_: Any) -> None:
+        nonlocal heard
+        heard += 1
+        raise OSError("disk full")
+
+    with Stream(Resources(), 1 << 20, sink=listen) as stream:
+        stream.ask(question("x", size), *places)
+        for _ in range(3):
+            with pytest.raises(OSError, match="disk full"):
+                list(stream.answers(wait=True))
+        with pytest.raises(OSError, match="disk full"):
+            stream.ask(question("y", size), *places)
+        with pytest.raises(OSError, match="disk full"):
+            stream.facts()
+    assert heard == 1, "nobody is handed anything after a failure"
+
+
 def test_it_can_be_left_at_any_moment(
     tmp_path: Path, arrays: tuple[np.ndarray, np.ndarray]
 ) -> None:

@@ -103,6 +103,15 @@ def test_an_error_is_not_comparable_whatever_matches() -> None:
     assert "as far as files could be read" in told.messages[-1].text
 
 
+def test_what_is_new_is_not_in_the_golden_whatever_else_cannot_be_read() -> None:
+    """Errors are of the outputs: a golden that cannot be read is no side of a comparison."""
+    found = outcome(extra=True)
+    found.errors = [CorruptFileError("is cut off")]
+    (reason,) = [one.reason for one in result(BOTH, found).variables if one.id == NEW]
+    assert reason is not None
+    assert reason.startswith("is in the outputs, but not in the golden; accept the new outputs")
+
+
 def test_what_is_told_besides() -> None:
     found = outcome(missing=True, extra=True)
     found.notes = ["twice", "twice", "once"]
@@ -123,7 +132,10 @@ def test_what_is_told_besides() -> None:
             "warning",
             f"old: is on the first side, but not on the second side, {LOST}",
         ),
-        ("warning", "new: is on the second side, but not on the first side; write it in both runs"),
+        (
+            "warning",
+            f"new: is on the second side, but not on the first side, {LOST}",
+        ),
     ]
     assert [message.variable for message in told.messages[-2:]] == ["old", "new"]
     assert (told.name, told.engine, told.bytes_read) == ("c", "pread", 8)
