@@ -14,6 +14,7 @@ from ciwrap.errors import (
     CiwrapError,
     CorruptGoldenError,
     FileLimitError,
+    GoldenMissingError,
     LockBusyError,
     UnreadableFileError,
     WriteFailedError,
@@ -193,7 +194,7 @@ def test_files_are_read_up_to_a_limit(tmp_path: Path) -> None:
     assert files.read_regular(path, 1 << 60) == b"12345"
 
 
-@pytest.mark.parametrize("limit", [3, 5, 6, 1 << 60])
+@pytest.mark.parametrize("limit", [3, 5, 6, 7, 8, 1 << 60])
 def test_a_file_that_grows_is_read_up_to_the_limit(
     tmp_path: Path, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,3 +234,26 @@ def test_a_folder_that_cannot_be_flushed(
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match="no") if is_raised else contextlib.nullcontext():
         files.flush_folder(tmp_path)
+
+
+def test_errors_name_the_file_of_the_golden(store: GoldenStore) -> None:
+    with pytest.raises(GoldenMissingError) as missing:
+        store.read("other")
+    assert missing.value.file == str(store.path("other"))
+    assert "ensemble" not in str(missing.value)
+    binary = store.pair_path("mesh")
+    write(store, "other", 2.0)
+    binary.write_bytes(store.pair_path("other").read_bytes())
+    with pytest.raises(CorruptGoldenError, match="the manifest is of another file") as mixed:
+        store.read("mesh")
+    assert mixed.value.file == str(binary)
+    store.manifest_path("mesh").unlink()
+    with pytest.raises(CorruptGoldenError, match=r"its manifest mesh\..* is missing") as alone:
+        store.read("mesh")
+    assert alone.value.file == str(binary)
+
+
+def test_an_ensemble_is_no_golden_of_a_single_run(store: GoldenStore) -> None:
+    paths.ensemble_path(store.folder, "spread").write_text("{}")
+    with pytest.raises(GoldenMissingError, match="there is an ensemble: name the folders"):
+        store.read("spread")
