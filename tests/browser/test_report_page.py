@@ -146,6 +146,14 @@ def test_every_case_is_accessible_fits_and_is_silent(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # A column that is squeezed by the one beside it fits the page, too.
+    assert (
+        page.evaluate(
+            "[...document.querySelectorAll('.worst, figure')].filter("
+            "(one) => one.offsetParent && one.offsetWidth < 120).map((one) => one.textContent)"
+        )
+        == []
+    )
     told += complaints_of(page)
     context.close()
     assert told == []
