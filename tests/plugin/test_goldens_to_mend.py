@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 from plugin.review_suite import write
+
+from ciwrap.golden import shared_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,3 +93,29 @@ def test_line_ends_are_mended_as_the_message_says(changed: Suite) -> None:
     changed.git("checkout", "--", FILE)
     changed.run().assert_outcomes(passed=2)
     subprocess.run(["git", "diff", "--exit-code", "--", FILE], cwd=changed.root, check=True)
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_what_a_later_release_left_waiting_is_kept(changed: Suite, is_shared: bool) -> None:
+    """It is not damaged: who updates ciwrap can accept it."""
+    folder = changed.root / ".ciwrap/pending/tests"
+    path = folder / "test_it.goldens"
+    if is_shared:
+        newer = shared_lines.HEADER.replace(b":1,", b":99,")
+        old, new = (shared_lines.line_of(one) for one in (shared_lines.HEADER, newer))
+        path.write_bytes(path.read_bytes().replace(old, new))
+    else:
+        changed.write("def test_o(ciwrap): ciwrap.check(np.arange(9999.0))", "tests/test_other.py")
+        changed.run()
+        path = folder / "test_other/test_o.golden.yaml"
+        path.write_text(re.sub(r"(?m)^format: \d+$", "format: 99", path.read_text()))
+    before = path.read_bytes()
+    for command in (("review",), ("accept", "--pending", "-m", "x"), ("reject", "--all")):
+        done = changed.cli(*command)
+        assert done.returncode == (0 if command[0] == "review" and not is_shared else 3)
+        said = done.stdout + done.stderr
+        assert "update ciwrap" in said
+        assert "delete" not in said
+        assert path.read_bytes() == before
+    assert "left as it is" in said
+    assert ("rejected  tests/test_it.py::test_b" in said) is not is_shared

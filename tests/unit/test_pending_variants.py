@@ -22,7 +22,7 @@ from ciwrap.review.golden_change import (
     Status,
 )
 from ciwrap.review.pending_change import accept, look_at
-from ciwrap.review.pending_goldens import pending_origin
+from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
 
 if TYPE_CHECKING:
