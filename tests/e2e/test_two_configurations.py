@@ -98,6 +98,15 @@ def test_a_configuration_that_is_no_yaml(two: Project) -> None:
     assert goldens(two) == ["gone", "mesh", "nightly"]
 
 
+def test_a_configuration_that_cannot_be_read(two: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("ciwrap.review.other_configs.Path.read_bytes", refused)
+    found = two.run("prune", "--yes", json_too=False)
+    assert "nightly" in goldens(two), found
+
+
 def test_files_that_are_no_configuration_are_passed_over(two: Project) -> None:
     (two.folder / "nightly.yaml").unlink()
     (two.folder / "list.yaml").write_text("- checks\n- gone\n")
