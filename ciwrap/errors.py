@@ -231,6 +231,14 @@ class CorruptGoldenError(CorruptFileError):
     slug = "corrupt-golden"
 
 
+class GoldenToMendError(CorruptGoldenError):
+    """A golden that somebody has to put right by hand: what it was is to be had elsewhere, so no
+    new golden takes its place.
+    """
+
+    slug = "golden-to-mend"
+
+
 class CorruptCaptureError(CorruptFileError):
     """A capture of a run that is damaged, truncated, or was never completed."""
 

@@ -24,7 +24,7 @@ from ciwrap.golden.paths import (
     unescape_name,
 )
 from ciwrap.golden.places import Place
-from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_with_journal
+from ciwrap.golden.shared_state import MOST_FILE_BYTES, read_with_journal
 from ciwrap.report.document import MOST_BYTES
 from ciwrap.structs import Struct, field, replace
 

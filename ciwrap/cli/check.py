@@ -19,7 +19,7 @@ from ciwrap.cli.options import (
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ciwrap.cli.session import Session
@@ -188,7 +188,7 @@ def make_result(
 
 def orphan_messages(project: Project) -> Iterator[Message]:
     """Goldens and ensembles that no check uses: of a check renamed or removed, perhaps by accident,
-    or of one that names no runs.
+    or of one that names no runs. What another configuration's checks use is passed over.
     """
     from ciwrap.golden.names import golden_orphans
     from ciwrap.golden.paths import ensemble_orphans, ensemble_path
@@ -205,7 +205,25 @@ def orphan_messages(project: Project) -> Iterator[Message]:
         if not check.ensemble and path.exists():
             text = f"the ensemble of {check.name!r} is not used; name its runs by 'ensemble'"
             yield Message(MessageLevel.WARNING, f"{text} in the check", file=str(path))
+    yield from _without_others(project, found)
+
+
+def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) -> Iterator[Message]:
+    if not found:
+        return
+    from ciwrap.errors import ConfigError
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.review.other_configs import checks_of_others
+
+    try:
+        others = checks_of_others(project)
+    except ConfigError as error:
+        text = f"nobody can tell which goldens another configuration uses: {error}"
+        yield Message(MessageLevel.WARNING, text, file=str(project.golden_dir))
+        return
     for what, name, path in found:
+        if name in others:
+            continue
         text = (
             f"the {what} of {name!r} belongs to no check of the configuration; delete it, or mend"
             " the check's name"

@@ -36,6 +36,9 @@ def command(
     """Delete goldens and ensembles of checks that the configuration no longer has, and goldens of
     tests that are gone; and snapshots beside goldens that none of those that stay was made with.
 
+    Goldens of checks that another configuration of the repository has stay, if its golden folder is
+    the same one.
+
     Which goldens no test uses is found out by running all tests; this takes what the last runs
     noted, as long as the project's files are those that ran. A golden that has changed since is
     kept.
@@ -99,7 +102,9 @@ def _look(project: Project) -> _Found:
 
     said: list[str] = []
     of_tests, other = _unused_of_tests(project, said)
-    goldens = (*_unused_of_checks(project, said), *of_tests)
+    known = _known_checks(project, said)
+    of_checks = [] if known is None else _unused_of_checks(project, known, said)
+    goldens = (*of_checks, *of_tests)
     if other is not None:
         said.append(other)
     snapshots: list[Path] = []
@@ -110,7 +115,7 @@ def _look(project: Project) -> _Found:
         said.append(f"snapshots stay: {error}")
     return _Found(
         goldens=goldens,
-        ensembles=tuple(_unused_ensembles(project)),
+        ensembles=() if known is None else tuple(_unused_ensembles(project, known)),
         snapshots=tuple(map(str, snapshots)),
         said=tuple(said),
         is_other=other is not None,
@@ -142,29 +147,43 @@ def _delete(project: Project, found: _Found) -> list[str]:
     return deleted
 
 
-def _unused_ensembles(project: Project) -> list[Path]:
-    """Ensembles of checks that the configuration does not know. One of a check that names no runs
-    yet may have been made a moment ago.
+def _known_checks(project: Project, said: list[str]) -> set[str] | None:
+    """Names of all checks that configurations with this golden folder have; None where nobody can
+    tell: without a configuration, or where one of them cannot be read, of which `said` takes a
+    line.
+    """
+    from ciwrap.errors import ConfigError
+    from ciwrap.review.other_configs import checks_of_others
+
+    if project.config is None:
+        return None
+    try:
+        return {check.name for check in project.config.checks} | checks_of_others(project)
+    except ConfigError as error:
+        said.append(
+            f"goldens of checks stay: {error}; nobody can tell which of them another configuration"
+            " uses"
+        )
+        return None
+
+
+def _unused_ensembles(project: Project, known: set[str]) -> list[Path]:
+    """Ensembles of checks that no configuration knows. One of a check that names no runs yet may
+    have been made a moment ago.
     """
     from ciwrap.golden.paths import ensemble_orphans
 
-    if project.config is None:
-        return []
-    known = [check.name for check in project.config.checks]
     return list(ensemble_orphans(project.golden_dir, known).values())
 
 
-def _unused_of_checks(project: Project, said: list[str]) -> list[UnusedGolden]:
-    """Goldens of checks that the configuration does not know. said: takes a line on each of which
+def _unused_of_checks(project: Project, known: set[str], said: list[str]) -> list[UnusedGolden]:
+    """Goldens of checks that no configuration knows. said: takes a line on each of which
     nobody knows the name, so that it cannot be asked for.
     """
     from ciwrap.golden.names import golden_orphans
     from ciwrap.golden.unused import UnusedGolden
 
-    if project.config is None:
-        return []
     found = []
-    known = (check.name for check in project.config.checks)
     for name, path in golden_orphans(project.golden_dir, known).items():
         if project.store.path(name) == path:
             found.append(UnusedGolden("", name, project.store.root_of(name)))

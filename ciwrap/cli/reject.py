@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option
-from ciwrap.errors import UsageError
+from ciwrap.errors import CorruptGoldenError, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
-    from ciwrap.errors import CorruptGoldenError
+    from ciwrap.errors import CiwrapError
 
 
 @click.command(name="reject", short_help="Throw pending goldens away.")
@@ -41,17 +41,22 @@ def command(
     if bool(patterns) == is_all:
         raise UsageError("name what to reject, or say --all")
     project = find_project(config_path, golden_dir)
-    faults: list[CorruptGoldenError] = []
+    faults: list[CiwrapError] = []
     goldens = project.pending.select(patterns, faults if is_all else None)
     with project.indexed():
         reject_all(project, goldens, reason)
         names = [golden.check for golden in goldens]
         for name in names:
             session.console.print(f"rejected  {safe_name(name)}")
-        for fault in faults:
+        damaged = [one for one in faults if isinstance(one, CorruptGoldenError)]
+        for fault in damaged:
             project.pending.remove_damaged(fault)
             session.console.print(f"deleted  {safe_text(fault.file)} (damaged)")
+    # What a later release has written is no damage: whoever has that release can decide.
+    of_later = [one for one in faults if one not in damaged]
+    for one in of_later:
+        session.console.print(f"left as it is  {one}")
     if not (names or faults):
         session.console.print("nothing waits for review")
     session.emit_record(RejectDocument(1, "reject", reason, tuple(names)))
-    return 0
+    return int(ExitCode.NOT_COMPARABLE) if of_later else 0

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import config_options, json_option, verbose_option
-from ciwrap.errors import CiwrapError, ExitCode
+from ciwrap.errors import CiwrapError, ExitCode, WriteFailedError
 
 if TYPE_CHECKING:
     from ciwrap.cli.session import Session
-    from ciwrap.errors import CorruptGoldenError
     from ciwrap.review.pending_change import PendingChange
-    from ciwrap.review.pending_goldens import PendingGolden
+    from ciwrap.review.pending_files import PendingGolden
     from ciwrap.review.project import Project
 
 _MOST_COMMANDS = 10
@@ -61,7 +60,7 @@ def command(
     from ciwrap.review.accept_document import accept_document
 
     project = find_project(config_path, golden_dir)
-    faults: list[CorruptGoldenError] = []
+    faults: list[CiwrapError] = []
     goldens = project.pending.select(patterns, faults)
     for fault in faults:
         session.console.print(f"error: {fault}")
@@ -195,7 +194,19 @@ class _Interview:
             return self._carry_out(answer, looked, golden)
         except CiwrapError as error:
             self._print(f"error: {error}")
-            return _LEFT
+            is_done = isinstance(error, WriteFailedError) and self._is_done(answer, looked, golden)
+            return {"a": _ACCEPTED, "r": _REJECTED}[answer] if is_done else _LEFT
+
+    def _is_done(
+        self, answer: str, looked: PendingChange | CiwrapError, golden: PendingGolden
+    ) -> bool:
+        """Whether it was done before an error was met: while a shared file was put in place."""
+        waits = self._project.pending.still_waits(golden)
+        if answer == "r" or isinstance(looked, CiwrapError):
+            return not waits
+        store, change = self._project.goldens.at(looked.place), looked.change
+        was_other = change.old.root != change.root
+        return store.root_of(change.name) == change.root and (was_other or not waits)
 
     def _ask_about(
         self,

@@ -64,7 +64,7 @@ def command(session: Session, file: str, full: bool) -> int:
 def _show_shared(session: Session, path: Path, *, full: bool) -> int:
     """All goldens of a file that small ones share, in the order of their names."""
     from ciwrap.golden.files import read_regular
-    from ciwrap.golden.shared_goldens import MOST_FILE_BYTES, read_shared
+    from ciwrap.golden.shared_state import MOST_FILE_BYTES, read_shared
 
     try:
         goldens = read_shared(read_regular(path, MOST_FILE_BYTES), path)

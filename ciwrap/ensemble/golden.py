@@ -10,6 +10,7 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UnreadableFileError
+from ciwrap.golden.golden_file import refuse_pointer
 from ciwrap.report.document import MOST_BYTES, parse_document, plain, write_text
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def parse_ensemble(data: bytes, path: Path) -> EnsembleGolden:
     try:
         golden = to_versioned_record(parse_document(data), EnsembleGolden, FORMAT_VERSION)
     except DocumentError as error:
+        refuse_pointer(data, path)
         raise CorruptGoldenError(f"is no ensemble: {error}", file=path) from error
     if golden.digest != _digest(plain(golden)):
         raise CorruptGoldenError(

@@ -12,6 +12,7 @@ from ciwrap.errors import (
     CorruptGoldenError,
     FileLimitError,
     GoldenMissingError,
+    GoldenToMendError,
     escape,
 )
 from ciwrap.golden.files import read_regular
@@ -56,9 +57,9 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
 
 
 def refuse_pointer(data: bytes, source: Path) -> None:
-    """Raises CorruptGoldenError for what stands for a file that Git LFS has not fetched."""
+    """Raises GoldenToMendError for what stands for a file that Git LFS has not fetched."""
     if data.startswith(_LFS_POINTER):
-        raise CorruptGoldenError(
+        raise GoldenToMendError(
             "is a pointer of Git LFS, not the golden itself",
             file=source,
             remedy="run `git lfs pull` (with actions/checkout: `lfs: true`)",

@@ -10,6 +10,7 @@ from ciwrap.errors import (
     CiwrapError,
     CorruptGoldenError,
     GoldenMissingError,
+    GoldenToMendError,
     UnsupportedFormatError,
 )
 from ciwrap.golden import paths
@@ -60,6 +61,7 @@ def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> Store
         raise UnsupportedFormatError(str(error), file=manifest_path) from None
     except DocumentError as error:
         refuse_pointer(data, manifest_path)
+        _refuse_merge(data, manifest_path, str(error))
         raise CorruptGoldenError(str(error), file=manifest_path, remedy=REMEDY_PAIR) from None
     if manifest.check != check or manifest.binary.file != path.name:
         raise CorruptGoldenError(
@@ -82,6 +84,20 @@ def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> Store
         len(binary),
         was_interrupted=source != path,
     )
+
+
+def _refuse_merge(data: bytes, manifest_path: Path, why: str) -> None:
+    """Raises GoldenToMendError for a manifest with the marks of a merge: both sides' history is in
+    it.
+    """
+    from ciwrap.golden.shared_lines import is_of_merge
+
+    if any(map(is_of_merge, data.splitlines())):
+        raise GoldenToMendError(
+            why,
+            file=manifest_path,
+            remedy="take both files of one side of the merge, then accept anew if need be",
+        )
 
 
 def _binary_of(path: Path, manifest: Manifest) -> tuple[Path, bytes]:

@@ -32,6 +32,9 @@ HEADER = (
 ).encode()
 END = b'{"end":true}'
 HEAD_START = b'{"ciwrap goldens":'
+# What is wrong with a line that somebody has to mend.
+OF_MERGE = "is of a merge that is not resolved"
+OF_WINDOWS = "ends as on Windows (as git makes lines end with core.autocrlf)"
 _DROP_START = b'{"drop":'
 TABLES = ("environment", "accepted", "form")
 _DECODER = json.JSONDecoder()
@@ -62,9 +65,15 @@ def body_of(line: bytes) -> tuple[bytes, str]:
     body, _, said = line.rpartition(b" ")
     found = sum_of(body)
     if found.encode() != said:
-        is_merge = is_of_merge(line)
-        raise DocumentError("is of a merge that is not resolved" if is_merge else "is damaged")
+        raise DocumentError(_what_is_wrong(line))
     return body, found
+
+
+def _what_is_wrong(line: bytes) -> str:
+    if is_of_merge(line):
+        return OF_MERGE
+    body, _, said = line.rpartition(b" ")
+    return OF_WINDOWS if said == sum_of(body).encode() + b"\r" else "is damaged"
 
 
 def is_of_merge(line: bytes) -> bool:

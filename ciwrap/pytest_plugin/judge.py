@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import check_catalog
 from ciwrap.compare.law import failed_check
-from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError
+from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError, GoldenToMendError
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.unmet import ForkedChecks, in_forked
 from ciwrap.report.document import document_text, to_document
@@ -126,6 +126,8 @@ class Judge:
             self._carry_snapshot()
             keep(change, target, self.project.pending, self.origin, document_text(document))
         except CiwrapError as error:
+            if isinstance(error, GoldenToMendError) and target == found.place:
+                return found  # the result has told of it
             return replace(found, problem=str(error))
         return replace(found, pending=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import CorruptGoldenError, GoldenMissingError, UsageError
+from ciwrap.errors import CorruptGoldenError, GoldenMissingError, GoldenToMendError, UsageError
 from ciwrap.golden.manifest import VariableRow, evidence_rank
 from ciwrap.golden.variables import golden_id
 from ciwrap.model import VariableId, VariableResult, Verdict
@@ -126,11 +126,15 @@ class OldGolden(Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, store: GoldenStore) -> OldGolden:
-        """Raises UnsupportedFormatError for a golden of a newer version."""
+        """Raises UnsupportedFormatError for a golden of a newer version, GoldenToMendError for one
+        that no new golden may replace.
+        """
         if not store.contains(name):
             return cls(None, None, ())
         try:
             golden = store.read(name)
+        except GoldenToMendError:
+            raise
         except CorruptGoldenError as error:
             return cls(None, str(error), store.history(name))
         except GoldenMissingError as error:

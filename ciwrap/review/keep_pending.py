@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap.errors import CiwrapError, LockBusyError, WriteFailedError
 from ciwrap.golden.places import Place
 from ciwrap.review.capture_change import capture_change
-from ciwrap.review.pending_goldens import pending_origin
+from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.write_change import origin_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 

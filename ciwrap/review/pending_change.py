@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, VariableId, VariableResult
-    from ciwrap.review.pending_goldens import PendingGolden
+    from ciwrap.review.pending_files import PendingGolden
     from ciwrap.review.project import Project
 
     _HowFar = Callable[

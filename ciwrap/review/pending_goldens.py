@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from datetime import datetime, timezone
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import (
+    CiwrapError,
     CorruptFileError,
     CorruptGoldenError,
-    FileLimitError,
-    GoldenMissingError,
     UnreadableFileError,
     UsageError,
     WriteFailedError,
@@ -30,11 +28,9 @@ from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
 from ciwrap.golden.listing import shared_stores
 from ciwrap.golden.lock import remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
-    MOST_MANIFEST_BYTES,
     BinaryFile,
     Manifest,
     PendingOrigin,
-    load_manifest,
     rows_of,
 )
 from ciwrap.golden.module_store import ModuleStore
@@ -42,6 +38,12 @@ from ciwrap.golden.places import Place, checks_meant
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.review.pending_files import (
+    PendingGolden,
+    look_at_all_shared,
+    look_at_pair,
+    look_at_shared,
+)
 from ciwrap.review.pending_index import (
     INDEX_NAME,
     PendingEntry,
@@ -50,7 +52,6 @@ from ciwrap.review.pending_index import (
     read_index,
 )
 from ciwrap.snapshot.store import SnapshotStore
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,37 +63,6 @@ if TYPE_CHECKING:
 
 RESULT_SUFFIX = ".result.json"
 MOST_RESULT_BYTES = 64 << 20
-
-
-class PendingGolden(Struct, frozen=True):
-    """One golden that waits, as its manifest tells of it. path: its binary."""
-
-    place: Place
-    path: Path
-    manifest: Manifest
-    origin: PendingOrigin
-
-    @property
-    def check(self) -> str:
-        """What people call the check."""
-        return self.place.check
-
-    @property
-    def root(self) -> str:
-        return self.manifest.binary.root
-
-
-def pending_origin(base_root: str | None, commit: str | None) -> PendingOrigin:
-    """What a golden was made from that is made now.
-
-    base_root: of the golden it would replace; "" for one that cannot be read, None for none.
-    """
-    return PendingOrigin(
-        kind="new" if base_root is None else "changed",
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        commit=commit,
-        base_root=base_root or None,
-    )
 
 
 class PendingGoldens:
@@ -181,8 +151,8 @@ class PendingGoldens:
         """
         place, store = golden.place, self.store(golden.place)
         if isinstance(store, ModuleStore) and store.is_shared(place.name):
-            return _look_at_shared(place, store) == golden
-        return _look_at(place.folder, store.manifest_path(place.name)) == golden
+            return look_at_shared(place, store) == golden
+        return look_at_pair(place.folder, store.manifest_path(place.name)) == golden
 
     def discard(self, place: Place) -> bool:
         """Removes whatever waits of a check; whether anything did.
@@ -204,26 +174,28 @@ class PendingGoldens:
         store.remove(place.name)
         self._remove(self.result_path(place))
 
-    def found(self) -> tuple[list[PendingGolden], list[CorruptGoldenError]]:
-        """The pending goldens in the order of their places, and the files that look like one and
-        are none.
+    def found(self) -> tuple[list[PendingGolden], list[CiwrapError]]:
+        """The pending goldens in the order of their places, and the errors of files that look like
+        one and are none (CorruptGoldenError), or are of a later release (UnsupportedFormatError).
         """
-        looked = [_look_at(folder, path) for folder, path in self._manifests()]
+        looked = [look_at_pair(folder, path) for folder, path in self._manifests()]
         for folder, store in shared_stores(self.folder):
-            looked += _look_at_all_shared(folder, store)
+            looked += look_at_all_shared(folder, store)
         goldens = [one for one in looked if isinstance(one, PendingGolden)]
-        faults = [one for one in looked if isinstance(one, CorruptGoldenError)]
+        faults: list[CiwrapError] = [one for one in looked if isinstance(one, CiwrapError)]
         return sorted(goldens, key=lambda one: one.place), faults
 
     def all(self) -> list[PendingGolden]:
-        """Returns all pending goldens. Raises CorruptGoldenError for a damaged one."""
+        """Returns all pending goldens. Raises the first of the errors that `found` tells."""
         goldens, faults = self.found()
         if faults:
             raise faults[0]
         return goldens
 
     def remove_damaged(self, fault: CorruptGoldenError) -> None:
-        """Removes the files that `found` told of. Raises LockBusyError, WriteFailedError."""
+        """Removes files that are damaged, as `found` told. Raises LockBusyError,
+        WriteFailedError.
+        """
         path = Path(str(fault.file))
         if self.folder not in path.parents:
             raise fault
@@ -242,13 +214,12 @@ class PendingGoldens:
                 self._remove(one)
 
     def select(
-        self, patterns: Sequence[str], faults: list[CorruptGoldenError] | None = None
+        self, patterns: Sequence[str], faults: list[CiwrapError] | None = None
     ) -> list[PendingGolden]:
         """The pending goldens that one of the patterns means; without a pattern, all.
 
-        faults: takes the errors of files that look like pending goldens and are none. Raises
-        UsageError for a pattern that means none; CorruptGoldenError for such a file, unless faults
-        takes it, or the patterns mean others.
+        faults: takes the errors that `found` tells. Raises UsageError for a pattern that means
+        none; the first of these errors, unless faults takes them, or the patterns mean others.
         """
         import difflib
 
@@ -325,64 +296,6 @@ class PendingGoldens:
             remove(path)
         except OSError as error:
             raise _failed(path, error) from error
-
-
-def _look_at(folder: str, path: Path) -> PendingGolden | CorruptGoldenError | None:
-    """What a manifest in the folder of pending goldens is; None if it has just gone."""
-    try:
-        data = read_regular(path, MOST_MANIFEST_BYTES)
-        return _pending_golden(folder, path, load_manifest(data))
-    except FileNotFoundError:
-        return None
-    except (DocumentError, UnreadableFileError, FileLimitError) as error:
-        return CorruptGoldenError(
-            f"is no pending golden: {error}",
-            file=path,
-            remedy="delete it, and run the tests again",
-        )
-
-
-def _look_at_all_shared(
-    folder: str, store: ModuleStore
-) -> Iterator[PendingGolden | CorruptGoldenError | None]:
-    try:
-        names = store.shared_names()
-    except CorruptGoldenError as error:
-        yield CorruptGoldenError(
-            error.message,
-            file=error.file,
-            remedy="throw it away with `ciwrap reject --all`, and run the tests again",
-        )
-        return
-    for name in names:
-        yield _look_at_shared(Place(folder, name), store)
-
-
-def _look_at_shared(place: Place, store: ModuleStore) -> PendingGolden | CorruptGoldenError | None:
-    """What a golden of a shared file is, among those that wait; None if it has just gone."""
-    try:
-        found = store.read(place.name)
-    except GoldenMissingError:
-        return None
-    except CorruptGoldenError as error:
-        return error
-    origin = found.manifest.pending
-    if origin is None:
-        return CorruptGoldenError(
-            f"does not say what {place.name!r} was made from",
-            file=found.path,
-            remedy="delete it, and run the tests again",
-        )
-    return PendingGolden(place, found.path, found.manifest, origin)
-
-
-def _pending_golden(folder: str, path: Path, manifest: Manifest) -> PendingGolden:
-    binary = path.with_name(path.name.removesuffix(paths.MANIFEST_SUFFIX) + paths.BINARY_SUFFIX)
-    if manifest.pending is None:
-        raise DocumentError("does not say what it was made from")
-    if not manifest.check or GoldenStore(path.parent).pair_path(manifest.check) != binary:
-        raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
-    return PendingGolden(Place(folder, manifest.check), binary, manifest, manifest.pending)
 
 
 def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:

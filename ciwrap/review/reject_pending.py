@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ciwrap.review.pending_goldens import PendingGolden
+    from ciwrap.review.pending_files import PendingGolden
     from ciwrap.review.project import Project
 
 _LOG_NAME = "rejected.jsonl"

@@ -113,6 +113,56 @@ def test_git_lfs_pointer(accepted: Project) -> None:
     check_fails(accepted, 3, "git lfs pull")
 
 
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 900\n"
+
+
+@pytest.mark.parametrize("suffix", ["", ".yaml"], ids=["binary", "manifest"])
+@pytest.mark.parametrize("options", [(), ("--force",), ("--dry-run",), ("--pending",)])
+def test_a_pointer_of_git_lfs_is_not_replaced(
+    accepted: Project, suffix: str, options: tuple[str, ...]
+) -> None:
+    """The golden is there for those who fetch it, and so is its history."""
+    accepted.save("temperature", BASE + 1)
+    accepted.run("check", "--pending")
+    accepted.golden.with_name(f"mesh.golden{suffix}").write_text(POINTER)
+    before = accepted.snapshot()
+    outcome = accepted.run("accept", "--reason", "x", *options, json_too=False)
+    assert outcome.code == 3
+    (line,) = outcome.error_lines
+    assert f"golden/mesh.golden{suffix}: is a pointer of Git LFS" in line
+    assert "git lfs pull" in line
+    assert accepted.snapshot() == before
+    # Nor does what cannot be accepted wait.
+    outcome = accepted.run("check", "--pending")
+    assert "git lfs pull" in outcome.out
+    assert accepted.run("accept", "--pending").out == "nothing waits for review\n"
+
+
+def test_a_manifest_with_a_merge_in_it_is_not_replaced(accepted: Project) -> None:
+    """Of its two sides somebody has to take one; both say who accepted what."""
+    manifest = accepted.golden.with_name("mesh.golden.yaml")
+    lines = manifest.read_text().splitlines()
+    manifest.write_text("\n".join([*lines, "<<<<<<< a", "=======", ">>>>>>> b", ""]))
+    accepted.save("temperature", BASE + 1)
+    before = accepted.snapshot()
+    outcome = accepted.run("accept", "--reason", "x", json_too=False)
+    assert (outcome.code, len(outcome.error_lines)) == (3, 1)
+    assert "take both files of one side of the merge" in outcome.err
+    assert accepted.snapshot() == before
+
+
+def test_what_waits_may_be_the_golden_that_is_there(accepted: Project) -> None:
+    """Accepted from the outputs meanwhile: then no outputs are read, and none are spoken of."""
+    accepted.save("temperature", BASE + 1)
+    accepted.run("check", "--pending")
+    accepted.accept("--reason", "moved")
+    accepted.save("temperature", BASE + 2)
+    done = accepted.run("accept", "--pending")
+    assert done.code == 0
+    assert "it is the golden that is there, to the byte" in done.out
+    assert "outputs" not in done.out
+
+
 def test_golden_that_is_no_file(accepted: Project) -> None:
     accepted.golden.unlink()
     accepted.golden.mkdir()

@@ -213,6 +213,7 @@ def test_an_ensemble_is_replaced_only_if_asked(chaotic: Chaotic) -> None:
     [
         (lambda text: text.replace('"rate": 0.01', '"rate": 0.5'), "damaged, or somebody has"),
         (lambda text: text[:-40], "is no ensemble"),
+        (lambda _: "version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
         (lambda text: text.replace('"format": 1', '"format": 9'), "update ciwrap"),
         (lambda text: text.replace('"check": "air"', '"check": "sea"'), "damaged, or somebody has"),
         (None, "there is no ensemble; `ciwrap capture --ensemble` makes one"),

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from ciwrap.errors import CorruptGoldenError, UnsupportedFormatError
 from ciwrap.golden.module_store import ModuleStore
-from ciwrap.golden.shared_goldens import read_shared
 from ciwrap.golden.shared_lines import HEADER, line_of, text_of
+from ciwrap.golden.shared_state import read_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

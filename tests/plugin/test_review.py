@@ -259,7 +259,9 @@ def test_prune_goes_on_beside_a_damaged_file(changed: Suite) -> None:
     assert path.read_text() == before
 
 
-def interview(suite: Suite, answers: list[tuple[str, str]], **env: str) -> str:
+def interview(
+    suite: Suite, answers: list[tuple[str, str]], code: int | None = 0, **env: str
+) -> str:
     child = pexpect.spawn(
         sys.executable,
         ["-m", "ciwrap", "review"],
@@ -276,7 +278,7 @@ def interview(suite: Suite, answers: list[tuple[str, str]], **env: str) -> str:
         child.sendline(answer)
     child.expect(pexpect.EOF)
     child.close()
-    assert child.exitstatus == 0, said + child.before
+    assert child.exitstatus == code, said + child.before
     return said + child.before
 
 
@@ -296,6 +298,28 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     assert changed.waiting() == {}
     assert manifest(changed, "test_a-a")["accepted"][-1]["why"] == "Second-order push"
     changed.run().assert_outcomes(passed=1, failed=1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "folder", "code", "said"),
+    [
+        ("a", "golden", 0, "1 accepted, 1 left for later"),
+        # The list of what waits cannot be brought up to date either.
+        ("r", ".ciwrap/pending", 3, "1 rejected, 1 left for later"),
+    ],
+)
+def test_review_counts_what_was_done_before_an_error(
+    changed: Suite, answer: str, folder: str, code: int, said: str
+) -> None:
+    """The line is in the journal, and counts; the shared file could not be put in place."""
+    in_the_way = changed.root / folder / "tests/test_it.goldens.whole.next"
+    in_the_way.mkdir()
+    why = [("why are the new numbers right", "x")] if answer == "a" else []
+    output = interview(
+        changed, [("[q]uit:", answer), *why, ("[q]uit:", "q")], code=3 if answer == "r" else 0
+    )
+    assert "what was written last lies in test_it.goldens.next beside it, and counts" in output
+    assert said in output
 
 
 def test_review_takes_one_key_without_enter(changed: Suite) -> None:

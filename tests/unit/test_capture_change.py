@@ -24,7 +24,7 @@ from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending
 from ciwrap.review.capture_change import capture_change, change_of_catalog
 from ciwrap.review.golden_change import GoldenChange, Status
-from ciwrap.review.pending_goldens import pending_origin
+from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import ArtifactError, CorruptGoldenError, PendingConflictError, UsageError
+from ciwrap.errors import ArtifactError, GoldenToMendError, PendingConflictError, UsageError
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
@@ -22,7 +22,7 @@ from ciwrap.review.golden_change import (
     Status,
 )
 from ciwrap.review.pending_change import accept, look_at
-from ciwrap.review.pending_goldens import pending_origin
+from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
 
 if TYPE_CHECKING:
@@ -67,18 +67,17 @@ def test_accepting_for_one_kind_of_machine(project: Project, there: float | str 
     if there is not None:
         write(store, "test_a", OTHER if there == "damaged" else float(there))
     if there == "damaged":
+        # The file is that of all small goldens of the test file: nothing in it is given up here.
         store.path("test_a").write_bytes(b"no golden")
+        with pytest.raises(GoldenToMendError, match="where it is whole, or delete it"):
+            look(project)
+        assert len(project.pending.all()) == 1
+        return
     looked = look(project)
     statuses = {None: Status.CREATED, NEW: Status.SAME}
     assert looked.change.status is statuses.get(there, Status.REPLACED)
     assert looked.place == ARM
     assert looked.change.path == store.path("test_a")
-    if there == "damaged":
-        # The file is that of all small goldens of the test file: nothing in it is given up here.
-        with pytest.raises(CorruptGoldenError, match="run the tests and accept what then waits"):
-            accept(project, looked, "why")
-        assert len(project.pending.all()) == 1
-        return
     accept(project, looked, "why")
     assert values(project) == (OLD, NEW)
     assert not project.pending.all()
@@ -102,7 +101,9 @@ def test_what_others_change_of_it_meanwhile_stays(
     else:
         store.path("test_a").parent.mkdir(parents=True, exist_ok=True)
         store.path("test_a").write_bytes(b"no golden")
-    with pytest.raises(PendingConflictError, match="another one than it was"):
+    is_damaged = act == "damaged"
+    error = GoldenToMendError if is_damaged else PendingConflictError
+    with pytest.raises(error, match="delete it" if is_damaged else "another one than it was"):
         accept(project, looked, "why")
     assert len(project.pending.all()) == 1
 

@@ -26,7 +26,7 @@ from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.pending_change import PendingChange, accept, look_at
-from ciwrap.review.pending_goldens import pending_origin
+from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
 from ciwrap.review.reject_pending import reject
 
