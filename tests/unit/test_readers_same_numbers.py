@@ -102,6 +102,22 @@ def test_keys_that_read_alike_and_are_not(
     assert found[0] != found[1]
 
 
+# LAMMPS
+
+
+def test_what_the_rows_of_a_dump_are_of(tmp_path: Path) -> None:
+    found = []
+    for rows in ("ATOMS", "ENTRIES", "BONDS"):
+        path = tmp_path / "x.lammpstrj"
+        path.write_text(
+            f"ITEM: TIMESTEP\n0\nITEM: NUMBER OF {rows}\n1\nITEM: {rows} id x\n1 0.5\n",
+            encoding="utf-8",
+        )
+        found.append(told(path))
+    assert found[0]["x[0]"] == ("<f8", (1,), (), [0.5])
+    assert len({repr(one) for one in found}) == 3
+
+
 # MAT
 
 
