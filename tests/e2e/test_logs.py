@@ -509,8 +509,7 @@ def test_shipped_rules_find_what_real_programs_print(
 @pytest.mark.parametrize(
     "run_in_another_style",
     [
-        "------------ Step              0 ----- CPU =            0 (sec) -------------\n"
-        "TotEng   =        -4.6218 KinEng   =         2.1595 Temp     =         1.4400\n",
+        "------------ Step              0 ----- CPU =            0 (sec) -------------\n",
         "---------------- Step      100 ----- CPU =      0.0101 (sec) ----------------\n",
         "---\nkeywords: ['Step', 'Temp', 'TotEng', ]\ndata:\n  - [0, 1.44, -4.6218, ]\n...\n",
     ],
