@@ -35,7 +35,7 @@ _MARK, _OTHER_MARK = b"\x01", b"\x02"
 # one kind differ.
 _COUNTED = re.compile(
     NEXT_NUMBER.pattern
-    + rb"|(?P<other>(?<![A-Za-z0-9_.])[0-9]+(?:(?:[/:,'\-]|\.\.+)[0-9]+)+(?![A-Za-z0-9_]))"
+    + rb"|(?P<other>(?<![A-Za-z0-9_.])[0-9]+(?:(?:[/:,;~'\-]|\.\.+)[0-9]+)+(?![A-Za-z0-9_]))"
 )
 _LEADING = ("energy", "total", "potential", "pressure", "force", "temperature", "charge")
 _LETTERS = re.compile(r"[A-Za-z]+")

@@ -20,6 +20,7 @@ from ciwrap.logs.numbers import (
     NEXT_NUMBER,
     NUMBER,
     STARS,
+    UNCERTAIN,
     WHITE,
     WHOLE,
     WHOLE_ALONE,
@@ -39,8 +40,9 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 # What a number could go on with, where the template does not say that it stands there.
 _SAYS_MORE = re.compile(
-    r"[A-Za-z0-9_,':+\-*(#\u00b0\u00b7\u066b\u2010-\u2015\u2212]|\.\.|\s*[/\u2044\u2215]"
-    r"|\s*[xX*\u00d7\u00b7\u22c5]\s*10|\s*[eEdDqQ][+-]"
+    r"[A-Za-z0-9_,':;~+\-*(#\u00b0\u00b7\u066b\u2010-\u2015\u2024-\u2026\u2212\u223c\u301c]"
+    r"|[\uff0b-\uff1b\uff5e]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|\+/?-)|\)\s*[eEdDqQxX*\u00d7\\]"
+    r"|\s*(?:[xX*\u00d7\u00b7\u2217\u2219\u22c5]|\\times|\\cdot)\s*10|\s*[eEdDqQ][+-]"
 )
 
 
@@ -110,7 +112,10 @@ class _Segment:
                 return end
             del found[kept:]
             problem = problem or end
-            if is_anchored:
+            # Of a line that two processes wrote at once the first number may be damaged; another
+            # one further on is not the value.
+            is_number = end is not None and means_number(line[end.start : end.end])
+            if is_anchored or is_number:
                 return problem
             at = begin[0] + 1
         raise TooManyAttemptsError
@@ -194,7 +199,9 @@ def _is_unlike(step: _Step, line: bytes, word: re.Match[bytes]) -> bool:
     if not means_number(word[0]):
         return False
     number = step.number.match(line, word.start())
-    if number is not None and GOES_ON.match(line, number.end()) is None:
+    if number is not None and not any(
+        one.match(line, number.end()) for one in (GOES_ON, UNCERTAIN)
+    ):
         return False
     assert step.after is not None
     assert step.begin is not None

@@ -54,9 +54,10 @@ class VariableInfo(Shaped, Struct, frozen=True):
 
     labels: what the file says about the variable that belongs to its identity as its dtype and its
     shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
-    the dimensions ("x y"), other keys are attributes ("units"). A file that does not say it has no
-    such key. text: how a text is compared whose bytes are the variable; None for elements. in_text:
-    whether its elements were found one by one in a text (`Source.facts`).
+    the dimensions ("x y"), with that of the iterations; other keys are attributes ("units"). A file
+    that does not say it has no such key. text: how a text is compared whose bytes are the variable;
+    None for elements. in_text: whether its elements were found one by one in a text
+    (`Source.facts`).
     """
 
     name: str

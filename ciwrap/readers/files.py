@@ -62,8 +62,10 @@ class InputFile:
                 part = view[done : done + _MOST_PER_CALL]
                 got = _read_into(self._descriptor, part, offset + done)
                 if got == 0:
+                    # It may have become shorter than where this began to read.
+                    end = min(offset + done, os.fstat(self._descriptor).st_size)
                     raise CorruptFileError(
-                        f"ends after {offset + done} bytes, but {offset + count} are expected",
+                        f"ends after {end} bytes, but {offset + count} are expected",
                         file=self.path,
                         remedy="is the program still writing it?",
                     )

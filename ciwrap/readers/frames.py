@@ -40,7 +40,7 @@ class Column(Struct, frozen=True):
 
 class Frame(Struct, frozen=True):
     """One frame. at: where its rows begin in the file, and end; line: the number of the first row.
-    facts: what its head says, with labels.
+    facts: what its head says, with labels. labels: of all columns.
     """
 
     row_count: int
@@ -49,6 +49,7 @@ class Frame(Struct, frozen=True):
     end: int
     line: int
     facts: dict[str, tuple[Any, Labels]]
+    labels: Labels = ()
 
 
 class Lines:
@@ -191,6 +192,7 @@ def frame_entries(
                 shape,
                 called=column.name,
                 iteration=step,
+                labels=frame.labels,
             )
             listing.put(Entry(info, _reader(rows, frame, column.name)))
     return listing.entries

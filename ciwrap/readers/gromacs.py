@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # and 13 whole numbers: the bytes of ten parts, which follow time and lambda, then atoms and step.
 _SIZES = struct.Struct(">24x13i")
 _BOX, _POSITIONS, _ATOMS = 2, slice(7, 10), 10
+_TRR = b"\0\0\x07\xc9"
+_XTC = (b"\0\0\x07\xcb", b"\0\0\x07\xe7")
 _FIELDS = (("x", "positions"), ("v", "velocities"), ("f", "forces"))
 
 
@@ -55,7 +57,10 @@ class GromacsReader(Reader):
 
 
 def _is_trr(path: Path) -> bool:
-    return path.suffix.lower() == ".trr"
+    """As the file begins; as it is called where it begins as neither TRR nor XTC."""
+    with closing(InputFile(path)) as file:
+        start = file.read_some(0, len(_TRR))
+    return start == _TRR or (start not in _XTC and path.suffix.lower() == ".trr")
 
 
 def _library(path: Path) -> Any:

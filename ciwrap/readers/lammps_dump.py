@@ -11,6 +11,7 @@ from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, array_of_texts
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
+from ciwrap.readers.labels import labels_of
 from ciwrap.readers.text_cells import parse_float
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Labels
 
 _ITEM = "ITEM: "
+_USUAL = "ATOMS"
 # Columns of whole numbers and of words (LAMMPS manual, "dump custom"); all others are numbers.
 _WHOLE = frozenset({"id", "mol", "proc", "procp1", "type", "ix", "iy", "iz"})
 _WORDS = frozenset({"element", "typelabel"})
@@ -97,7 +99,9 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
     columns = tuple(Column(name, _dtype(name)) for name in names)
     at, number = lines.at, lines.number
     lines.skip(count)
-    return step, Frame(count, columns, at, lines.at, number, facts)
+    # What the rows are of, unless it is what most dumps hold.
+    labels = () if kind == _USUAL else labels_of(None, {"rows": kind})
+    return step, Frame(count, columns, at, lines.at, number, facts, labels)
 
 
 def _box(lines: Lines) -> Iterator[tuple[str, float]]:

@@ -97,8 +97,7 @@ def _classic_variable(
 ) -> None:
     dtype, read = np.dtype(one.dtype), classic.reader(one)
     packing = Packing.of(one.attributes, dtype)
-    dimensions = one.dimensions if steps is None else one.dimensions[1:]
-    labels = attributes.labels(dimensions, one.attributes, packing)
+    labels = attributes.labels(one.dimensions, one.attributes, packing)
     if packing is not None:
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
@@ -298,8 +297,6 @@ class _Walk:
         is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
         packing = None if is_text else Packing.of(variable.attrs, dtype)
         dimensions = _dimension_names(variable, dataset)
-        if dimensions is not None and steps is not None:
-            dimensions = dimensions[1:]
         labels = self._attributes.labels(dimensions, variable.attrs, packing)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
             opened, place = self._opened, Place(name)

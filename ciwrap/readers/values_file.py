@@ -5,6 +5,7 @@ No suffix is claimed: most such files in a folder are settings, and some are our
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import sys
@@ -22,6 +23,7 @@ from ciwrap.late import numpy as np
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
 from ciwrap.readers.files import InputFile
+from ciwrap.readers.labels import labels_of
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ciwrap.readers.base import Labels
 
 _MOST_BYTES = 256 << 20
 _MOST_DEPTH = 64
@@ -38,6 +42,9 @@ _LARGEST_EXACT = 1 << 53
 # Of a TOML document: texts in quotes, and times that Python's own cannot hold.
 _QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'')
 _FINE_TIME = re.compile(r":[0-9]{2}\.[0-9]{7}")
+# Keys that a name does not show as they are: a dot is in them, there is nothing of them, or they
+# read as the number of an element, or as a null.
+_AMBIGUOUS = re.compile(r"\.|\A\Z|\A(?:[0-9]+|is_null)\Z")
 
 
 class ValuesReader(Reader):
@@ -68,7 +75,7 @@ class ValuesReader(Reader):
         except DocumentError as error:
             raise self._refused(path, str(error)) from None
         listing = Listing(path)
-        _add(listing, "", value, name or path.stem, 0)
+        _add(listing, value, (), name or path.stem)
         return EntrySource(path, listing.entries)
 
     @abstractmethod
@@ -126,33 +133,45 @@ def _toml_float(text: str) -> float:
     return float(text) if text.lstrip("+-") in ("inf", "nan") else double_of(text)
 
 
-def _add(listing: Listing, name: str, value: Any, root: str, depth: int) -> None:
-    """Adds what is at `name`. root: what a document that is one value is called."""
-    called = name or root
-    if depth > _MOST_DEPTH:
+def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -> None:
+    """Adds what is at `path`: keys, and numbers in lists. root: what a document that is one value
+    is called.
+    """
+    # The elements of a document that is a list have no key above them.
+    named = path if path and isinstance(path[0], str) else (root, *path)
+    name = ".".join(map(str, named))
+    facts: dict[str, Any] = {"labels": _labels(path)}
+    if len(path) > _MOST_DEPTH:
         raise CorruptFileError("is nested too deeply", file=listing.path)
     if isinstance(value, dict) and value:
         for key, one in value.items():
-            _add(listing, f"{name}.{key}" if name else key, one, root, depth + 1)
+            _add(listing, one, (*path, key), root)
     elif isinstance(value, dict):
-        listing.add_array(f"{called}.", np.empty(0, dtype="|b1"))
+        listing.add_array(f"{name}.", np.empty(0, dtype="|b1"), **facts)
     elif value is None:
         # A null equals a null only, and no text.
-        listing.add_array(f"{called}.is_null", np.array(True))
+        listing.add_array(f"{name}.is_null", np.array(True), **facts)
     elif isinstance(value, list):
         array = _array(value)
         if array is not None:
-            listing.add_array(called, array)
+            listing.add_array(name, array, **facts)
             return
         for number, one in enumerate(value):
-            _add(listing, f"{called}.{number}", one, root, depth + 1)
+            _add(listing, one, (*path, number), root)
     elif isinstance(value, int) and not isinstance(value, bool) and not -1 << 63 <= value < 1 << 63:
-        listing.add_fault(called, "is a whole number that does not fit 64 bits")
+        listing.add_fault(name, "is a whole number that does not fit 64 bits", **facts)
     elif isinstance(value, str) and value.endswith("\0"):
-        listing.add_fault(called, LOST_ZERO)
+        listing.add_fault(name, LOST_ZERO, **facts)
     else:
         plain = value.isoformat() if isinstance(value, (date, datetime, time)) else value
-        listing.add_array(called, _leaf(plain))
+        listing.add_array(name, _leaf(plain), **facts)
+
+
+def _labels(path: tuple[str | int, ...]) -> Labels:
+    """The keys to a value, where another way through a document would give it the same name."""
+    if not any(isinstance(key, str) and _AMBIGUOUS.search(key) for key in path):
+        return ()
+    return labels_of(None, {"keys": json.dumps(path)})
 
 
 def _leaf(value: bool | float | str) -> NDArray[Any]:

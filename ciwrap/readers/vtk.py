@@ -64,9 +64,9 @@ class VtkReader(HistoryReader):
                 file=path,
                 key="options.iterations",
             )
-        VtkLibrary(path)  # loaded here, so that it is known to be there, and a copy has it
-        size = bytes_below(path, *self.companions(path))
-        return SourceApart(path, partial(_source, path, rule), size)
+        parts = self.companions(path)
+        VtkLibrary(path, parts)  # loaded here, so that it is known to be there, and a copy has it
+        return SourceApart(path, partial(_source, path, rule, parts), bytes_below(path, *parts))
 
     def companions(self, path: Path) -> tuple[Path, ...]:
         """The pieces of a parallel file, the files of a series and their pieces, the heavy data of
@@ -131,8 +131,8 @@ def _plain(name: bytes) -> str:
     return html.unescape(name.decode("utf-8", "replace"))
 
 
-def _source(path: Path, rule: IterationRule) -> Source:
-    vtk = VtkLibrary(path)
+def _source(path: Path, rule: IterationRule, parts: tuple[Path, ...]) -> Source:
+    vtk = VtkLibrary(path, parts)
     with guarded(path):
         data = open_data(vtk, path)
         held = _Held(data)

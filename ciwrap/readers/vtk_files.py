@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # What the times of a history are called, as an axis and as a variable.
 TIME = "time"
+_OWN_TIME = "file/time"
 _MOST_LEVELS = 4
 _MOST_PART_DIGITS = 9
 _UNEVEN = "is in some pieces of the file only"
@@ -293,7 +294,9 @@ class _Series(DataFile):
             prefix = f"{group}/" if group else ""
             if element.attributes.get("name"):
                 found[f"{prefix}{BLOCK_NAME}"] = _text(element.attributes["name"])
-            found.update({f"{prefix}{key}": array for key, array in data.read(0).items()})
+            for key, array in data.read(0).items():
+                # The series says which time it is, perhaps another one than the file does.
+                found[f"{prefix}{_OWN_TIME if key == TIME else key}"] = array
         return found
 
 

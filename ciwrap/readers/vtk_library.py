@@ -12,7 +12,7 @@ from ciwrap.readers.optional import library
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
 # suffix: (module, class)
@@ -46,15 +46,21 @@ _ARRAY_KINDS = ("Scalars", "Vectors", "Tensors", "Normals", "TCoords", "ColorSca
 class VtkLibrary:
     """VTK's modules, loaded before the process that reads is split off.
 
-    Raises ReaderPluginError if one is not installed. path: of the file, for messages.
+    Raises ReaderPluginError if one is not installed. path: of the file, for messages. parts: the
+    files that are read with it.
     """
 
-    def __init__(self, path: Path) -> None:
-        module, _ = READERS.get(path.suffix.lower(), READERS[".vti"])
+    def __init__(self, path: Path, parts: Iterable[Path] = ()) -> None:
+        kinds = [READERS.get(one.suffix.lower(), READERS[".vti"]) for one in (path, *parts)]
         self._path = path
         self._modules = {
             name: library(f"vtkmodules.{name}", "vtk", file=path)
-            for name in {module, "vtkIOLegacy", "vtkIOXML", "vtkIOXMLParser"}
+            for name in {
+                *(module for module, _ in kinds),
+                "vtkIOLegacy",
+                "vtkIOXML",
+                "vtkIOXMLParser",
+            }
         }
         self.core = library("vtkmodules.vtkCommonCore", "vtk", file=path)
         self.model = library("vtkmodules.vtkCommonDataModel", "vtk", file=path)

@@ -178,8 +178,7 @@ class _Walk:
         dimensions = _dimension_names(array, attributes)
         steps = self._steps_of(array, dimensions, above, parent)
         packing = None if is_text else Packing.of(attributes, dtype)
-        named = dimensions if dimensions is None or steps is None else dimensions[1:]
-        labels = self._attributes.labels(named, attributes, packing)
+        labels = self._attributes.labels(dimensions, attributes, packing)
         facts = {**place.facts, "steps": steps, "labels": labels}
         if is_text:
             read_box = _box_reader(listing.path, array)

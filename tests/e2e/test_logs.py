@@ -506,6 +506,28 @@ def test_shipped_rules_find_what_real_programs_print(
     }
 
 
+@pytest.mark.parametrize(
+    "run_in_another_style",
+    [
+        "------------ Step              0 ----- CPU =            0 (sec) -------------\n",
+        "---------------- Step      100 ----- CPU =      0.0101 (sec) ----------------\n",
+        "---\nkeywords: ['Step', 'Temp', 'TotEng', ]\ndata:\n  - [0, 1.44, -4.6218, ]\n...\n",
+    ],
+    ids=["multi", "multi as of old", "yaml"],
+)
+def test_runs_of_lammps_that_are_not_read_are_told(folder: Path, run_in_another_style: str) -> None:
+    (folder / "ciwrap.yaml").write_text(
+        "checks: {melt: {format: log, outputs: log.lammps, use: lammps}}\n", encoding="utf-8"
+    )
+    one = "   Step  Temp\n  0  1.44\nLoop time of 1 on 1 procs\n"
+    (folder / "log.lammps").write_text(one, encoding="utf-8")
+    assert run("accept")[0] == 0
+    (folder / "log.lammps").write_text(one + run_in_another_style, encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "which 'forbid' rules out" in out
+
+
 def test_units_of_qe_are_never_mixed(folder: Path) -> None:
     config = "checks: {scf: {format: log, outputs: out.log, use: qe}}\n"
     (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")

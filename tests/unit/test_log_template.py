@@ -116,12 +116,25 @@ def test_misses_a_line_without_one_of_its_words(
         ("gap {x}", "gap 1.5(eV)", ["1.5"]),
         ("{x} eV", "orbital 3d -5.2 eV", ["-5.2"]),
         ("{x} eV", "10^3 or 5 eV", ["5"]),
+        # An uncertainty is no part of the number before it, and no number of its own.
+        ("E = {x}", "E = 1.5\u00b10.1", ["1.5"]),
+        ("E = {x}", "E = 1.5 +/- 0.1 eV", ["1.5"]),
+        ("E = ({x}", "E = (1.5 \u00b1 0.1) eV", ["1.5"]),
+        ("({x} +/- {y})e{n:int}", "(1.5+/-0.1)e-3", ["1.5", "0.1", "-3"]),
+        ("{x} \\times 10^{n:int}", "1.5\\times10^-3", ["1.5", "-3"]),
+        ("{x};{y}", "1;5", ["1", "5"]),
+        ("{x}~{*}", "1~5", ["1"]),
+        ("x {x}", "x 1; y 2", ["1"]),
+        ("\u03b1 {x}", "\u03b1 1.5", ["1.5"]),
+        ("{x} eV", "\u03b1 1.5 eV", ["1.5"]),
+        # Words that are no numbers at all are another place.
+        ("in {x}", "in this part in 5", ["5"]),
     ],
 )
 def test_lines_as_programs_print_them(template: str, line: str, texts: list[str]) -> None:
     found = Template(template).match(line.encode())
     assert isinstance(found, tuple)
-    assert [line[one.start : one.end] for one in found] == texts
+    assert [line.encode()[one.start : one.end].decode() for one in found] == texts
 
 
 @pytest.mark.parametrize(
@@ -187,7 +200,29 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("n {n:int}", "n 1...5", "'1...5', a number that goes on"),
         ("E = {x}", "E = 1.0..5.0", "a number that goes on"),
         ("at {x}", "at 10\u00b030'", "a number that goes on"),
+        ("n {n:int}", "n 1~5", "'1~5', a number that goes on"),
+        ("n {n:int}", "n 1\u301c5", "a number that goes on"),
+        ("n {n:int}", "n 1\u20265", "a number that goes on"),
+        ("E = {x}", "E = 1;5", "'1;5', a number that goes on"),
+        ("E = {x}", "E = 1\\times10^3", "a number that goes on"),
+        ("E = {x}", "E = 1 \\cdot 10^{3}", "a number that goes on"),
+        ("E = {x}", "E = 1\u221910^3", "a number that goes on"),
+        ("E = {x}", "E = 1\uff12", "'1\uff12', a number that goes on"),
+        ("E = {x}", "E = \uff11\uff12", "no number"),
+        ("E = {x}", "E = 1\uff0e5", "a number that goes on"),
+        ("E = {x}", "E = 1\u2082", "a number that goes on"),
+        ("E = {x}", "E = 1\u200b5", "a number that goes on"),
+        ("E = ({x}", "E = (1.5 \u00b1 0.1)e-3", "a number that goes on"),
+        ("E = ({x}", "E = (1.5) x 10^-3", "a number that goes on"),
+        # Two processes that write into one line: what stands further on is not the value.
+        ("E = {x}", "E = 1.5E = 9", "'1.5E', no number"),
+        ("E = {x}", "E = ***** E = 9", "too long for its field"),
+        ("E = {x} Ha", "E = 1,5 Ha E = 9 Ha", "'1,5', a number that goes on"),
         # Where the template begins with the number.
+        ("{x} eV", "1~5 eV", "'1~5', a number that goes on"),
+        ("{x} eV", "1.5\u00b10.1 eV", "'1.5\u00b10.1', no number"),
+        ("{x} eV", "1.5+/-0.1 eV", "no number"),
+        ("{x} eV", "\uff11\uff12 eV", "no number"),
         ("{x} eV", "1/3 eV", "'1/3', a number that goes on"),
         ("{x} eV", "1\u20443 eV", "a number that goes on"),
         ("{x} MB", "1,234.5 MB", "'1,234.5', a number that goes on"),

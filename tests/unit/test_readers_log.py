@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import tracemalloc
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciwrap.errors import CiwrapError, ConfigError, ReaderPluginError
+from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, ReaderPluginError
 from ciwrap.readers.log import LogReader, LogSource
 from ciwrap.testing import ReaderSuite
 
@@ -457,3 +458,14 @@ def test_steps_never_take_the_name_of_a_value(tmp_path: Path, rules: dict[str, A
     steps = {"it": "iteration {iteration:int}"}
     with pytest.raises(ConfigError, match=r"two rules give the variable '(r|t\.T)\.step'"):
         opened(tmp_path, text, steps=steps, **rules)
+
+
+def test_a_log_that_becomes_shorter_says_where_it_ends(tmp_path: Path) -> None:
+    """The text of a number is read once more, where a message shows it."""
+    text = "".join(f"x = {number}.5\n" for number in range(10))
+    with opened(tmp_path, text, values={"x": "x = {x}"}) as source:
+        facts = source.facts("x")
+        assert facts is not None
+        os.truncate(source.path, 5)
+        with pytest.raises(CorruptFileError, match="ends after 5 bytes, but 71 are expected"):
+            facts.place(8)

@@ -207,3 +207,17 @@ def test_fields_of_structures_without_elements(tmp_path: Path) -> None:
         with reader_named("mat").open(tmp_path / "x.mat") as source:
             found = {info.name: source.read(info.name, 0, 1).tolist() for info in source.variables}
         assert found == {"s.shape": ["0x0"], "s.fields": [wanted]}
+
+
+@pytest.mark.linux
+def test_a_file_that_claims_a_thousand_million_cells(tmp_path: Path) -> None:
+    """SciPy takes 16 GB, and much time, to find that they are not there."""
+    path = tmp_path / "x.mat"
+    cells = np.empty((1, 3), dtype=object)
+    cells[0, :] = [1.0, 2.0, 3.0]
+    savemat(path, {"c": cells})
+    data, lengths = path.read_bytes(), np.array([1, 3], "<i4").tobytes()
+    assert data.count(lengths) == 1
+    path.write_bytes(data.replace(lengths, np.array([1, 0x7FFFFFFF], "<i4").tobytes()))
+    with pytest.raises(CorruptFileError, match="claims more elements"):
+        reader_for(path).open(path)

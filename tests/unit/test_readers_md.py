@@ -15,6 +15,7 @@ from optional_libraries import needs
 from ciwrap.errors import UnsupportedFormatError
 from ciwrap.readers.dcd import DcdReader
 from ciwrap.readers.gromacs import GromacsReader
+from ciwrap.readers.sniff import formats_of
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
@@ -152,3 +153,19 @@ class TestXtc(GromacsSuite):
             "box[0]": np.eye(3, dtype="f4"),
             "time[0]": np.array(1.0),
         }
+
+
+@pytest.mark.parametrize("kind", ["TRR", "XTC"])
+@pytest.mark.parametrize("name", ["x", "x.trr", "x.xtc"])
+def test_what_a_trajectory_is_called_does_not_decide(tmp_path: Path, kind: str, name: str) -> None:
+    module = needs("MDAnalysis.lib.formats.libmdaxdr")
+    x = np.arange(36, dtype="<f4").reshape(12, 3)
+    path = tmp_path / name
+    with getattr(module, f"{kind}File")(str(path), "w") as file:
+        if kind == "TRR":
+            file.write(x, None, None, np.eye(3, dtype="f4"), 5, 2.5, 0, len(x))
+        else:
+            file.write(x, np.eye(3, dtype="f4"), 5, 2.5, 1000)
+    assert formats_of(path) == ("gromacs",)
+    with GromacsReader().open(path) as source:
+        assert np.allclose(source.read("positions[0]", 0, 36), x.reshape(-1))

@@ -70,12 +70,12 @@ def test_names_of_dimensions_in_netcdf(tmp_path: Path, kind: str) -> None:
     for dimensions in ("x y", "y x"):
         path = netcdf(tmp_path / "x.nc", kind, dimensions)
         assert labels(NetcdfReader(), path) == {"dims": dimensions}
-    # The one that goes through time is told by the iterations.
+    # Also the one that goes through time, of which an iteration is one place.
     path = netcdf(tmp_path / "x.nc", kind, "time y x")
-    assert labels(NetcdfReader(), path, "t[1]") == {"dims": "y x"}
+    assert labels(NetcdfReader(), path, "t[1]") == {"dims": "time y x"}
     assert labels(NetcdfReader(), path, iterations="none") == {"dims": "time y x"}
     path = netcdf(tmp_path / "x.nc", kind, "time")
-    assert labels(NetcdfReader(), path, "t[1]") == {}
+    assert labels(NetcdfReader(), path, "t[1]") == {"dims": "time"}
 
 
 @pytest.mark.parametrize("kind", NETCDF)
@@ -265,7 +265,7 @@ def test_labels_of_zarr(tmp_path: Path, version: int) -> None:
     assert found == {
         "t": {"dims": "x y", "units": "K", **filled},
         "u": {"dims": "y x", **filled},
-        "h[2]": {"dims": "x", **filled},
+        "h[2]": {"dims": "time x", **filled},
         "bare": {},
         "nothing/": {},
     }

@@ -79,6 +79,45 @@ def test_values_of_json_that_numpy_would_take_for_one(tmp_path: Path, one: Any, 
     assert found[0] != found[1]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": [1, "x"]}, {"a": {"0": 1, "1": "x"}}),
+        ({"a": {"b": 1}}, {"a.b": 1}),
+        ({"b": 1}, {"": {"b": 1}}),
+        ({"a": None}, {"a": {"is_null": True}}),
+        ({"a.b": {"c": 1}}, {"a": {"b.c": 1}}),
+    ],
+    ids=["element and member", "dot", "no name", "null", "other dot"],
+)
+@pytest.mark.parametrize("reader", ["json", "yaml"])
+def test_keys_that_read_alike_and_are_not(
+    tmp_path: Path, one: Any, other: Any, reader: str
+) -> None:
+    found = []
+    for value in (one, other):
+        path = tmp_path / "x.json"
+        path.write_text(json.dumps(value))
+        found.append(told(path, reader))
+    assert found[0] != found[1]
+
+
+# LAMMPS
+
+
+def test_what_the_rows_of_a_dump_are_of(tmp_path: Path) -> None:
+    found = []
+    for rows in ("ATOMS", "ENTRIES", "BONDS"):
+        path = tmp_path / "x.lammpstrj"
+        path.write_text(
+            f"ITEM: TIMESTEP\n0\nITEM: NUMBER OF {rows}\n1\nITEM: {rows} id x\n1 0.5\n",
+            encoding="utf-8",
+        )
+        found.append(told(path))
+    assert found[0]["x[0]"] == ("<f8", (1,), (), [0.5])
+    assert len({repr(one) for one in found}) == 3
+
+
 # MAT
 
 
@@ -184,6 +223,20 @@ def test_scaled_and_missing_columns(tmp_path: Path) -> None:
 
 
 # NetCDF, HDF5
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_the_name_of_the_dimension_that_iterations_are_of(tmp_path: Path, kind: str) -> None:
+    netcdf4 = needs("netCDF4")
+    found = []
+    for name in ("time", "level"):
+        path = tmp_path / "x.nc"
+        with netcdf4.Dataset(path, "w", format=kind) as file:
+            file.createDimension(name, None)
+            file.createVariable("y", "f8", (name,))[:] = [1.0, 2.0]
+        found.append(told(path))
+    assert found[0].keys() == found[1].keys() == {"y[0]", "y[1]"}
+    assert found[0] != found[1]
 
 
 @pytest.mark.parametrize("what", ["variable", "group", "soft"])

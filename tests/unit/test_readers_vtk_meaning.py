@@ -232,3 +232,27 @@ def test_an_array_that_an_xml_file_has_twice(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('Name="u"', 'Name="t"'))
     with pytest.raises(CorruptFileError, match="Another point data array named t already exists"):
         held(path)
+
+
+@pytest.mark.parametrize("timestep", ['timestep="{n}" ', ""])
+def test_a_series_of_xdmf_files_that_have_a_time_themselves(tmp_path: Path, timestep: str) -> None:
+    found = []
+    for later in (0.0, 0.5):
+        for n in range(2):
+            xdmf(tmp_path / f"x{n}.xdmf", XDMF.format(steps=STEP.format(time=n + later, n=n)))
+        files = [f'<DataSet {timestep.format(n=n)}part="{n}" file="x{n}.xdmf"/>' for n in range(2)]
+        path = tmp_path / "x.pvd"
+        inner = f"<Collection>{''.join(files)}</Collection>"
+        path.write_text(f'<VTKFile type="Collection">{inner}</VTKFile>')
+        found.append(held(path))
+    own, other = (
+        {k: v for k, v in one.items() if k.split("[")[0].endswith("time")} for one in found
+    )
+    if timestep:
+        assert own == {
+            "time[0]": [0.0],
+            "time[1]": [1.0],
+            "0/file/time[0]": [0.0],
+            "1/file/time[1]": [1.0],
+        }
+    assert own != other
