@@ -324,3 +324,27 @@ def test_a_run_that_breaks_leaves_no_folders_behind(project: Project) -> None:
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 3
     assert variable(outcome)["classes"] == [1, 0, 1, 1]
+
+
+def test_kept_runs_outlive_a_call_that_runs_nothing(project: Project) -> None:
+    """Sixty members of an ensemble may have taken a night."""
+    with_program(project, NOISY)
+    assert project.run("repeat", "-n", "3", "--keep").code == 0
+    kept = {path: path.read_bytes() for path in kept_files(project)}
+    assert len(kept) >= 3
+    config = (project.folder / "ciwrap.yaml").read_text()
+    # No golden to compare with, and a command that is not there.
+    for arguments, change in (
+        (("--reference", "golden"), config),
+        ((), "run: [no-such-program]\nchecks: {sim: {outputs: out}}\n"),
+    ):
+        (project.folder / "ciwrap.yaml").write_text(change)
+        assert project.run("repeat", "-n", "2", *arguments).code == 3
+        assert {path: path.read_bytes() for path in kept_files(project)} == kept
+    (project.folder / "ciwrap.yaml").write_text(config)
+    assert project.run("repeat", "-n", "2").code == 0
+    assert kept_files(project) == []
+
+
+def kept_files(project: Project) -> list[Path]:
+    return sorted((project.folder / ".ciwrap/repeat").glob("run_*/**/*.npy"))
