@@ -120,6 +120,11 @@ class Values(Shaped, ABC):
         return 0
 
     @property
+    def mask(self) -> Values | None:
+        """Which elements a mask has taken out, as booleans; None where there is no mask."""
+        return None
+
+    @property
     def text(self) -> TextRules | None:
         """How the bytes are compared if they are a text; None if they are elements."""
         return None
@@ -211,6 +216,10 @@ class MaskedValues(Values):
             counts = (int(np.count_nonzero(slab)) for _, slab in self._mask.slabs())
             self._masked_count = sum(counts)
         return self._masked_count
+
+    @property
+    def mask(self) -> Values | None:
+        return self._mask
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         elements: NDArray[Any] = self._values.read(first_element, count).copy()

@@ -153,15 +153,18 @@ def _capture(
     from ciwrap.ensemble.golden import FORMAT_VERSION, EnsembleGolden, write_ensemble
     from ciwrap.ensemble.runs import features_of_runs
     from ciwrap.errors import NotComparableError
+    from ciwrap.report.text import safe_text
     from ciwrap.repository import git_commit, git_user
     from ciwrap.statistics.ensemble import distinct_rows, least_runs
 
     root = project.root
-    names, rows, numbers = features_of_runs(check, folders, choice)
-    distinct = len(distinct_rows(rows, "members"))
+    taken = features_of_runs(check, folders, choice)
+    untaken = taken.untaken
+    distinct = len(distinct_rows(taken.rows, "members"))
     if distinct < 2:
+        why = "".join(f"; {text}" for text in untaken.rounding)
         raise NotComparableError(
-            "all runs have the same features, so they tell nothing about chance",
+            f"all runs have the same features, so they tell nothing about chance{why}",
             remedy="perturb their initial values, or give each its own seed",
         )
     golden = EnsembleGolden(
@@ -171,25 +174,30 @@ def _capture(
         blocks=choice.blocks,
         from_iteration=choice.from_iteration,
         rate=chosen.rate,
-        features=names,
-        members=tuple(rows),
+        features=taken.names,
+        members=tuple(taken.rows),
         made=session.started_at,
         who=git_user(root),
         why=chosen.reason,
         commit=git_commit(root),
         environment=_environment(project, check, folders),
-        numbers=numbers,
+        numbers=taken.numbers,
+        others=untaken.other_names,
     )
     write_ensemble(golden, path)
+    for text in (*untaken.rounding, *untaken.notes):
+        session.console.print(f"warning: {safe_text(text)}")
     return CaptureEnsembleDocument(
         1,
         "capture-ensemble",
         check.name,
         str(path),
-        len(rows),
+        len(taken.rows),
         distinct,
-        names,
+        taken.names,
         least_runs(distinct, chosen.rate),
+        untaken.other_names,
+        tuple(sorted(untaken.rounded)),
     )
 
 
@@ -225,6 +233,9 @@ def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> N
         f"{safe_text(document.golden_path)}: {plural(document.members, 'member')},"
         f" {plural(len(document.features), 'feature')} each"
     )
+    if document.without_statistics:
+        names = ", ".join(map(safe_text, document.without_statistics))
+        console.print(f"not taken, since it has no statistics: {names}")
     if document.distinct < document.members:
         console.print(
             f"warning: they have {plural(document.distinct, 'different set')} of features; equal"

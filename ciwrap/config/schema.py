@@ -119,7 +119,11 @@ TIMING = Section(
         "command": Key(COMMAND, "what is timed, instead of the command of `run`"),
         "build": Key(COMMAND, "builds a revision in its working tree, before it is timed"),
         "pairs": Key(whole(1, 1000), "how many pairs of runs", 10),
-        "margin": Key(MARGIN, "the smallest change that matters; 0.05 is 5 %", 0.05),
+        "margin": Key(
+            MARGIN,
+            "the smallest change that matters, as more time of the slower side; 0.05: 5 %",
+            0.05,
+        ),
         "confidence": Key(
             CONFIDENCE, "of the interval and the verdict; 0.95, or 0.99 where the verdict gates"
         ),

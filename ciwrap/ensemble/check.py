@@ -60,8 +60,9 @@ def _judge(check: Check, path: Path) -> CheckResult:
             remedy="let the program make them, or mend 'ensemble'",
         )
     choice = FeatureChoice(golden.statistics, golden.blocks, golden.from_iteration)
-    _, rows, _ = features_of_runs(check, folders, choice, golden.features, golden.numbers)
-    found = compare_with_ensemble(golden.members, rows, rate=golden.rate, seed=_SEED)
+    taken = features_of_runs(check, folders, choice, golden)
+    untaken = taken.untaken
+    found = compare_with_ensemble(golden.members, taken.rows, rate=golden.rate, seed=_SEED)
     facts = EnsembleFacts(
         members=found.members,
         runs=found.runs,
@@ -70,13 +71,23 @@ def _judge(check: Check, path: Path) -> CheckResult:
         p=found.p,
         more_members=found.more_members,
         shifts=tuple(Shift(golden.features[one.feature], one.deviations) for one in found.shifts),
+        without_statistics=tuple(sorted(untaken.others)),
+        masked_elements=untaken.masked,
+        filled=len(untaken.filled),
     )
     verdict, level = _VERDICTS[found.verdict]
     return CheckResult(
         check.name,
         verdict,
         golden_path=str(path),
-        messages=(*_repeated(len(rows), found.runs), Message(level, ensemble_sentence(facts))),
+        ignored_variables=tuple(sorted(untaken.ignored | untaken.early)),
+        uncommon=len(untaken.early),
+        excluded_files=untaken.excluded,
+        messages=(
+            *_repeated(len(taken.rows), found.runs),
+            *(Message(MessageLevel.WARNING, text) for text in (*untaken.rounding, *untaken.notes)),
+            Message(level, ensemble_sentence(facts)),
+        ),
         golden_bytes=path.stat().st_size,
         golden_environment=dict(golden.environment),
         ensemble=facts,

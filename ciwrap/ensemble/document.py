@@ -10,7 +10,8 @@ import msgspec
 class CaptureEnsembleDocument(msgspec.Struct, frozen=True):
     """What capture --ensemble did. members: how many runs there are. distinct: how many of them
     differ from each other. least_runs: for how many new runs at once the ensemble is large enough;
-    null if for none.
+    null if for none. without_statistics: variables of the runs of which nothing is kept, since they
+    are no numbers, or empty. rounded: variables with integers that no double holds.
     """
 
     schema_version: Literal[1]
@@ -21,3 +22,5 @@ class CaptureEnsembleDocument(msgspec.Struct, frozen=True):
     distinct: int
     features: tuple[str, ...]
     least_runs: int | None
+    without_statistics: tuple[str, ...]
+    rounded: tuple[str, ...]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.convert import as_doubles
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import change_since, looked_at
 from ciwrap.compare.check import arrangement_of, outputs_of
+from ciwrap.compare.misspelt import misspelt_words
+from ciwrap.ensemble.untaken import Untaken
 from ciwrap.errors import NotComparableError, StillWrittenError, UsageError
 from ciwrap.late import numpy as np
+from ciwrap.model.fill_values import fit_fill_values
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
@@ -18,8 +21,10 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Values
     from ciwrap.config import Check
+    from ciwrap.model import VariableId
 
     _Numbers = NDArray[np.float64]
+    _Flags = NDArray[np.bool_]
 
 STATISTICS = ("mean", "std", "lag")
 _NUMBERS = "fciu"
@@ -40,11 +45,12 @@ class FeatureChoice(Struct, frozen=True):
 
 class RunFeatures(Struct, frozen=True):
     """values: of each feature, by name. numbers: how many each variable has in all checkpoints and
-    ranks.
+    ranks, without those that are masked and fill values. untaken: what there is besides.
     """
 
     values: dict[str, float]
     numbers: dict[str, int]
+    untaken: Untaken
 
 
 class _Sums(Struct):
@@ -56,13 +62,18 @@ class _Sums(Struct):
     couples: int = 0
     products: float = 0.0
 
-    def add(self, numbers: _Numbers, before: float | None) -> None:
-        """Takes a stretch of numbers. before: the one that stands before it in the same block."""
+    def add(self, numbers: _Numbers, kept: _Flags | None, before: float | None) -> None:
+        """Takes a stretch of numbers. kept: which of them count; None for all. before: the one that
+        stands before it in the same block, if that counts.
+        """
         # An infinity makes a feature that is not finite, which is told of by its name.
         with np.errstate(invalid="ignore", over="ignore"):
-            self._add(numbers, before)
+            self._add_products(numbers, kept, before)
+            counted = numbers if kept is None else numbers[kept]
+            if counted.size:
+                self._add(counted)
 
-    def _add(self, numbers: _Numbers, before: float | None) -> None:
+    def _add(self, numbers: _Numbers) -> None:
         mean = float(numbers.mean())
         step, total = mean - self.mean, self.count + numbers.size
         # Chan, Golub and LeVeque (1983): nothing is lost where the mean is large.
@@ -70,9 +81,17 @@ class _Sums(Struct):
         self.squares += step * step * self.count * numbers.size / total
         self.mean += step * numbers.size / total
         self.count = total
-        neighbours = numbers if before is None else np.concatenate([[before], numbers])
-        self.couples += neighbours.size - 1
-        self.products += float(np.dot(neighbours[1:], neighbours[:-1]))
+
+    def _add_products(self, numbers: _Numbers, kept: _Flags | None, before: float | None) -> None:
+        first, second = numbers[:-1], numbers[1:]
+        if kept is not None:
+            both = kept[:-1] & kept[1:]
+            first, second = first[both], second[both]
+        self.couples += first.size
+        self.products += float(np.dot(first, second))
+        if before is not None and (kept is None or kept[0]):
+            self.couples += 1
+            self.products += before * float(numbers[0])
 
     def value(self, statistic: str) -> float:
         if statistic == "mean":
@@ -87,7 +106,10 @@ class _Variable(Struct):
 
     blocks: list[_Sums] = field(default_factory=list)
 
-    def add(self, values: Values, count: int) -> None:
+    is_rounded: bool = False
+
+    def add(self, values: Values, count: int, fills: tuple[float | int, ...]) -> None:
+        """Takes all values. count: of blocks. fills: values that stand for missing ones."""
         self.blocks = self.blocks or [_Sums() for _ in range(count)]
         before: float | None = None
         block_before = -1
@@ -95,22 +117,47 @@ class _Variable(Struct):
             numbers = as_doubles(slab, values.dtype)
             factor = max(1, numbers.size // max(1, slab.size))  # 2 for complex numbers
             total, start = values.element_count * factor, first * factor
+            masked = None if values.mask is None else values.mask.read(first, slab.size)
+            kept = _kept(masked, slab, numbers, fills)
+            if slab.dtype.kind in "iu" and slab.dtype.itemsize == 8:
+                # Of what is not kept nothing is taken, so its rounding takes nothing away.
+                is_lost = numbers.astype(np.longdouble) != slab
+                self.is_rounded |= bool((is_lost if kept is None else is_lost & kept).any())
             at = 0
             while at < numbers.size:
                 block = (start + at) * count // total
                 end = min(numbers.size, -(-(block + 1) * total // count) - start)
-                stretch = numbers[at:end]
-                self.blocks[block].add(stretch, before if block == block_before else None)
-                before, block_before, at = float(stretch[-1]), block, end
+                flags = None if kept is None else kept[at:end]
+                self.blocks[block].add(
+                    numbers[at:end], flags, before if block == block_before else None
+                )
+                before = float(numbers[end - 1]) if kept is None or kept[end - 1] else None
+                block_before, at = block, end
+
+
+def _kept(
+    masked: _Flags | None,
+    slab: NDArray[Any],
+    numbers: _Numbers,
+    fills: tuple[float | int, ...],
+) -> _Flags | None:
+    """Which numbers are neither masked nor missing; None for all of them."""
+    kept = None if masked is None else np.repeat(~masked, numbers.size // max(1, slab.size))
+    # Doubles hold all floats; of integers they may make a fill value of another number.
+    plain = slab if slab.dtype.kind in "iu" and slab.dtype.itemsize == 8 else numbers
+    for fill in fills:
+        present = ~np.isnan(numbers) if fill != fill else plain != fill
+        kept = present if kept is None else kept & present
+    return kept
 
 
 def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
     """The features of the run whose outputs a check finds, by name: `density std, block 2 of 8`.
 
     Checkpoints and ranks of one name are taken together. Variables that hold no numbers, and those
-    that the check ignores, have none. Raises NotComparableError for a run without any, and for
-    values that are not finite, UsageError for a check that states values; else as reading outputs
-    does.
+    that the check ignores, have none; masked elements and fill values have no part in any. Raises
+    NotComparableError for a run without any, and for values that are not finite, UsageError for a
+    check that states values; else as reading outputs does.
     """
     if check.expected:
         raise UsageError(
@@ -120,23 +167,31 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
             remedy="leave that to a check without 'ensemble'",
         )
     found: dict[str, _Variable] = {}
+    untaken = Untaken()
     outputs = outputs_of(check)
     seen = looked_at(outputs.files)
     with Catalog(outputs, arrangement_of(check)) as catalog:
         if catalog.errors:
             raise catalog.errors[0]
         for identity in sorted(catalog.entries):
-            info = catalog.entries[identity].info
-            is_early = (
-                choice.from_iteration is not None
-                and identity.iteration is not None
-                and identity.iteration < choice.from_iteration
-            )
-            if check.is_ignored(identity) or is_early or info.dtype[1:2] not in _NUMBERS:
+            if _is_left_out(check, choice, identity, untaken):
                 continue
-            values = catalog.values(identity, check.settings_for(identity, info.dtype).mask)
-            if values.element_count:
-                found.setdefault(identity.name, _Variable()).add(values, choice.blocks)
+            info = catalog.entries[identity].info
+            settings = check.settings_for(identity, info.dtype)
+            values = (
+                catalog.values(identity, settings.mask) if info.dtype[1:2] in _NUMBERS else None
+            )
+            if values is None or not values.element_count:
+                untaken.others.add(identity)
+                continue
+            fills = fit_fill_values(settings, info.dtype).fill_values
+            found.setdefault(identity.name, _Variable()).add(values, choice.blocks, fills)
+            untaken.masked += values.masked_count
+            untaken.filled |= {identity.name} if fills else set()
+        words = misspelt_words(check, catalog.identities, catalog)
+        untaken.notes += [*catalog.notes, *outputs.notes, *words]
+    untaken.excluded = len(outputs.excluded)
+    untaken.rounded = {name for name, one in found.items() if one.is_rounded}
     change = change_since(seen, outputs.files)
     if change is not None:
         raise StillWrittenError(
@@ -152,7 +207,21 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
     if not features:
         raise NotComparableError("holds no numbers to take features of", file=check.root)
     numbers = {name: sum(one.count for one in each.blocks) for name, each in found.items()}
-    return RunFeatures(features, numbers)
+    return RunFeatures(features, numbers, untaken)
+
+
+def _is_left_out(
+    check: Check, choice: FeatureChoice, identity: VariableId, untaken: Untaken
+) -> bool:
+    """Whether the check ignores a variable, or its checkpoint is early; `untaken` then has it."""
+    if check.is_ignored(identity):
+        untaken.ignored.add(identity)
+        return True
+    first, at = choice.from_iteration, identity.iteration
+    if first is not None and at is not None and at < first:
+        untaken.early.add(identity)
+        return True
+    return False
 
 
 def _named(found: dict[str, _Variable], choice: FeatureChoice) -> dict[str, float]:

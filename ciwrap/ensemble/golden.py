@@ -26,7 +26,8 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bit. statistics, blocks, from_iteration: how features are taken. rate: of false alarms that the
     test may raise. made, who, why, commit: when (UTC, ISO 8601) and by whom it was made. digest: of
     all the rest, to tell damage. numbers: how many variables have in all, those of which all
-    members have as many; None in an ensemble that was made before this was kept.
+    members have as many; others: the names of the variables of members that have no features, since
+    they are no numbers, or empty. Both are None in an ensemble that was made before they were kept.
     """
 
     format: int
@@ -44,6 +45,7 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit: str | None = None
     digest: str = ""
     numbers: dict[str, int] | None = None
+    others: tuple[str, ...] | None = None
 
 
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:

@@ -5,38 +5,52 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.ensemble.features import features_of
+from ciwrap.ensemble.untaken import Untaken
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.report.text import plural
-from ciwrap.structs import replace
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.config import Check
     from ciwrap.ensemble.features import FeatureChoice
+    from ciwrap.ensemble.golden import EnsembleGolden
 
 _MOST_NAMES = 3
+
+
+class RunsFeatures(Struct, frozen=True):
+    """names: of features. rows: of them, one for each run. numbers: how many numbers variables
+    have, those of which all runs have as many. untaken: what the runs hold besides.
+    """
+
+    names: tuple[str, ...]
+    rows: list[tuple[float, ...]]
+    numbers: dict[str, int]
+    untaken: Untaken
 
 
 def features_of_runs(
     check: Check,
     folders: Sequence[Path],
     choice: FeatureChoice,
-    names: tuple[str, ...] | None = None,
-    numbers: Mapping[str, int] | None = None,
-) -> tuple[tuple[str, ...], list[tuple[float, ...]], dict[str, int]]:
-    """The names of features, a row of them for each run, and how many numbers variables have, those
-    of which all runs have as many.
+    like: EnsembleGolden | None = None,
+) -> RunsFeatures:
+    """The features of runs.
 
-    folders: each has the outputs of a run as the project's folder would. names: that the runs must
-    have; None for those of the first run. numbers: how many of a variable runs must have, as far as
-    that is known, since a run that ended early has statistics, too. Raises
-    UsageError for a folder that is named twice or is none, NotComparableError for a run with other
-    features.
+    folders: each has the outputs of a run as the project's folder would. like: the ensemble whose
+    variables the runs must have; None for those of the first run. Runs must also have as many
+    numbers as its members, as far as that is known, since a run that ended early has statistics,
+    too. Raises UsageError for a folder that is named twice or is none, NotComparableError for a run
+    with other features or other variables.
     """
     seen: set[Path] = set()
     rows = []
+    untaken = Untaken()
+    names, others = (None, None) if like is None else (like.features, like.others)
+    wanted = {} if like is None else like.numbers or {}
     common: dict[str, int] | None = None
     for folder in folders:
         if not folder.is_dir():
@@ -47,12 +61,17 @@ def features_of_runs(
         found = features_of(replace(check, root=folder), choice)
         names = tuple(found.values) if names is None else names
         _refuse_others(folder, names, found.values)
-        _refuse_other_size(folder, numbers or {}, found.numbers)
+        if others is None and like is None:
+            others = found.untaken.other_names
+        if others is not None:
+            _refuse_others(folder, others, found.untaken.other_names)
+        _refuse_other_size(folder, wanted, found.numbers)
         rows.append(tuple(found.values[name] for name in names))
+        untaken.add(found.untaken)
         common = found.numbers if common is None else dict(common.items() & found.numbers.items())
     assert names is not None
     assert common is not None
-    return names, rows, dict(sorted(common.items()))
+    return RunsFeatures(names, rows, dict(sorted(common.items())), untaken)
 
 
 def _refuse_other_size(folder: Path, wanted: Mapping[str, int], found: dict[str, int]) -> None:
@@ -66,7 +85,7 @@ def _refuse_other_size(folder: Path, wanted: Mapping[str, int], found: dict[str,
             )
 
 
-def _refuse_others(folder: Path, names: tuple[str, ...], found: dict[str, float]) -> None:
+def _refuse_others(folder: Path, names: tuple[str, ...], found: Collection[str]) -> None:
     for what, others in (
         ("lacks", [name for name in names if name not in found]),
         ("also has", [name for name in found if name not in names]),

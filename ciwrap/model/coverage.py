@@ -31,7 +31,8 @@ class Coverage(Struct, frozen=True):
     of a text, at steps that one side alone has. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
     checks of runs whose statistics were held against an ensemble, none of whose values was
-    compared.
+    compared. without_statistics: variables of such runs that have none: texts, booleans, and what
+    is empty; each counts once, however many runs have it.
     """
 
     compared_variables: int = 0
@@ -52,6 +53,7 @@ class Coverage(Struct, frozen=True):
     compared_names: int = 0
     checkpointed: int = 0
     unpaired_elements: int = 0
+    without_statistics: int = 0
 
     def __add__(self, other: Coverage) -> Coverage:
         return Coverage(*map(add, astuple(self), astuple(other)))
@@ -63,7 +65,7 @@ class Coverage(Struct, frozen=True):
             (
                 *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
                 *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
-                *(self.by_statistics, self.unpaired_elements),
+                *(self.by_statistics, self.unpaired_elements, self.without_statistics),
             )
         )
 
@@ -101,6 +103,7 @@ class Coverage(Struct, frozen=True):
             (self.extra, one, "extra"),
             (self.ignored - self.uncommon, one, "by ignore"),
             (self.uncommon, one, "of iterations left out"),
+            (self.without_statistics, one, "without statistics"),
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
             (self.filled, one, "in part by fill values"),
@@ -116,6 +119,9 @@ def coverage_of(check: CheckResult) -> Coverage:
     variables = elements = masked = masked_variables = filled = unpaired = 0
     lost = []
     names = set()
+    facts = check.ensemble
+    if facts is not None:
+        masked, filled = facts.masked_elements, facts.filled
     for one in check.variables:
         if one.verdict is Verdict.NOT_COMPARABLE:
             lost.append(one)
@@ -135,7 +141,7 @@ def coverage_of(check: CheckResult) -> Coverage:
         left_out |= set(check.missing_variables).difference(one.id for one in check.variables)
     return Coverage(
         compared_variables=variables,
-        compared_elements=elements - masked,
+        compared_elements=elements - masked if facts is None else 0,
         not_comparable=sum(one.id not in one_sided for one in lost),
         missing=len(check.missing_variables),
         extra=len(check.extra_variables),
@@ -152,12 +158,14 @@ def coverage_of(check: CheckResult) -> Coverage:
         compared_names=len(names),
         checkpointed=int(_has_checkpoints(check)),
         unpaired_elements=unpaired,
+        without_statistics=0 if facts is None else len(facts.without_statistics),
     )
 
 
 def _has_checkpoints(check: CheckResult) -> bool:
     """Whether anything of it is of an iteration or a rank."""
-    lists = (check.missing_variables, check.extra_variables, check.ignored_variables)
+    lists = [check.missing_variables, check.extra_variables, check.ignored_variables]
+    lists += [] if check.ensemble is None else [check.ensemble.without_statistics]
     named = [one for part in (*lists, check.left_out_variables) for one in part]
     places = [(one.iteration, one.rank) for one in check.variables]
     places += [(one.iteration, one.rank) for one in named]

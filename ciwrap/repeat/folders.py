@@ -36,8 +36,9 @@ class RunFolders:
     """The folders of runs of a project, one beside the other; a context manager.
 
     root: the project's folder, which all outputs lie in. keeps: whether the folders of runs stay,
-    until the next call. prefix: of the folders' names; those of other names are left alone. One
-    process at a time has them: raises LockBusyError for a second one, and WriteFailedError.
+    until the first run of the next call is over. prefix: of the folders' names; those of other
+    names are left alone. One process at a time has them: raises LockBusyError for a second one, and
+    WriteFailedError.
     """
 
     def __init__(self, root: Path, *, keeps: bool = False, prefix: str = "run") -> None:
@@ -46,6 +47,7 @@ class RunFolders:
         self._prefix = prefix
         self.folder = root / WORK_DIR / "repeat"
         self.notes: list[str] = []  # what to tell of an earlier call that was killed
+        self._is_first_taken = False
         self._begun: list[Check] = []  # whose outputs, if there are any, are of a run under way
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
@@ -58,7 +60,7 @@ class RunFolders:
         self._lock.__enter__()
         try:
             self._recover()
-            self._drop_all()
+            self._drop_all(_INPUTS)
         except BaseException:
             self._lock.__exit__(None, None, None)
             raise
@@ -77,8 +79,9 @@ class RunFolders:
                     self._clear_above(path, check)
                 self._clear_new(check)
             self._put_back()
-            if not self._keeps:
-                self._drop_all()
+            self._drop_all(_INPUTS)
+            if self._is_first_taken and not self._keeps:
+                self._drop_all(self._prefix)
         finally:
             self._lock.__exit__(kind, error, trace)
             for empty in (self.folder, self.folder.parent):
@@ -108,6 +111,10 @@ class RunFolders:
 
     def take(self, number: int, checks: Sequence[Check]) -> list[Check]:
         """Moves what a run has written to its own folder; the checks as they are found there."""
+        if not self._is_first_taken:
+            # Not before: runs that were kept are not lost to a call that runs nothing.
+            self._drop_all(self._prefix)
+            self._is_first_taken = True
         # All are looked for before any is moved: a file may be in the outputs of two checks.
         found = [(check, path) for check in checks for path in _files_of(check)]
         for check, path in found:
@@ -134,10 +141,9 @@ class RunFolders:
         """Removes a run's outputs for good."""
         shutil.rmtree(self.run_folder(number), ignore_errors=True)
 
-    def _drop_all(self) -> None:
-        for pattern in (f"{self._prefix}_*", f"{_INPUTS}_*"):
-            for old in self.folder.glob(pattern):
-                shutil.rmtree(old, ignore_errors=True)
+    def _drop_all(self, prefix: str) -> None:
+        for old in self.folder.glob(f"{prefix}_*"):
+            shutil.rmtree(old, ignore_errors=True)
 
     def _target(self, name: str, check: Check, path: Path) -> Path:
         try:

@@ -1,12 +1,14 @@
 """Copies of input files whose numbers are changed by a hair, for programs that take no seed.
 
-Each floating-point number x becomes x (1 + a u), with u even between -1 and 1, so zeros stay. The
+Each floating-point number x becomes x (1 + a u), with u even between -1 and 1, so zeros stay. So do
+fill values, which HDF5 and NetCDF-4 files name, and what would become infinite. The
 files themselves are never touched: a run reads copies, in a folder of its own.
 """
 
 from __future__ import annotations
 
 import shutil
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _DOUBLE, _SINGLE = 1e-14, 1e-6
 _BLOCK = 1 << 20
 _HDF5_SUFFIXES = (".h5", ".hdf5", ".nc", ".nc4")
+_FILL_NAMES = ("_FillValue", "missing_value")
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -51,6 +54,13 @@ def write_inputs(root: Path, settings: PerturbSettings, target: Path, seed: int 
 def _files(root: Path, patterns: Sequence[str]) -> list[Path]:
     found = []
     for pattern in patterns:
+        if pattern.startswith("/") or ".." in PurePath(pattern).parts:
+            # Its copy would lie outside of the run's folder, perhaps over a file of somebody's.
+            raise UsageError(
+                f"'perturb' names {pattern!r}, which lies outside of the configuration's folder",
+                file=root,
+                remedy="put the files below it, or link them there",
+            )
         matches = sorted(path for path in root.glob(pattern) if path.is_file())
         if not matches:
             raise OutputMissingError(
@@ -91,9 +101,10 @@ def _perturb_hdf5(
     try:
         with h5py.File(copy, "r+") as file:
             for dataset in _datasets(h5py, file):
+                fills = _fills(dataset)
                 for rows in _rows(dataset.shape):
                     values = np.asarray(dataset[rows])
-                    changed |= _change(values.reshape(-1), relative, noise)
+                    changed |= _change(values.reshape(-1), relative, noise, fills)
                     dataset[rows] = values
     except OSError as error:
         raise NotComparableError(f"cannot be read: {error}", file=path) from error
@@ -112,6 +123,12 @@ def _datasets(h5py: Any, file: Any) -> list[Any]:
     return found
 
 
+def _fills(dataset: Any) -> list[Any]:
+    """The values that stand for missing ones."""
+    named = [dataset.attrs[name] for name in _FILL_NAMES if name in dataset.attrs]
+    return [fill for one in named for fill in np.ravel(one) if np.asarray(fill).dtype.kind in "fc"]
+
+
 def _rows(shape: tuple[int, ...]) -> Iterator[Any]:
     """Selections of so many rows that each is of a bounded size, if a single row is."""
     if not shape:
@@ -122,7 +139,12 @@ def _rows(shape: tuple[int, ...]) -> Iterator[Any]:
         yield slice(first, min(first + step, shape[0]))
 
 
-def _change(flat: NDArray[Any], relative: float | None, noise: np.random.Generator) -> bool:
+def _change(
+    flat: NDArray[Any],
+    relative: float | None,
+    noise: np.random.Generator,
+    fills: Sequence[Any] = (),
+) -> bool:
     """Perturbs in place, block by block; whether anything is different afterwards."""
     if flat.dtype.kind not in "fc":
         return False
@@ -133,8 +155,9 @@ def _change(flat: NDArray[Any], relative: float | None, noise: np.random.Generat
         before = flat[first : first + _BLOCK].copy()
         with np.errstate(invalid="ignore", over="ignore"):
             after = before * (1 + size * noise.uniform(-1, 1, before.size))
-        after = after.astype(flat.dtype)
+            after = after.astype(flat.dtype)
+        stays = ~np.isfinite(after) | np.isin(before, fills)
+        after[stays] = before[stays]
         flat[first : first + _BLOCK] = after
-        finite = np.isfinite(before)
-        changed |= bool(np.any(after[finite] != before[finite]))
+        changed |= bool(np.any(after[~stays] != before[~stays]))
     return changed

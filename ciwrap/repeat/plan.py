@@ -118,6 +118,12 @@ def _variable(text: str) -> FactorSettings | None:
     off, comma, on = values.partition(",")
     if not (name and sign and comma):
         return None
+    if "," in on:
+        raise UsageError(
+            f"the factor {text!r} has {values.count(',') + 1} values, and a factor has two",
+            remedy=f"--vary {name}=OFF,ON; a value that has a comma is given under 'factors' in"
+            " ciwrap.yaml",
+        )
     return FactorSettings(name, LevelSettings({name: off}), LevelSettings({name: on}))
 
 

@@ -186,6 +186,8 @@ class _Repeater:
             output_tail=last.output_tail,
         )
         is_first = not self._found.runs
+        if is_first and last.exit_code is None and not last.timed_out:
+            raise failure_of(last)  # it never began, so what earlier calls have kept stays
         record = replace(record, snapshot=self._kept(ready))
         places = self._folders.take(number, ready.checks)
         if last.exit_code != 0:

@@ -19,6 +19,7 @@ from ciwrap.interrupts import ends_are_interrupts, later_interrupts
 from ciwrap.model import CommandOutcome
 from ciwrap.running.command_output import CommandOutput
 from ciwrap.running.cores import own_cores
+from ciwrap.running.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,17 +46,19 @@ def run_command(
     is_shown: whether its output goes to stderr as it comes; the end of it is in the outcome in any
     case. stop: ends the command once it is set, for those who run several in threads, where Ctrl-C
     does not arrive; the exit code is None then. watcher: looks at what the command's processes have
-    loaded. On Ctrl-C, SIGTERM or SIGHUP the command and its children are ended, too. Raises
+    loaded. On Ctrl-C, SIGTERM or SIGHUP the command and its children are ended, too, and also where
+    this process is killed by what it cannot catch. Raises
     KeyboardInterrupt then, OSError if its output could not be shown, and UsageError for cores that
     this machine does not give: a command that cannot be started has the exit code None and says why
     in its output_tail.
     """
-    with ends_are_interrupts():
-        return _run(settings, is_shown=is_shown, stop=stop, watcher=watcher)
+    with ends_are_interrupts(), contextlib.ExitStack() as stack:
+        return _run(settings, stack, is_shown=is_shown, stop=stop, watcher=watcher)
 
 
 def _run(
     settings: CommandSettings,
+    stack: contextlib.ExitStack,
     *,
     is_shown: bool,
     stop: threading.Event | None,
@@ -67,10 +70,13 @@ def _run(
     try:
         with later_interrupts():  # else it might run before anybody knows whom to end
             try:
+                guard = stack.enter_context(Guard())
+                started = time.perf_counter()
                 process = _begin(settings)
             except OSError as error:
                 why = error.strerror or str(error)
                 return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
+            guard.watch(process.pid)
             assert process.stdout is not None
             output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
         with _watching(watcher, process.pid, settings):

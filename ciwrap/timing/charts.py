@@ -16,7 +16,7 @@ from ciwrap.report.svg import (
     some_of,
     text,
 )
-from ciwrap.timing.wording import seconds_text
+from ciwrap.timing.wording import margin_words, seconds_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,9 @@ _MOST_DOTS = 400
 def change_plot(found: PairedComparison) -> Markup:
     """The change of B against A in percent: the estimate, its interval, the margin as a band."""
     frame = Frame(left=20, right=440, top=12, bottom=_HEIGHT - 44)
-    ends = [found.change, found.margin, -found.margin, 0.0]
+    # The margin is a ratio: the band ends where A takes so much more time than B.
+    least = 1 / (1 + found.margin) - 1
+    ends = [found.change, found.margin, least, 0.0]
     ends += [end for end in (found.lower, found.upper) if end is not None]
     room = (max(ends) - min(ends)) * 0.08
     low, high = min(ends) - room, max(ends) + room
@@ -42,11 +44,11 @@ def change_plot(found: PairedComparison) -> Markup:
         return frame.x((change - low) / (high - low))
 
     middle = (frame.top + frame.bottom) / 2
-    left, right = x_of(-found.margin), x_of(found.margin)
+    left, right = x_of(least), x_of(found.margin)
     parts = [
         element(
             "rect",
-            element("title", f"changes below {100 * found.margin:.3g} % do not count"),
+            element("title", margin_words(found)),
             x=left, y=frame.top, width=right - left, height=frame.bottom - frame.top, class_="mg",
         ),
         line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),

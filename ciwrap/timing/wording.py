@@ -43,12 +43,18 @@ def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
     if found.verdict is not TimingVerdict.CHANGED:
         lines.append(
             "the smallest change that these pairs would show is about"
-            f" {percent_text(found.smallest_detectable)}; changes below"
-            f" {_given_text(found.margin)} do not count"
+            f" {percent_text(found.smallest_detectable)}; {margin_words(found)}"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
         lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
     return lines
+
+
+def margin_words(found: PairedComparison) -> str:
+    """What is not counted: `less than 5 % more time of either side does not count`. The margin is a
+    ratio, so that A and B may change places: 4.8 % less time of B is 5 % more time of A.
+    """
+    return f"less than {_given_text(found.margin)} more time of either side does not count"
 
 
 def _what_would_help(found: PairedComparison, option: str) -> str:

@@ -53,11 +53,11 @@ class Slice(msgspec.Struct, frozen=True):
 
 class MapSummary(msgspec.Struct, frozen=True):
     """One map. category: which one it is. predictor: whose map it is. error: its mean of |predicted
-    - measured| / measured over unseen configurations. floor: the error that a perfect map would
-    have. few: whether there are so few configurations that the error is probably optimistic.
-    factor: a prediction divided and multiplied by it holds 90 % of unseen configurations. scores:
-    all predictors, the best first. kurtosis: of the runs, the median. fixed: parameters with one
-    value.
+    - measured| / measured over unseen configurations. floor: by estimate, the error that a
+    perfect map would have. few: whether there are so few configurations that the error is probably
+    optimistic. factor: a prediction divided and multiplied by it holds 90 % of unseen
+    configurations. scores: all predictors, the best first. kurtosis: of the runs, the median.
+    fixed: parameters with one value.
     """
 
     category: dict[str, str]

@@ -39,9 +39,9 @@ class Score(Struct, frozen=True):
 
 
 class Validation(Struct, frozen=True):
-    """All predictors, the best first. floor: the error that a perfect map would have, since sigma
-    from so many runs is itself uncertain. chosen: whose map is used. predictions: of the chosen
-    one, a row for each round and a column for each configuration.
+    """All predictors, the best first. floor: by estimate, the error that a perfect map would have,
+    since sigma from so many runs is itself uncertain. chosen: whose map is used. predictions:
+    of the chosen one, a row for each round and a column for each configuration.
     """
 
     scores: tuple[Score, ...]

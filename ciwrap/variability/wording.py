@@ -79,7 +79,7 @@ def fit_words(one: MapSummary) -> list[str]:
     unseen = "in the mean for configurations it has not seen"
     found = [
         f"{one.predictor}: off by {error_words(one.error)} {unseen}{optimistic}",
-        f"a perfect map would be off by {error_words(one.floor)}, since sigma itself is uncertain",
+        _floor_words(one),
     ]
     if one.factor is not None:
         found.append(
@@ -135,7 +135,9 @@ def score_rows(one: MapSummary) -> list[tuple[str, str, str]]:
                 remark,
             )
         )
-    rows.append(("noise floor", error_words(one.floor), "what a perfect map would have"))
+    rows.append(
+        ("noise floor", error_words(one.floor), "by estimate, what a perfect map would have")
+    )
     return rows
 
 
@@ -200,8 +202,11 @@ def repeats_notes(one: Repeats) -> list[str]:
         "the interval of sigma comes 75 % of the way from its width at 10 runs to that at 40 after"
         f" {one.curve.at_75} runs, 90 % after {one.curve.at_90}"
     )
-    shape = "two peaks" if one.kurtosis < 1.8 else "a bell" if one.kurtosis < 4 else "far outliers"
-    found.append(f"the kurtosis of the runs is {one.kurtosis:.2g}, as of {shape} (normal noise: 3)")
+    # What shape the runs have is not to be told from one number.
+    found.append(
+        f"the kurtosis of the runs is {one.kurtosis:.2g} (evenly spread noise has 1.8, normal noise"
+        " 3; far outliers make it larger)"
+    )
     return found
 
 
@@ -219,6 +224,17 @@ def _predicted_words(one: Repeats) -> str:
         f"the map predicts {short_number(one.sigma)}{beyond}"
         f"{_still(one, one.more_for_sigma, one.seconds_for_sigma)}"
     )
+
+
+def _floor_words(one: MapSummary) -> str:
+    """The floor is estimated from the runs of each configuration, the error from those of others:
+    either may be the smaller one.
+    """
+    words = (
+        "sigma itself is uncertain: by estimate, a perfect map would be off by"
+        f" {error_words(one.floor)}"
+    )
+    return words if one.floor < one.error else f"{words}, so this one cannot be told from it"
 
 
 def _still(one: Repeats, more: int, seconds: float | None) -> str:

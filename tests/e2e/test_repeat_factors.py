@@ -152,6 +152,7 @@ def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
         (("--vary", "thread"), "did you mean 'threads'?"),
         (("--vary", "something"), "or write VARIABLE=OFF,ON"),
         (("--vary", "X=1"), "there is no factor 'X=1'"),
+        (("--vary", "X=1,2,8"), "'X=1,2,8' has 3 values, and a factor has two"),
     ],
 )
 def test_an_unknown_factor(project: Project, arguments: tuple[str, ...], words: str) -> None:

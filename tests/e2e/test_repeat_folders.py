@@ -146,10 +146,12 @@ def kill_in_run(project: Project, run: int, number: int) -> int:
 
 
 def test_a_killed_repeat_is_mended_by_the_next_one(project: Project) -> None:
-    with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
+    late = "time.sleep(5); open('late', 'w').close()"
+    with_program(project, f"{NOISY}\nif run == 2: {late}")
     project.save("x", np.arange(3.0))
     assert kill_in_run(project, 2, signal.SIGKILL) == -signal.SIGKILL
-    time.sleep(6)  # the program is not killed with us, and writes on
+    time.sleep(6)  # the program is killed, too, and writes nothing any more
+    assert not (project.folder / "late").exists()
     outcome = project.run("repeat", "-n", "3")
     assert outcome.code == 0, outcome
     assert "an earlier call was killed, and the outputs that it had set aside are back" in texts(
@@ -165,7 +167,7 @@ def test_what_came_in_the_place_of_a_killed_one_is_kept(project: Project) -> Non
     with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
     project.save("x", np.arange(3.0))
     kill_in_run(project, 2, signal.SIGKILL)
-    time.sleep(5)  # the orphan ends
+    time.sleep(1)  # the program is killed with it
     project.save("x", np.arange(4.0))
     outcome = project.run("repeat", "-n", "3")
     assert outcome.code == 0, outcome
@@ -181,7 +183,7 @@ def test_what_came_in_the_place_of_two_killed_ones_is_kept(project: Project) -> 
     for values in (np.arange(4.0), np.arange(5.0)):
         (project.folder / "count").unlink(missing_ok=True)
         kill_in_run(project, 2, signal.SIGKILL)
-        time.sleep(5)  # the orphan ends
+        time.sleep(1)  # the program is killed with it
         project.save("x", values)
     outcome = project.run("repeat", "-n", "3")
     assert "what had come in its place is in .ciwrap/repeat/found_2" in texts(outcome)
@@ -199,7 +201,7 @@ def test_killed_over_and_over_it_loses_nothing(project: Project, run: int) -> No
     for number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
         (project.folder / "count").unlink(missing_ok=True)
         kill_in_run(project, run, number)
-        time.sleep(1)  # an orphan ends
+        time.sleep(1)  # the program is killed with it
     outcome = project.run("repeat", "-n", "2")
     assert outcome.code == 0, outcome
     for name, values in before.items():
@@ -322,3 +324,27 @@ def test_a_run_that_breaks_leaves_no_folders_behind(project: Project) -> None:
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 3
     assert variable(outcome)["classes"] == [1, 0, 1, 1]
+
+
+def test_kept_runs_outlive_a_call_that_runs_nothing(project: Project) -> None:
+    """Sixty members of an ensemble may have taken a night."""
+    with_program(project, NOISY)
+    assert project.run("repeat", "-n", "3", "--keep").code == 0
+    kept = {path: path.read_bytes() for path in kept_files(project)}
+    assert len(kept) >= 3
+    config = (project.folder / "ciwrap.yaml").read_text()
+    # No golden to compare with, and a command that is not there.
+    for arguments, change in (
+        (("--reference", "golden"), config),
+        ((), "run: [no-such-program]\nchecks: {sim: {outputs: out}}\n"),
+    ):
+        (project.folder / "ciwrap.yaml").write_text(change)
+        assert project.run("repeat", "-n", "2", *arguments).code == 3
+        assert {path: path.read_bytes() for path in kept_files(project)} == kept
+    (project.folder / "ciwrap.yaml").write_text(config)
+    assert project.run("repeat", "-n", "2").code == 0
+    assert kept_files(project) == []
+
+
+def kept_files(project: Project) -> list[Path]:
+    return sorted((project.folder / ".ciwrap/repeat").glob("run_*/**/*.npy"))

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from e2e.repeated import files_in
 
+from ciwrap.config.settings import PerturbSettings
+from ciwrap.repeat.perturb import write_inputs
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -96,6 +99,8 @@ def test_a_column_major_array_keeps_its_order(project: Project) -> None:
         ("{files: init/n.npy}", "{inputs}/", 2, "no number in it is changed by"),
         ("{files: init/*.npy, relative: 1e-30}", "{inputs}/", 2, "no number in it is changed"),
         ("{files: init/bad.npy}", "{inputs}/", 3, "is no .npy file"),
+        ("{files: ../p/init/*.npy}", "{inputs}/", 2, "lies outside of the configuration's folder"),
+        ("{files: /nowhere/*.npy}", "{inputs}/", 2, "lies outside of the configuration's folder"),
     ],
 )
 def test_what_cannot_be_perturbed(
@@ -126,3 +131,25 @@ def test_without_a_configuration_of_it_nothing_is_perturbed(project: Project) ->
         "--perturb has no meaning with --runs"
         in project.run("repeat", "--runs", "*", "--perturb").err
     )
+
+
+def test_large_numbers_and_fill_values_stay_what_they_are(tmp_path: Path) -> None:
+    """A number next to the largest one became infinite, and a fill value a number."""
+    h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+    largest = np.finfo("f4").max
+    values = np.array([largest, -largest, 1.0, np.inf, np.nan, 9.96921e36], dtype="f4")
+    np.save(tmp_path / "x.npy", values)
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        file["x"] = values
+        file["x"].attrs["_FillValue"] = np.array([9.96921e36], dtype="f4")
+    for seed in range(5):
+        target = tmp_path / f"copy_{seed}"
+        write_inputs(tmp_path, PerturbSettings(("x.*",), relative=1e-3), target, seed)
+        plain = np.load(target / "x.npy")
+        with h5py.File(target / "x.nc") as file:
+            filled = file["x"][...]
+        assert filled[5] == values[5] != plain[5]
+        for found in (plain, filled):
+            assert np.all(np.isfinite(found[:3]))
+            assert found[2] != 1
+            assert np.array_equal(found[3:5], values[3:5], equal_nan=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
+from ciwrap.timing.charts import change_plot
 from ciwrap.timing.wording import change_text, explanation, headline, interval_text
 
 
@@ -37,7 +40,9 @@ def test_no_change() -> None:
     assert headline(found) == "not changed: B takes as long as A, to within 5 %"
     first, second = explanation(found)
     assert first.startswith("B takes between 1.2 % less and 2 % more time than A, ")
-    assert "would show is about 1.6 %; changes below 5 % do not count" in second
+    assert (
+        "would show is about 1.6 %; less than 5 % more time of either side does not count" in second
+    )
 
 
 def test_what_was_set_is_told_as_it_was_set() -> None:
@@ -45,7 +50,7 @@ def test_what_was_set_is_told_as_it_was_set() -> None:
     assert headline(found).endswith(", to within 0.05 %")
     first, second = explanation(found)
     assert "with 99.999 % confidence" in first
-    assert second.endswith("changes below 0.05 % do not count")
+    assert second.endswith("less than 0.05 % more time of either side does not count")
     few = comparison("inconclusive", confidence=0.99999, lower=None, upper=None, more_pairs=8)
     assert explanation(few) == ["99.999 % confidence takes 18 pairs at least"]
 
@@ -76,3 +81,13 @@ def test_sides_of_a_change() -> None:
     assert change_text(1.5) == "150 % more time"
     assert interval_text(-0.2, -0.1) == "between 10 % and 20 % less time"
     assert interval_text(-0.2, 0.1) == "between 20 % less and 10 % more time"
+
+
+def test_the_margin_is_one_of_the_slower_side() -> None:
+    """B may take 4.8 % less time: A then takes 5 % more. So the band is no wider to the left."""
+    found = comparison("changed", change=-0.048, lower=-0.0481, upper=-0.0479)
+    said = str(change_plot(found))
+    assert "less than 5 % more time of either side does not count" in said
+    x, width = (float(re.findall(f' {name}="([0-9.]+)"', said)[0]) for name in ("x", "width"))
+    zero = float(re.findall(r'd="M([0-9.]+) [^"]*" class="ax"', said)[0])
+    assert (zero - x) / (x + width - zero) == pytest.approx(1 / 1.05, abs=0.005)
