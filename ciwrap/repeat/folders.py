@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import outputs_of
+from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
@@ -51,6 +52,7 @@ class RunFolders:
         self._begun: list[Check] = []  # whose outputs, if there are any, are of a run under way
         # Folders that were not there before the first run, and what was in those that were.
         self._made: set[Path] = set()
+        self._known_runs: set[Path] = set()  # folders of an ensemble's runs that were there
         self._known: dict[Path, set[Path]] = {}
         self._lock = writer_lock(self.folder, 0, doing="running commands")
 
@@ -73,7 +75,7 @@ class RunFolders:
         trace: TracebackType | None,
     ) -> None:
         try:
-            for check in self._begun:
+            for check in _runs(self._begun):
                 for path in _files_of(check):
                     _remove(path)
                     self._clear_above(path, check)
@@ -93,15 +95,17 @@ class RunFolders:
 
         Raises UsageError for outputs outside of the project's folder.
         """
-        for check in checks:
+        runs = _runs(checks)
+        self._known_runs.update(run.root for run in runs)
+        for check in runs:
             for base in _bases(check):
                 if not base.exists():
                     self._made.add(base)
                 elif base not in self._known:
                     self._known[base] = _folders_in(base, check.root)
-        for check in checks:
+        for check in runs:
             for path in _files_of(check):
-                target = self._target(_ASIDE, check, path)
+                target = self._target(_ASIDE, path)
                 if os.path.lexists(target):
                     _remove(path)
                 else:
@@ -116,12 +120,12 @@ class RunFolders:
             self._drop_all(self._prefix)
             self._is_first_taken = True
         # All are looked for before any is moved: a file may be in the outputs of two checks.
-        found = [(check, path) for check in checks for path in _files_of(check)]
+        runs = _runs(checks)
+        found = [(check, path) for check in runs for path in _files_of(check)]
         for check, path in found:
-            target = self._target(self.run_folder(number).name, check, path)
-            _move(path, target, follows_links=True)
+            _move(path, self._target(self.run_folder(number).name, path), follows_links=True)
             self._clear_above(path, check)
-        for check in checks:
+        for check in runs:
             self._clear_new(check)
         self._begun = [check for check in self._begun if check not in checks]
         return [replace(check, root=self.run_folder(number)) for check in checks]
@@ -145,9 +149,9 @@ class RunFolders:
         for old in self.folder.glob(f"{prefix}_*"):
             shutil.rmtree(old, ignore_errors=True)
 
-    def _target(self, name: str, check: Check, path: Path) -> Path:
+    def _target(self, name: str, path: Path) -> Path:
         try:
-            relative = path.absolute().relative_to(check.root.absolute())
+            relative = path.absolute().relative_to(self._root.absolute())
         except ValueError:
             relative = Path("..")
         if ".." in relative.parts:
@@ -174,6 +178,10 @@ class RunFolders:
                 _is_removed(folder)
             if base in self._made:
                 _is_removed(base)
+        if check.root != self._root and check.root not in self._known_runs:
+            # Else the next one of an ensemble's runs would be there, without outputs.
+            for folder in (*sorted(_folders_in(check.root, self._root), reverse=True), check.root):
+                _is_removed(folder)
 
     def _recover(self) -> None:
         """Puts back what a call that was killed had set aside."""
@@ -207,6 +215,11 @@ class RunFolders:
         aside = self.folder / _ASIDE
         files = (path for path in aside.rglob("*") if not path.is_dir() or path.is_symlink())
         return sorted(path.relative_to(aside) for path in files)
+
+
+def _runs(checks: Iterable[Check]) -> list[Check]:
+    """The checks, and of each that has an ensemble one for each of the runs that are there."""
+    return [run for check in checks for run in each_run(check)]
 
 
 def _bases(check: Check) -> Iterator[Path]:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ciwrap.config import CommandSettings
 from ciwrap.errors import UsageError
+from ciwrap.running import guard
 from ciwrap.running import run_command as running
 from ciwrap.running.cores import halves_of_cores
 from ciwrap.running.run_command import ending_of, run_command
@@ -33,6 +34,13 @@ def test_a_command_gets_its_folder_and_variables(tmp_path: Path) -> None:
     assert outcome.exit_code == 0
     assert not outcome.timed_out
     assert "ADDED" not in os.environ
+
+
+def test_a_list_of_words_needs_no_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Images of containers have none at times."""
+    monkeypatch.setattr(guard, "_SHELL", str(tmp_path / "sh"))
+    outcome = run_command(settings("print('hello')", tmp_path), is_shown=False)
+    assert (outcome.exit_code, outcome.output_tail) == (0, "hello\n")
 
 
 def test_seconds_are_those_of_the_command(tmp_path: Path) -> None:
