@@ -136,7 +136,8 @@ bool RecordScan::is_damaged() const {
         fail(path_);
     const auto size = static_cast<std::uint64_t>(status.st_size);
     std::vector<std::byte> piece;
-    for (std::uint64_t at = end_; at + record_head_bytes <= size; at += piece_bytes) {
+    const std::uint64_t behind_head = end_ + record_head_bytes;
+    for (std::uint64_t at = behind_head; at + record_head_bytes <= size; at += piece_bytes) {
         piece.resize(std::min<std::uint64_t>(piece_bytes + record_head_bytes - 1, size - at));
         if (!read_all(path_, descriptor_, piece, at))
             return false;

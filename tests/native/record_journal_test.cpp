@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "ciwrap/error.hpp"
+#include "record/record_scan.hpp"
 #include "record_fixtures.hpp"
 
 namespace ciwrap::record {
@@ -24,6 +25,11 @@ class JournalTest : public RecordTest {
             journal.commit();
         }
         return journal.file_bytes();
+    }
+
+    void write(const std::vector<char>& bytes) const {
+        std::ofstream(path(), std::ios::binary | std::ios::trunc)
+            .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     }
 };
 
@@ -102,13 +108,45 @@ TEST_F(JournalTest, CutsOffWhatIsHalfWritten) {
     EXPECT_EQ(last_end, end);
 }
 
-TEST_F(JournalTest, StopsAtARecordThatDoesNotCheck) {
-    write_three();
-    std::vector<char> whole = bytes_of(path());
-    whole[head + 48] = static_cast<char>(whole[head + 48] ^ 1);
-    std::ofstream(path(), std::ios::binary)
-        .write(whole.data(), static_cast<std::streamsize>(whole.size()));
-    EXPECT_EQ(Journal(path(), 0, 1).file_bytes(), head);
+// Damage is told from what is half written by what lies behind it, and stays as it is.
+TEST_F(JournalTest, LeavesDamageAsItIs) {
+    const std::uint64_t end = write_three();
+    const std::vector<char> whole = bytes_of(path());
+    // Behind the last record, which has no text of its own, lies nothing.
+    const std::uint64_t last = end - record_head_bytes - 8 - checksum_bytes;
+    for (std::uint64_t at = head; at < end; ++at) {
+        std::vector<char> damaged = whole;
+        damaged[at] = static_cast<char>(damaged[at] ^ 0x41);
+        write(damaged);
+        if (at < last) {
+            EXPECT_THROW(Journal(path(), 0, 1), Error) << at;
+            EXPECT_EQ(bytes_of(path()), damaged) << at;
+        } else {
+            EXPECT_EQ(Journal(path(), 0, 1).file_bytes(), last) << at;
+        }
+    }
+}
+
+// The head of a later record is looked for piece by piece.
+TEST_F(JournalTest, FindsALaterRecordWhereverItBegins) {
+    constexpr std::size_t piece = std::size_t{1} << 20;
+    for (std::size_t length = piece - 136; length <= piece; length += 8) {
+        std::filesystem::remove(path());
+        {
+            Journal journal(path(), 0, 1);
+            const std::vector<std::byte> payload(length);
+            journal.add({RecordType::tree}, payload);
+            journal.add({RecordType::end});
+            journal.commit();
+        }
+        std::vector<char> damaged = bytes_of(path());
+        damaged[head + 100] ^= 1;
+        write(damaged);
+        EXPECT_THROW(Journal(path(), 0, 1), Error) << length;
+        damaged.resize(damaged.size() - 64);  // without that record
+        write(damaged);
+        EXPECT_EQ(Journal(path(), 0, 1).file_bytes(), head) << length;
+    }
 }
 
 TEST_F(JournalTest, RefusesTheJournalOfAnotherRank) {
