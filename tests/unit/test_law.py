@@ -11,15 +11,23 @@ from result_fields import said
 
 from ciwrap.arrays.values import ArrayValues, Signature
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import GOLDEN, RUNS, in_dtype, refuse_misfit, refuse_other_labels
+from ciwrap.compare.fit import (
+    GOLDEN,
+    RUNS,
+    in_dtype,
+    refuse_misfit,
+    refuse_other_labels,
+    refuse_unseen_mask,
+)
 from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, refuse_mistakes
-from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome import Outcome, PartSums
 from ciwrap.compare.pairing import Nothing, pair_up
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
     DtypeMismatchError,
     LabelMismatchError,
+    MaskError,
     NotComparableError,
     ShapeMismatchError,
     UsageError,
@@ -164,11 +172,13 @@ def test_outcomes_add_up_field_by_field() -> None:
             extra=[result],
             ignored=[identity],
             left_out=[identity],
+            uncommon=number,
             errors=[CorruptFileError(name)],
             notes=[name],
             stale=[(name, (1, 2), name)],
             unused=[name],
             lost=[((1, 2), name)],
+            sums=[PartSums(identity, number, 1.0, 1, 1.0, 1)],
             capture_bytes_read=number,
             data_bytes_read=10 * number,
             engine=name,
@@ -179,6 +189,7 @@ def test_outcomes_add_up_field_by_field() -> None:
     total.add(second)
     for name in asdict(first):
         mine, other, both = (getattr(outcome, name) for outcome in (first, second, total))
+        assert mine != getattr(Outcome(), name), f"{name} is not tried"
         if name in ("engine", "ended_by"):
             assert both == "n2"
         elif name == "errors":
@@ -187,6 +198,25 @@ def test_outcomes_add_up_field_by_field() -> None:
             assert both == mine + other, name
     total.add(Outcome())
     assert (total.engine, total.ended_by) == ("n2", "n2")
+
+
+@pytest.mark.parametrize("combine", ["sum", "either", "both"])
+def test_how_bounds_combine_is_said_unless_they_add_up(combine: str) -> None:
+    settings = VariableSettings(combine=combine)
+    found = begun(X, None, None, settings=settings).combine
+    assert found == (None if combine == "sum" else combine)
+    assert begun(X, None, None).combine is None
+
+
+def test_the_mask_is_that_of_the_same_checkpoint() -> None:
+    masked, mask = VariableSettings(mask="m"), VariableId("m", X.iteration, X.rank)
+    refuse_unseen_mask(X, VariableSettings(), lambda _: "n", lambda _: False)
+    refuse_unseen_mask(X, masked, lambda _: None, mask.__eq__)
+    with pytest.raises(MaskError, match="is not compared itself"):
+        refuse_unseen_mask(X, masked, lambda _: None, lambda one: one != mask)
+    refuse_unseen_mask(X, masked, lambda one: None if one == mask else "n", mask.__eq__)
+    with pytest.raises(MaskError, match="its mask 'm' has a mask itself, 'n'"):
+        refuse_unseen_mask(X, masked, lambda one: "n" if one == mask else None, mask.__eq__)
 
 
 # --- what does not fit

@@ -169,6 +169,33 @@ def test_results_are_in_the_order_of_checkpoints_and_names() -> None:
     assert names == [(1, "b"), (2, "a"), (2, "b")]
 
 
+# --- masks
+
+
+@pytest.mark.parametrize(
+    ("mask", "is_known"),
+    [
+        (replace(MATCHING, name="m", iteration=3, rank=1), True),
+        (VariableResult("m", Verdict.DIFFER, iteration=3, rank=1), False),
+        (VariableResult("m", Verdict.NOT_COMPARABLE, iteration=3, rank=1, reason="lost"), False),
+        (VariableResult("m", Verdict.DIFFER, iteration=3, rank=2), True),
+        (VariableResult("m", Verdict.DIFFER, iteration=2, rank=1), True),
+        (VariableResult("m", Verdict.DIFFER), True),
+        (VariableResult("n", Verdict.DIFFER, iteration=3, rank=1), True),
+    ],
+)
+def test_how_much_is_masked_is_known_where_the_masks_match(
+    mask: VariableResult, is_known: bool
+) -> None:
+    masked = replace(MATCHING, iteration=3, rank=1, mask="m", masked_count=1, element_count=2)
+    plain = replace(MATCHING, name="y", iteration=3, rank=1, masked_count=0)
+    found = {
+        one.name: one for one in result(BOTH, Outcome(results=[masked, plain, mask])).variables
+    }
+    assert found["x"].masked_count == (1 if is_known else None)
+    assert found["y"].masked_count == 0
+
+
 # --- samples and maps
 
 DETAILS = Details()
