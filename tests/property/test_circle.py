@@ -120,7 +120,23 @@ def test_the_difference_that_is_told_is_right_however_many_turns_there_are(
     result = compare([g, 1.0], [v, 1.0], (period,), 1e-6 * period)
     raw = Fraction(v) - Fraction(g)
     wanted = float(abs(raw - round(raw / Fraction(period)) * Fraction(period)))
-    assert result.max_abs_difference == pytest.approx(wanted, rel=1e-12, abs=5e-324)
+    assert result.max_abs_difference == pytest.approx(wanted, rel=2.3e-16, abs=5e-324)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_of_many_turns_what_is_left_is_rounded_once(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    period = float(10 ** random.uniform(-3, 3))
+    turns = random.integers(-(10**6), 10**6, size=500)
+    golden = random.normal(size=500) * 10 ** random.uniform(-3, 3, size=500)
+    left = random.uniform(-0.49, 0.49, size=500) * 10 ** -random.uniform(0, 8, size=500)
+    new = golden + (turns + left) * period
+    settings = VariableSettings(bound=ErrorBound(1e-3 * period), period=(period,))
+    _, moved = Circle("<f8", (500,), settings).differences(golden, new, 0)
+    for g, v, told in zip(golden.tolist(), new.tolist(), moved.tolist(), strict=True):
+        raw = Fraction(v) - Fraction(g)
+        exact = raw - round(raw / Fraction(period)) * Fraction(period)
+        assert abs(Fraction(told) - exact) <= abs(exact) * Fraction(1.3e-16)
 
 
 def test_many_turns_do_not_make_a_difference_0() -> None:
