@@ -3,7 +3,8 @@
 SIGKILL (`kill -9`, the kernel's own where memory runs out) leaves no time to end the command, which
 would go on and write over what the next call puts there. So a shell waits beside each command for
 one line; where its pipe is closed without that line, ciwrap is gone, and the shell kills the
-command's process group. Nothing runs between fork and exec, where threads make that unsafe, and no
+command's process group. A command that has just begun, and of which the shell was not told yet,
+goes on. Nothing runs between fork and exec, where threads make that unsafe, and no
 program but the system's own shell is needed.
 """
 

@@ -210,7 +210,13 @@ _RUN_SLOW = """
 import sys
 from pathlib import Path
 from ciwrap.config import CommandSettings
+from ciwrap.running.guard import Guard
 from ciwrap.running.run_command import run_command
+plain = Guard.watch
+def watch(self, group):
+    plain(self, group)
+    Path({folder!r}, "watched").touch()
+Guard.watch = watch
 run_command(CommandSettings("sleep 300 & echo $$ $! > pids; wait", Path({folder!r})))
 """
 
@@ -221,7 +227,9 @@ def test_a_command_ends_with_what_was_killed(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", code])
     pids = tmp_path / "pids"
     deadline = time.monotonic() + 60
-    while not (pids.exists() and len(pids.read_text().split()) == 2):
+    while not (
+        pids.exists() and len(pids.read_text().split()) == 2 and (tmp_path / "watched").exists()
+    ):
         assert time.monotonic() < deadline
     process.kill()
     process.wait()
