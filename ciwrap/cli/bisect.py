@@ -86,7 +86,7 @@ def command(
             project = with_command(project, words[0] if len(words) == 1 else words)
         with (
             # Runs that `repeat --keep` has kept stay.
-            RunFolders(project.root, prefix="commit") as folders,
+            RunFolders(project.root, prefix="commit", by_ensemble=True) as folders,
             Search(repository, first, last) as search,
         ):
             for note in folders.notes:

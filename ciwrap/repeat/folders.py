@@ -38,14 +38,18 @@ class RunFolders:
 
     root: the project's folder, which all outputs lie in. keeps: whether the folders of runs stay,
     until the first run of the next call is over. prefix: of the folders' names; those of other
-    names are left alone. One process at a time has them: raises LockBusyError for a second one, and
-    WriteFailedError.
+    names are left alone. by_ensemble: whether a check that has an ensemble means the folders of its
+    runs, and not what the command writes once more each time. One process at a time has them:
+    raises LockBusyError for a second one, and WriteFailedError.
     """
 
-    def __init__(self, root: Path, *, keeps: bool = False, prefix: str = "run") -> None:
+    def __init__(
+        self, root: Path, *, keeps: bool = False, prefix: str = "run", by_ensemble: bool = False
+    ) -> None:
         self._root = root
         self._keeps = keeps
         self._prefix = prefix
+        self._by_ensemble = by_ensemble
         self.folder = root / WORK_DIR / "repeat"
         self.notes: list[str] = []  # what to tell of an earlier call that was killed
         self._is_first_taken = False
@@ -75,7 +79,7 @@ class RunFolders:
         trace: TracebackType | None,
     ) -> None:
         try:
-            for check in _runs(self._begun):
+            for check in self._runs(self._begun):
                 for path in _files_of(check):
                     _remove(path)
                     self._clear_above(path, check)
@@ -95,7 +99,7 @@ class RunFolders:
 
         Raises UsageError for outputs outside of the project's folder.
         """
-        runs = _runs(checks)
+        runs = self._runs(checks)
         self._known_runs.update(run.root for run in runs)
         for check in runs:
             for base in _bases(check):
@@ -120,7 +124,7 @@ class RunFolders:
             self._drop_all(self._prefix)
             self._is_first_taken = True
         # All are looked for before any is moved: a file may be in the outputs of two checks.
-        runs = _runs(checks)
+        runs = self._runs(checks)
         found = [(check, path) for check in runs for path in _files_of(check)]
         for check, path in found:
             _move(path, self._target(self.run_folder(number).name, path), follows_links=True)
@@ -129,6 +133,10 @@ class RunFolders:
             self._clear_new(check)
         self._begun = [check for check in self._begun if check not in checks]
         return [replace(check, root=self.run_folder(number)) for check in checks]
+
+    def _runs(self, checks: Iterable[Check]) -> list[Check]:
+        """The checks, or of each that has an ensemble one for each of the runs that are there."""
+        return [run for one in checks for run in (each_run(one) if self._by_ensemble else (one,))]
 
     def run_folder(self, number: int) -> Path:
         """Where the outputs of a run are."""
@@ -215,11 +223,6 @@ class RunFolders:
         aside = self.folder / _ASIDE
         files = (path for path in aside.rglob("*") if not path.is_dir() or path.is_symlink())
         return sorted(path.relative_to(aside) for path in files)
-
-
-def _runs(checks: Iterable[Check]) -> list[Check]:
-    """The checks, and of each that has an ensemble one for each of the runs that are there."""
-    return [run for check in checks for run in each_run(check)]
 
 
 def _bases(check: Check) -> Iterator[Path]:

@@ -132,8 +132,14 @@ def test_ends_when_the_run_is_killed(program: list[str]) -> None:
             while not Path("b/000/rank-000000.cwr").exists():
                 time.sleep(0.02)
             time.sleep(0.5)
-            (child,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
-            os.kill(int(child), signal.SIGKILL)
+            children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+            # Beside the program a shell waits for its parent's end (`running/guard.py`).
+            (program_pid,) = (
+                int(one)
+                for one in children
+                if program[1] in Path(f"/proc/{one}/cmdline").read_text()
+            )
+            os.kill(program_pid, signal.SIGKILL)
             text, _ = watch.communicate(timeout=30)
         run.wait(30)
     assert watch.returncode == ExitCode.NOT_COMPARABLE, text

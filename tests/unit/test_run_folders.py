@@ -47,7 +47,7 @@ MINE = {"new_0/out/x.npy": 1.0, "new_1/out/x.npy": 1.0, "p.npy": 1.0}
 
 def test_runs_that_were_there_come_back(tmp_path: Path, checks: tuple[Check, ...]) -> None:
     write(tmp_path, 1.0, 0, 1)
-    with RunFolders(tmp_path, prefix="commit") as folders:
+    with RunFolders(tmp_path, prefix="commit", by_ensemble=True) as folders:
         folders.set_aside(checks)
         assert held(tmp_path) == {}
         write(tmp_path, 2.0, 0, 1, 2)
@@ -68,12 +68,12 @@ def test_runs_that_were_there_come_back_after_a_kill(
     write(tmp_path, 1.0, 0, 1)
     child = os.fork()
     if child == 0:
-        with RunFolders(tmp_path, prefix="commit") as folders:
+        with RunFolders(tmp_path, prefix="commit", by_ensemble=True) as folders:
             folders.set_aside(checks)
             write(tmp_path, 2.0, 0, 1, 2)
             os._exit(0)
     os.waitpid(child, 0)
-    with RunFolders(tmp_path, prefix="commit") as folders:
+    with RunFolders(tmp_path, prefix="commit", by_ensemble=True) as folders:
         assert "an earlier call was killed" in folders.notes[0]
         assert MINE.items() <= held(tmp_path).items()
     assert MINE.items() <= held(tmp_path).items()
