@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isinf
 from typing import TYPE_CHECKING
 
 from ciwrap.report.markdown import escaped
@@ -48,9 +49,7 @@ def _more(change: Change) -> str:
     """What else is known: of how many checkpoints, who and why, by how much."""
     parts = [] if change.count == 1 else [f"{change.count} checkpoints"]
     if change.share is not None:
-        is_within = change.share <= 1
-        how = f"{percent_text(change.share)} of" if is_within else f"{change.share:.3g} times"
-        parts.append(f"by at most {how} the old bounds")
+        parts.append(_moved_by(change.share))
     elif change.who is not None and change.replaced:
         parts.append("how far they moved is not kept")
     if change.who is not None:
@@ -58,6 +57,16 @@ def _more(change: Change) -> str:
     if change.why is not None:
         parts.append(f"because: {change.why}")
     return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _moved_by(share: float) -> str:
+    """By how many of the old bounds numbers moved at most: `by at most 3.2 times the old bounds`.
+    No number of bounds of 0 is enough, and a number that became NaN has no distance.
+    """
+    if isinf(share):
+        return "by more than any multiple of the old bounds"
+    how = f"{percent_text(share)} of" if share <= 1 else f"{share:.3g} times"
+    return f"by at most {how} the old bounds"
 
 
 def markdown_table(changes: Sequence[Change]) -> str:

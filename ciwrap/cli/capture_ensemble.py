@@ -100,10 +100,11 @@ def capture_ensemble(
     """Keeps the features of many runs of a check; the exit code.
 
     runs: folders, each of which has the outputs of the check; none for those that the check names.
-    Raises UsageError for an ensemble that is there already, and as `features_of_runs` does.
+    Raises UsageError for an ensemble that is there already, OutputMissingError where the check
+    names runs that are not there, and as `features_of_runs` does.
     """
     from ciwrap.cli.load_project import load_project
-    from ciwrap.compare.ensemble_runs import each_run
+    from ciwrap.compare.ensemble_runs import folders_of_runs
     from ciwrap.ensemble.features import FeatureChoice
     from ciwrap.golden.paths import ensemble_path
 
@@ -114,7 +115,7 @@ def capture_ensemble(
         raise UsageError("there is an ensemble already", file=path, remedy="--replace replaces it")
     folders = [Path(run) for run in runs]
     if not folders and check.ensemble:
-        folders = [run.root for run in each_run(check)]
+        folders = folders_of_runs(check)
     if not folders:
         raise UsageError(
             "which runs?", remedy="name their folders, or give 'ensemble' in the check"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ciwrap.errors import OutputMissingError
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -29,6 +30,18 @@ def each_run(check: Check) -> tuple[Check, ...]:
         if (check.root / name).is_dir()
     }
     return tuple(replace(check, root=check.root / name) for name in sorted(found, key=natural))
+
+
+def folders_of_runs(check: Check) -> list[Path]:
+    """The folders that a check's `ensemble` names. Raises OutputMissingError if there are none."""
+    folders = [run.root for run in each_run(check)]
+    if not folders:
+        raise OutputMissingError(
+            f"there are no runs: no folder is called {' or '.join(check.ensemble)}",
+            file=check.root,
+            remedy="let the program make them, or mend 'ensemble'",
+        )
+    return folders
 
 
 def natural(text: str | Path) -> list[tuple[int, str]]:

@@ -48,12 +48,38 @@ def _other_names(outcome: Outcome) -> Iterator[str]:
             if mine == other:
                 continue
             if {_without(name, mine) for name in ours} == {_without(n, other) for n in theirs}:
-                example = _without(min(ours), mine)
+                # A layout takes the place of the one by which folders tell iterations and ranks.
+                is_flat = all(one.iteration is one.rank is None for one in outcome.missing)
+                example = _layout({_without(name, mine) for name in ours}) if is_flat else None
+                such_as = f", such as {example!r}" if example else ""
                 yield (
                     f"all names differ in one part, {mine!r} in A and {other!r} in B; write {{*}}"
-                    f" for it in --layout ({example!r}): it is left out of names"
+                    f" for it in --layout{such_as}: it is left out of names"
                 )
                 return
+
+
+def _layout(names: Iterable[str]) -> str | None:
+    """A layout that fits files of these names, in which {*} stands for a part: `job.{*}_{name}`;
+    None where more than one stretch beside that part differs.
+    """
+    stretches = [set(found) for found in zip(*(name.split("{*}") for name in names), strict=False)]
+    several = [at for at, found in enumerate(stretches) if len(found) > 1]
+    worded = [at for at, found in enumerate(stretches) if any(one.strip("/._-") for one in found)]
+    if len(several) > 1 or not worded:
+        return None
+    at = several[0] if several else worded[-1]
+    if any("/" in one for one in stretches[at]):
+        return None
+    shown = [min(found) for found in stretches]
+    shown[at] = _marks(stretches[at], r"^[._-]*") + "{name}" + _marks(stretches[at], r"[._-]*$")
+    return "{*}".join(shown)
+
+
+def _marks(texts: Iterable[str], where: str) -> str:
+    """The separators that all of these begin or end with."""
+    found = {"".join(re.findall(where, text)) for text in texts}
+    return found.pop() if len(found) == 1 else ""
 
 
 _SEPARATORS = re.compile(r"([/._-])")

@@ -18,6 +18,7 @@ from ciwrap.model import (
 )
 from ciwrap.model.brief import badness
 from ciwrap.model.coverage import grouped_plural
+from ciwrap.model.rules import number_text
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -113,8 +114,8 @@ def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
             bound = result.bound.rtol or result.bound.atol
             digits = grouped_plural(result.series.printed_digits or 0, "printed digit")
             yield (
-                f"{result.name}: the bound {bound:g} is finer than the {digits}, so only equal"
-                " numbers match"
+                f"{result.name}: the bound {number_text(bound)} is finer than the {digits}, so only"
+                " equal numbers match"
             )
 
 

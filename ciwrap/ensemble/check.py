@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.ensemble_runs import each_run
+from ciwrap.compare.ensemble_runs import folders_of_runs
 from ciwrap.compare.law import failed_check
 from ciwrap.ensemble.features import FeatureChoice
 from ciwrap.ensemble.golden import read_ensemble
 from ciwrap.ensemble.runs import features_of_runs
-from ciwrap.errors import CiwrapError, CorruptGoldenError, OutputMissingError
+from ciwrap.errors import CiwrapError, CorruptGoldenError
 from ciwrap.golden.paths import ensemble_path
 from ciwrap.model import CheckResult, EnsembleFacts, Message, MessageLevel, Shift, Verdict
 from ciwrap.report.ensemble_words import ensemble_sentence
@@ -52,13 +52,7 @@ def _judge(check: Check, path: Path) -> CheckResult:
     golden = read_ensemble(path)
     if golden.check != check.name:
         raise CorruptGoldenError(f"it is the ensemble of check {golden.check!r}", file=path)
-    folders = [run.root for run in each_run(check)]
-    if not folders:
-        raise OutputMissingError(
-            f"there are no runs: no folder is called {' or '.join(check.ensemble)}",
-            file=check.root,
-            remedy="let the program make them, or mend 'ensemble'",
-        )
+    folders = folders_of_runs(check)
     choice = FeatureChoice(golden.statistics, golden.blocks, golden.from_iteration)
     taken = features_of_runs(check, folders, choice, golden)
     untaken = taken.untaken

@@ -33,7 +33,7 @@ def render_annotations(run: RunResult) -> str:
     portable_run = portable(run)
     # What could not be read is one line; what is missing because of it may be many.
     errors = _of_messages(portable_run, MessageLevel.ERROR)
-    errors += [_of_group(group) for group in _bad(portable_run)]
+    errors += [_of_group(portable_run, group) for group in _bad(portable_run)]
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
     said = []
@@ -54,9 +54,10 @@ def _bad(run: RunResult) -> list[Group]:
     return [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
 
 
-def _of_group(group: Group) -> _Annotation:
+def _of_group(run: RunResult, group: Group) -> _Annotation:
     first = group.first
-    title = f"ciwrap: {safe_name(group.name, 80)} {group.verdict.words}"
+    named = findings.check_prefix(run, group.check, group.name) + safe_name(group.name, 80)
+    title = f"ciwrap: {named} {group.verdict.words}"
     if group.verdict.is_alarm:
         words = findings.difference_sentence(first, sides_of(group.check, first))
         text = f"{findings.place(first)}: {words}"
@@ -71,7 +72,7 @@ def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
         ("ciwrap", message.text, message.file) for message in run.messages if message.level is level
     ]
     found += [
-        (f"ciwrap: {safe_name(check.name, 80)}", message.text, _golden_file(check))
+        (f"ciwrap: {safe_name(findings.check_title(check), 80)}", message.text, _golden_file(check))
         for check in run.checks
         for message in check.messages
         if message.level is level

@@ -273,6 +273,14 @@ def check_title(check: CheckResult) -> str:
     return f"{check.name} ({check.label})" if check.label else check.name
 
 
+def check_prefix(run: RunResult, check: CheckResult, name: str = "") -> str:
+    """`c (a): ` before what is said of a check's variable of that name, where there are several
+    checks; nothing where a check is called as its variable is, as those of tests are.
+    """
+    is_told = len(run.checks) > 1 and (check.label or check.name != name)
+    return f"{safe_name(check_title(check), 80)}: " if is_told else ""
+
+
 def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str:
     """How many elements, where, what they have in common, how far beyond the bound."""
     if variable.differing_count is None:

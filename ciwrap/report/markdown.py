@@ -88,7 +88,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     if picture:
         lines += [f"![golden, new and difference]({_address(picture)})", ""]
     lines += _groups(run, groups, link)
-    lines += _remedies(groups)
+    lines += _remedies(run, groups)
     lines += _texts(run)
     lines += _checks(run)
     accept = accept_command(run)
@@ -164,7 +164,7 @@ def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
     return [*lines, ""]
 
 
-def _remedies(groups: Sequence[Group]) -> list[str]:
+def _remedies(run: RunResult, groups: Sequence[Group]) -> list[str]:
     """How to decide what is suspect, and the lines of configuration that would help."""
     lines = []
     if decide := decide_words(one.verdict for group in groups for one in group.results):
@@ -174,7 +174,9 @@ def _remedies(groups: Sequence[Group]) -> list[str]:
         for one in group.first.explanations:
             if one.remedy:
                 key = (one.remedy, remedy_words(one))
-                found.setdefault(key, []).append(group.name)
+                found.setdefault(key, []).append(
+                    findings.check_prefix(run, group.check, group.name) + group.name
+                )
     for (remedy, when), names in list(found.items())[:MOST_MESSAGES]:
         said = ", ".join(escaped(name, 60) for name in names[:_MOST_NAMES])
         more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""

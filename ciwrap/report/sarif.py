@@ -39,12 +39,20 @@ def render_sarif(run: RunResult) -> str:
     """One run; a variable of a history is one result, at its first divergence."""
     run = portable(run)
     bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
-    results = [_of_group(group) for group in bad]
+    results = [_of_group(run, group) for group in bad]
     results += [
-        _result(rule, safe_text(message.text), message.file, (check, "message"))
-        for check, rule, messages in (
-            ("", "not-comparable", run.messages),
-            *((check.name, _rule_of(check), check.messages) for check in run.checks),
+        _result(rule, said + safe_text(message.text), message.file, (check, "message"))
+        for check, said, rule, messages in (
+            ("", "", "not-comparable", run.messages),
+            *(
+                (
+                    findings.check_title(check),
+                    findings.check_prefix(run, check),
+                    _rule_of(check),
+                    check.messages,
+                )
+                for check in run.checks
+            ),
         )
         for message in messages
         if message.level is MessageLevel.ERROR
@@ -98,7 +106,7 @@ def _note(text: str) -> dict[str, Any]:
     return {"level": "note", "message": {"text": text}}
 
 
-def _of_group(group: Group) -> dict[str, Any]:
+def _of_group(run: RunResult, group: Group) -> dict[str, Any]:
     first = group.first
     if group.verdict.is_alarm:
         rule, words = (
@@ -108,7 +116,8 @@ def _of_group(group: Group) -> dict[str, Any]:
     else:
         rule, words = "not-comparable", headline(first)
     more = (where_words(group), numbers_too_words(group))
-    text = "; ".join([f"{findings.place(first)}: {words}", *filter(None, more)])
+    place = findings.check_prefix(run, group.check, group.name) + findings.place(first)
+    text = "; ".join([f"{place}: {words}", *filter(None, more)])
     key = (findings.check_title(group.check), group.name)
     return _result(rule, text, _golden_file(group.check), key)
 

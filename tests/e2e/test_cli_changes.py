@@ -468,6 +468,16 @@ def test_who_why_and_by_how_much(here: Path) -> None:
     assert one["share"] == pytest.approx(3, rel=1e-3)
 
 
+def test_what_was_compared_exactly_moved_by_more_than_any_bound(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    accepted(lambda: save(exact_count=np.arange(4) + 1))()
+    capsys.readouterr()
+    (one,) = changes()
+    assert one["share"] == "inf"
+    assert "(by more than any multiple of the old bounds; accepted by" in capsys.readouterr().out
+
+
 def test_names_of_checks_that_are_alike_are_not_guessed(here: Path) -> None:
     """Two goldens of one root: nothing says which of them a new name is of."""
     tree = CONFIG[CONFIG.index("  tree:") :]

@@ -401,6 +401,16 @@ def test_captures_that_make_no_sense(
     assert words in outcome.err
 
 
+def test_no_ensemble_is_made_of_runs_that_are_not_there(chaotic: Chaotic) -> None:
+    """As `ciwrap check` says it."""
+    chaotic.configure_runs("old_*")
+    outcome = chaotic.run("capture", "--ensemble", "air", "--replace")
+    assert outcome.code == 3
+    words = "there are no runs: no folder is called old_*; let the program make them, or mend"
+    assert words in outcome.err
+    assert words in chaotic.run("check").out
+
+
 def test_a_feature_that_does_not_exist(chaotic: Chaotic) -> None:
     outcome = chaotic.run(
         "capture", "--ensemble", "air", "member_00", "--features", "mode", "--replace"

@@ -169,10 +169,35 @@ def test_a_part_of_names_that_differs_from_run_to_run(
     assert code == 3
     (hint,) = texts(document, "note")
     assert "'1234' in A and '1235' in B" in hint
+    assert "for it in --layout, such as 'job.{*}_{name}'" in hint
+    assert ciwrap(tmp_path, "compare", *pair, "--layout", "job.{*}_{name}")[0] == 0
     layout = "job.{*}_step{iteration:d}_{name}.npy"
     code, document = ciwrap(tmp_path, "compare", *pair, "--layout", layout)
     assert code == 0
     assert set(verdicts(document)) == {(i, None, name) for i in (10, 20) for name in "uv"}
+
+
+@pytest.mark.parametrize(
+    ("files", "layout"),
+    [
+        (["u_{}", "v_{}"], "{name}_{*}"),
+        (["{}.rho"], "{*}.{name}"),
+        (["{}/u", "{}/v"], None),  # of one folder
+        (["a_{}_b", "c_{}_d"], None),
+        (["iter_1/u_{}"], None),  # a layout would take the place of the one that tells iterations
+    ],
+)
+def test_the_layout_that_is_proposed_fits(
+    tmp_path: Path, pair: tuple[Path, Path], files: list[str], layout: str | None
+) -> None:
+    for run, job in zip(pair, ("1234", "1235"), strict=True):
+        for file in files:
+            save(run / f"{file.format(job)}.npy")
+    (hint,) = texts(ciwrap(tmp_path, "compare", *pair)[1], "note")
+    assert ("such as" in hint) == (layout is not None), hint
+    if layout is not None:
+        assert f"such as {layout!r}" in hint
+        assert ciwrap(tmp_path, "compare", *pair, "--layout", layout)[0] == 0
 
 
 def write_particles(run: Path, seed: int, *, moved: bool) -> dict[int, float]:

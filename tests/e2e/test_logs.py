@@ -406,6 +406,13 @@ def test_a_bound_finer_than_what_is_printed_is_told(folder: Path) -> None:
     assert "pot: the bound 1e-14 is finer than the 8 printed digits" in out
 
 
+def test_a_bound_is_told_as_it_is_written(folder: Path) -> None:
+    finer = CONFIG.replace("atol: 1e-4", "rtol: 1e-9")
+    (folder / "ciwrap.yaml").write_text(finer, encoding="utf-8")
+    assert run("accept")[0] == 0
+    assert "pot: the bound 1e-9 is finer than the 8 printed digits" in checked(folder, text())[1]
+
+
 @pytest.mark.parametrize(("bound", "new"), [("atol: 0.1", "1"), ("rtol: 0.2", "1")])
 @pytest.mark.parametrize("evidence", ["data", "residues"])
 def test_no_bound_is_too_fine_for_numbers_that_match_within_it(

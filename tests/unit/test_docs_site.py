@@ -64,6 +64,36 @@ def test_the_page_of_commands_says_who_takes_json_and_report() -> None:
         assert sorted(re.findall(r"`([a-z ]+)`", stated)) == sorted(there)
 
 
+def commands_on(page: Path) -> list[list[str]]:
+    """The words of each `ciwrap` command that a page shows or names, up to a command of its own; of
+    what stands in quotes a Q.
+    """
+    text = page.read_text("utf-8")
+    blocks = re.findall(r"^ *```(?:console|sh|yaml|groovy)\n(.*?)^ *```", text, re.M | re.S)
+    quoted = r"'[^'\n]*'|\"[^\"\n]*\""
+    lines = [re.sub(quoted, "Q", line) for block in blocks for line in block.splitlines()]
+    typed = [one for line in lines for one in re.findall(r"(?<![\w./-])ciwrap ([^|>&;#`]*)", line)]
+    typed += re.findall(r"`ciwrap ([^`]*)`", re.sub(quoted, "Q", text))
+    return [re.split(r" --(?: |$)", one)[0].split() for one in typed]
+
+
+def test_pages_show_options_that_there_are() -> None:
+    options = options_of(group, "")
+    count = 0
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]:
+        if page.name == "CHANGELOG.md":
+            continue
+        for words in commands_on(page):
+            names = (" ".join(words[:2]), words[0] if words else "")
+            known = next((options[name] for name in names if name in options), None)
+            if known is None:  # `ciwrap COMMAND`, a sentence
+                continue
+            shown = {re.split("[=)'\"]", word)[0] for word in words if word.startswith("--")}
+            assert shown <= known | {"--help"}, (page.name, words)
+            count += len(shown)
+    assert count > 150
+
+
 def test_configurations_in_the_how_tos_load() -> None:
     found = []
     for page in sorted((ROOT / "docs/how-to").glob("*.md")):

@@ -143,6 +143,23 @@ def test_what_is_left_out_is_counted() -> None:
     assert len(render_annotations(run_of(*run.checks[:10])).splitlines()) == 10
 
 
+def test_checks_of_one_name_are_told_apart_everywhere() -> None:
+    """The legs of a matrix: each has a check `c` with a variable `x`, and an error."""
+    error = Message(MessageLevel.ERROR, "it is damaged")
+    legs = [check("c", differ(), messages=(error,), label=label) for label in ("gcc", "clang")]
+    run = run_of(*legs)
+    results = json.loads(render_sarif(run))["runs"][0]["results"]
+    texts = [one["message"]["text"] for one in results]
+    prints = {one["partialFingerprints"]["ciwrap/v1"] for one in results}
+    assert len(prints) == len(results) == 4
+    for told in (render_annotations(run).splitlines(), texts):
+        assert len(told) == len(set(told)) == 4
+        for label in ("gcc", "clang"):
+            assert sum(f"c ({label})" in one for one in told) == 2, told
+    alone = run_of(check("c", differ()))
+    assert "title=ciwrap%3A x differ" in render_annotations(alone)
+
+
 def test_what_could_not_be_read_is_among_the_annotations() -> None:
     bad = tuple(replace(differ(), name=f"v{at}") for at in range(20))
     error = Message(MessageLevel.ERROR, "outputs/b.npz is no archive")
