@@ -52,6 +52,7 @@ _MOST_ACCEPTS = 12
 # So many matching variables are listed openly, more behind a click.
 FEW_ROWS = 40
 MOST_MESSAGES = 30
+MOST_COMMANDS = 5
 
 
 class Page(Struct, frozen=True):
@@ -73,6 +74,7 @@ class Page(Struct, frozen=True):
     messages: tuple[MessageView, ...]
     more_messages: int
     commands: tuple[CommandView, ...]
+    more_commands: int
     accept: str
     accepts: tuple[tuple[str, str], ...]
     cards_title: str
@@ -111,7 +113,7 @@ def render_html(run: RunResult) -> str:
     with_thumbs = any(has_thumbnail(group) for group in groups)
     shape = RowShape(several, with_time, with_numbers, with_thumbs)
     rows = rows_of(groups, card_of_group, shape)
-    messages = messages_of(run)
+    messages, commands = messages_of(run), commands_of(run)
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
@@ -136,7 +138,8 @@ def render_html(run: RunResult) -> str:
         environments=environments,
         messages=messages[:MOST_MESSAGES],
         more_messages=max(0, len(messages) - MOST_MESSAGES),
-        commands=commands_of(run),
+        commands=commands[:MOST_COMMANDS],
+        more_commands=max(0, len(commands) - MOST_COMMANDS),
         accept=accept_command(run),
         accepts=_accepts(run),
         cards_title="Closest to their bounds" if is_match else "Findings",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import safe_name
 from ciwrap.structs import Struct
 
@@ -77,6 +78,7 @@ def templates() -> jinja2.Environment:
         finalize=_writable,
     )
     environment.filters["nice"] = nice
+    environment.filters["counted"] = grouped_plural
     return environment
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ciwrap.timing.document import TimedSide
 
 _HEIGHT = 132.0
-_MOST_DOTS = 400
+MOST_DOTS = 400
 
 
 def change_plot(found: PairedComparison) -> Markup:
@@ -102,7 +102,7 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
     """The time of each run of both sides, pair by pair in the order in which they ran."""
     frame = Frame()
     most = max(max(side.seconds) for side in sides) * 1.08
-    pairs = min(len(sides[0].seconds), _MOST_DOTS)
+    pairs = min(len(sides[0].seconds), MOST_DOTS)
     parts = []
     for tick in round_ticks(0.0, most):
         y = frame.y(tick / most)

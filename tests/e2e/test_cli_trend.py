@@ -220,7 +220,7 @@ def test_one_slope_among_many_variables_is_an_accident(folder: Project) -> None:
     ]
     outcome = folder.run("trend", *written(folder, results))
     assert all("slope" not in one for one in outcome.document["shares"])
-    assert "... and 28 variables that use less" in outcome.out
+    assert "... and 28 variables that use no more" in outcome.out
 
 
 def test_when_a_command_became_slower(folder: Project) -> None:
@@ -426,7 +426,7 @@ def test_the_page_says_what_it_leaves_out(folder: Project) -> None:
     assert folder.run("trend", *names, "--report", "page.html").code == 0
     page = (folder.folder / "page.html").read_text()
     assert len(charts_of(page)) == 60
-    assert "... and 10 more variables, which use less; the JSON result has them all." in page
+    assert "... and 10 more variables, which use no more; the JSON result has them all." in page
     assert "... and 20 more warnings; the JSON result has them all." in page
 
 
