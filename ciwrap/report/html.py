@@ -98,8 +98,10 @@ class Page(Struct, frozen=True):
         return self.verdict.value
 
 
-def _matching_words(count: int) -> str:
-    return f"{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
+def _matching_words(listed: int, count: int) -> str:
+    """listed: how many of them are; the table says which are left out."""
+    first = f"The first {listed:,} of " if listed < count else ""
+    return f"{first}{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
 
 
 def render_html(run: RunResult) -> str:
@@ -148,14 +150,15 @@ def render_html(run: RunResult) -> str:
         palettes=palettes_text() if "data-view=" in cards else "",
         rows=joined(rows.bad),
         matching_rows=joined(rows.matching),
-        matching_words=_matching_words(len(rows.matching)),
+        matching_words=_matching_words(len(rows.matching), counts[Verdict.MATCH]),
         matching_open=len(rows.matching) <= FEW_ROWS,
         rows_left_out=rows.left_out,
         has_variables=bool(groups) or not any(check.ensemble for check in run.checks),
         ensembles=tuple(ensembles_of(run)),
         checks=tuple(check_view(check) for check in run.checks[:MOST_CHECKS]),
         checks_left_out=(
-            f"... and {len(run.checks) - MOST_CHECKS:,} more checks; the JSON result has them all."
+            f"... and {grouped_plural(len(run.checks) - MOST_CHECKS, 'more check')}; the JSON"
+            " result has all."
             if len(run.checks) > MOST_CHECKS
             else ""
         ),
@@ -246,7 +249,7 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     words = ""
     if bad and left_out > 0:
         words = (
-            f"... and {left_out:,} more variables that do not match, less far beyond their bounds:"
-            " the table above lists them; the JSON result has everything."
+            f"... and {grouped_plural(left_out, 'more variable')} that"
+            f" {'does' if left_out == 1 else 'do'} not match; the JSON result has everything."
         )
     return Markup("").join(Markup(text) for text in parts), card_of_group, words

@@ -116,7 +116,7 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
                 ("called inconsistent at", rate_text(facts.rate)),
             ),
             bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
-            left_out=f"{grouped_plural(more, 'more feature')} moved no further; the JSON result has all."
+            left_out=f"... and {grouped_plural(more, 'more feature')}; the JSON result has all."
             if more > 0
             else "",
         )

@@ -15,6 +15,7 @@ from report_scenarios import HOSTILE, hostile, many
 from ciwrap.details import SUSPECT, Picture, cells_text
 from ciwrap.model import (
     CheckResult,
+    CommandOutcome,
     Details,
     ErrorBound,
     Evidence,
@@ -157,7 +158,7 @@ def test_the_largest_names_and_pictures_fit() -> None:
     )
     text = render_html(RunResult(Verdict.DIFFER, checks))
     assert len(text.encode()) < MOST_PAGE_BYTES
-    assert "more variables are not listed here" in text
+    assert "more variables, not listed here" in text
 
 
 def test_what_comes_first() -> None:
@@ -285,3 +286,22 @@ def test_a_run_without_any_check_is_shown() -> None:
     text = Page(render_html(run)).text
     assert "Not everything could be compared" in text
     assert text.count("no such file: a") == 2
+
+
+def test_failed_commands_that_are_not_shown_are_counted() -> None:
+    failed = CommandOutcome("make run", "/", 2, 1.0, output_tail="boom")
+    checks = tuple(CheckResult(f"c{n}", Verdict.NOT_COMPARABLE, command=failed) for n in range(8))
+    text = render_html(RunResult(Verdict.NOT_COMPARABLE, checks))
+    assert text.count("<b>Command</b>") == 5
+    assert "... and 3 more failed commands; the JSON result has them all." in text
+
+
+def test_of_variables_that_match_all_are_counted_though_not_all_are_listed() -> None:
+    equal = tuple(
+        VariableResult(f"{n:05}{'x' * 90}", Verdict.MATCH, bound=ErrorBound(1.0), differing_count=0)
+        for n in range(12_000)
+    )
+    text = Page(render_html(run_of(*equal))).text
+    (summary,) = re.findall(r"The first ([0-9,]+) of 12,000 variables that match", text)
+    (rest,) = re.findall(r"and ([0-9,]+) more variables, not listed here .matching.", text)
+    assert int(summary.replace(",", "")) + int(rest.replace(",", "")) == 12_000
