@@ -35,7 +35,7 @@ MOST_FACTOR_ROWS = 40
 _ROW = 22.0
 # Of the maps: what they are at most without their names, how long a name may be, and how wide a
 # letter is, about.
-_CELLS_WIDTH, _LONGEST, _LETTER = 640.0, 28, 7.4
+_CELLS_WIDTH, _LONGEST, _LETTER = 640.0, 24, 7.4
 
 
 def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
@@ -69,9 +69,10 @@ def _row_names(rows: Sequence[tuple[str, str]]) -> tuple[list[str], float]:
     return names, 14 + longest * _LETTER
 
 
-def _letters(name: str) -> int:
-    """How wide a name is; letters of East Asia are twice as wide as others."""
-    return sum(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in name)
+def _letters(name: str) -> float:
+    """How wide a name is; capitals are wider than other letters, those of East Asia twice."""
+    wide = (2.0 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in name)
+    return sum(wide) + 0.3 * sum(one.isupper() for one in name)
 
 
 def _row_name(left: float, y: float, name: str) -> Markup:

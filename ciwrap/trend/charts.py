@@ -17,6 +17,7 @@ from ciwrap.report.svg import (
     text,
 )
 from ciwrap.report.text import safe_name
+from ciwrap.timing.charts import TIME_LABELS
 from ciwrap.timing.wording import change_text, seconds_text
 from ciwrap.trend.wording import moment_text, share_percent
 
@@ -83,7 +84,7 @@ def _slope_line(
 
 def time_plot(one: TimeSeries) -> Markup:
     """How long a command took in each result, with the level before and after each change."""
-    frame = Frame()
+    frame = Frame(left=TIME_LABELS)
     points = one.points[-MOST_POINTS:]
     dropped = len(one.points) - len(points)
     high = 1.08 * max(point.seconds for point in points)

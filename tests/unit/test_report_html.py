@@ -27,6 +27,7 @@ from ciwrap.model import (
 )
 from ciwrap.model.commands import ProjectOptions
 from ciwrap.report.html import render_html
+from ciwrap.report.page import nice
 from ciwrap.report.to_accept import accept_command
 
 MOST_PAGE_BYTES = 5_000_000
@@ -305,3 +306,20 @@ def test_of_variables_that_match_all_are_counted_though_not_all_are_listed() -> 
     (summary,) = re.findall(r"The first ([0-9,]+) of 12,000 variables that match", text)
     (rest,) = re.findall(r"and ([0-9,]+) more variables, not listed here .matching.", text)
     assert int(summary.replace(",", "")) + int(rest.replace(",", "")) == 12_000
+
+
+def test_a_name_from_right_to_left_does_not_move_the_numbers_beside_it() -> None:
+    name = "\u05e9\u05dc\u05d5\u05dd"
+    assert nice(f"changes {name}: 4 of 8") == f"changes <bdi>{name}</bdi>: 4 of 8"
+    assert nice(f"<{name}> & 1") == f"<bdi>&lt;{name}&gt;</bdi> &amp; 1"
+    assert nice("a < b: 4 of 8") == "a &lt; b: 4 of 8"
+
+
+def test_facts_that_are_no_difference_are_not_called_equal() -> None:
+    """The commit is another one in every change, and says nothing of the machine."""
+    golden, new = ({"cpu": "some", "git_commit": number * 40} for number in "01")
+    same = differing()
+    text = Page(render_html(replace(run_of(same, golden_environment=golden), environment=new))).text
+    assert "2 facts, 1 of them equal on both sides" in text
+    text = Page(render_html(replace(run_of(same, golden_environment=new), environment=new))).text
+    assert "2 facts, equal on both sides" in text
