@@ -77,10 +77,9 @@ def _letters(name: str) -> float:
 
 def _row_name(left: float, y: float, name: str) -> Markup:
     """The name before a row; the whole of it under the pointer where it is cut."""
-    words: object = safe_name(name, _LONGEST)
-    if words != name:
-        words = element("title", name) + words
-    return element("text", words, x=left - 8, y=y + 15, text_anchor="end", class_="lb")
+    words = safe_name(name, _LONGEST)
+    body = words if words == name else element("title", name) + words
+    return element("text", body, x=left - 8, y=y + 15, text_anchor="end", class_="lb")
 
 
 def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Markup:
