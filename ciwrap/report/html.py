@@ -81,6 +81,7 @@ class Page(Struct, frozen=True):
     cards: Markup
     cards_left_out: str
     palettes: str
+    rows_title: str
     rows: Markup
     matching_rows: Markup
     matching_words: str
@@ -96,6 +97,13 @@ class Page(Struct, frozen=True):
     def hue(self) -> str:
         """The class that colours the head of the page."""
         return self.verdict.value
+
+
+def _rows_title(groups: list[Group]) -> str:
+    """What the head of the page tells of stands first, though another variable may be worse."""
+    keys = [group.sort_key for group in groups]
+    told = "" if keys == sorted(keys) else "what is told above, then the "
+    return f"Variables, {told}worst first"
 
 
 def _matching_words(listed: int, count: int) -> str:
@@ -148,6 +156,7 @@ def render_html(run: RunResult) -> str:
         cards=cards,
         cards_left_out=cards_left_out,
         palettes=palettes_text() if "data-view=" in cards else "",
+        rows_title=_rows_title(groups),
         rows=joined(rows.bad),
         matching_rows=joined(rows.matching),
         matching_words=_matching_words(len(rows.matching), counts[Verdict.MATCH]),

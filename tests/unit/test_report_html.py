@@ -176,7 +176,7 @@ def test_what_comes_first() -> None:
         for words in (
             "Numbers differ",
             "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
-            "Variables, worst first",
+            "Variables, what is told above, then the worst first",
             "First difference: iteration 2, rank 1, x",
             "First difference: iteration 3, rank 0, y",
         )
@@ -323,3 +323,10 @@ def test_facts_that_are_no_difference_are_not_called_equal() -> None:
     assert "2 facts, 1 of them equal on both sides" in text
     text = Page(render_html(replace(run_of(same, golden_environment=new), environment=new))).text
     assert "2 facts, equal on both sides" in text
+
+
+def test_what_is_not_the_worst_is_not_said_to_come_first_as_such() -> None:
+    worse = VariableResult("y", Verdict.NOT_COMPARABLE, reason="it is gone")
+    text = Page(render_html(run_of(differing(), worse))).text
+    assert "Variables, what is told above, then the worst first" in text
+    assert "Variables, worst first" in Page(render_html(run_of(differing()))).text
