@@ -102,3 +102,7 @@ def test_names_move_nothing() -> None:
 def test_pairs_that_are_not_drawn_are_told() -> None:
     assert "pairs are drawn" not in page(A)
     assert "the first 400 pairs are drawn" in page(A * 51, A * 51)
+
+
+def test_every_column_has_a_head() -> None:
+    assert '<th scope="col"></th>' not in page(A)

@@ -114,6 +114,10 @@ def test_a_map_of_one_parameter_and_one_that_is_flat() -> None:
     assert sum(each.get("class") == "vr" for each in drawn["Sigma over n"].iter("circle")) == 3
 
 
+def test_every_column_has_a_head() -> None:
+    assert '<th scope="col"></th>' not in page(summary())
+
+
 def test_one_of_anything_is_counted_as_one() -> None:
     one = summary(
         configurations=1, runs=1, parameters=(Parameter("n", 1, 3, 3, False),),
