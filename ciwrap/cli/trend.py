@@ -104,7 +104,7 @@ def _tell(session: Session, document: TrendDocument) -> None:
             console.print(f"  {row}")
         rest = len(document.shares) - _MOST_VARIABLES
         if rest > 0:
-            console.print(f"  ... and {plural(rest, 'variable')} that use less")
+            console.print(f"  ... and {plural(rest, 'more variable')} with no larger share")
     for one in document.times:
         console.print(f"\n{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}")
         for line in change_lines(one):

@@ -66,6 +66,13 @@ class Environment(Struct, frozen=True):
     rows: tuple[Fact, ...]
     note: str = ""
 
+    @property
+    def equal(self) -> int:
+        """The facts that both sides have in common. What matters to no number is no difference
+        (another commit), and not equal either.
+        """
+        return sum(one.golden == one.run for one in self.rows)
+
 
 def environments_of(run: RunResult) -> tuple[Environment, ...]:
     """A table for each pair of golden and run environments among the checks."""

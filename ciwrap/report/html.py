@@ -52,6 +52,7 @@ _MOST_ACCEPTS = 12
 # So many matching variables are listed openly, more behind a click.
 FEW_ROWS = 40
 MOST_MESSAGES = 30
+MOST_COMMANDS = 5
 
 
 class Page(Struct, frozen=True):
@@ -73,12 +74,14 @@ class Page(Struct, frozen=True):
     messages: tuple[MessageView, ...]
     more_messages: int
     commands: tuple[CommandView, ...]
+    more_commands: int
     accept: str
     accepts: tuple[tuple[str, str], ...]
     cards_title: str
     cards: Markup
     cards_left_out: str
     palettes: str
+    rows_title: str
     rows: Markup
     matching_rows: Markup
     matching_words: str
@@ -96,8 +99,17 @@ class Page(Struct, frozen=True):
         return self.verdict.value
 
 
-def _matching_words(count: int) -> str:
-    return f"{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
+def _rows_title(groups: list[Group]) -> str:
+    """What the head of the page tells of stands first, though another variable may be worse."""
+    keys = [group.sort_key for group in groups]
+    told = "" if keys == sorted(keys) else "what is told above, then the "
+    return f"Variables, {told}worst first"
+
+
+def _matching_words(listed: int, count: int) -> str:
+    """listed: how many of them are; the table says which are left out."""
+    first = f"The first {listed:,} of " if listed < count else ""
+    return f"{first}{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
 
 
 def render_html(run: RunResult) -> str:
@@ -111,7 +123,7 @@ def render_html(run: RunResult) -> str:
     with_thumbs = any(has_thumbnail(group) for group in groups)
     shape = RowShape(several, with_time, with_numbers, with_thumbs)
     rows = rows_of(groups, card_of_group, shape)
-    messages = messages_of(run)
+    messages, commands = messages_of(run), commands_of(run)
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
@@ -136,23 +148,26 @@ def render_html(run: RunResult) -> str:
         environments=environments,
         messages=messages[:MOST_MESSAGES],
         more_messages=max(0, len(messages) - MOST_MESSAGES),
-        commands=commands_of(run),
+        commands=commands[:MOST_COMMANDS],
+        more_commands=max(0, len(commands) - MOST_COMMANDS),
         accept=accept_command(run),
         accepts=_accepts(run),
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
         palettes=palettes_text() if "data-view=" in cards else "",
+        rows_title=_rows_title(groups),
         rows=joined(rows.bad),
         matching_rows=joined(rows.matching),
-        matching_words=_matching_words(len(rows.matching)),
+        matching_words=_matching_words(len(rows.matching), counts[Verdict.MATCH]),
         matching_open=len(rows.matching) <= FEW_ROWS,
         rows_left_out=rows.left_out,
         has_variables=bool(groups) or not any(check.ensemble for check in run.checks),
         ensembles=tuple(ensembles_of(run)),
         checks=tuple(check_view(check) for check in run.checks[:MOST_CHECKS]),
         checks_left_out=(
-            f"... and {len(run.checks) - MOST_CHECKS:,} more checks; the JSON result has them all."
+            f"... and {grouped_plural(len(run.checks) - MOST_CHECKS, 'more check')}; the JSON"
+            " result has all."
             if len(run.checks) > MOST_CHECKS
             else ""
         ),
@@ -243,7 +258,7 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     words = ""
     if bad and left_out > 0:
         words = (
-            f"... and {left_out:,} more variables that do not match, less far beyond their bounds:"
-            " the table above lists them; the JSON result has everything."
+            f"... and {grouped_plural(left_out, 'more variable')} that"
+            f" {'does' if left_out == 1 else 'do'} not match; the JSON result has everything."
         )
     return Markup("").join(Markup(text) for text in parts), card_of_group, words

@@ -10,8 +10,9 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.text import safe_name
 from ciwrap.structs import Struct
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     import jinja2
 
+# A word with letters that are written from right to left, without what follows it.
+_RIGHT_TO_LEFT = re.compile(r"\S*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]\S*?(?=[:,.)]*(?:\s|$))")
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 _EQUATION = re.compile(r"\b(new|B) = (.)")
@@ -77,6 +80,7 @@ def templates() -> jinja2.Environment:
         finalize=_writable,
     )
     environment.filters["nice"] = nice
+    environment.filters["counted"] = grouped_plural
     return environment
 
 
@@ -103,11 +107,14 @@ def time_words(text: str) -> str:
     return f"{when.day} {when:%B %Y, %H:%M} UTC"
 
 
-def nice(text: object) -> str:
-    """The text as it breaks into lines: indices and shares stay whole, a minus is no hyphen."""
+def nice(text: object) -> Markup:
+    """The text as it breaks into lines: indices and shares stay whole, a minus is no hyphen, and a
+    name that is written from right to left does not change places with the numbers after it.
+    """
     whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
     whole = _SHARES.sub("\u00a0", whole).replace(" x the", "\u00a0\u00d7 the")
-    return _EQUATION.sub("\\1\u00a0=\u00a0\\2", whole.replace("= -golden", "= \u2212golden"))
+    whole = _EQUATION.sub("\\1\u00a0=\u00a0\\2", whole.replace("= -golden", "= \u2212golden"))
+    return Markup(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(whole))))
 
 
 def _read(name: str) -> str:

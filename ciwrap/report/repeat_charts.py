@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from typing import TYPE_CHECKING
 
 from ciwrap.report.svg import (
@@ -31,27 +32,54 @@ if TYPE_CHECKING:
 _HUES = 6  # classes 1 to 6 have a colour of their own, later ones repeat them
 MOST_RUNS = 60
 MOST_FACTOR_ROWS = 40
-_NAME_WIDTH = 168.0
 _ROW = 22.0
+# Of the maps: what they are at most without their names, how long a name may be, and how wide a
+# letter is, about.
+_CELLS_WIDTH, _LONGEST, _LETTER = 640.0, 24, 7.4
 
 
 def class_map(variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun]) -> Markup:
     """Variables by runs. Runs with the same number in a row have equal values there."""
     runs = runs[:MOST_RUNS]
-    cell = max(11.0, min(34.0, (760 - _NAME_WIDTH) / max(1, len(runs))))
+    names, left = _row_names([(one.check, one.name) for one in variables])
+    cell = max(11.0, min(26.0, _CELLS_WIDTH / max(1, len(runs))))
     height = 30 + len(variables) * _ROW
     parts = [
-        text(_NAME_WIDTH + (j + 0.5) * cell, 16, run.number)
+        text(left + (j + 0.5) * cell, 16, run.number)
         for j, run in enumerate(runs)
         if len(runs) <= 30 or run.number % 5 == 0
     ]
-    for i, variable in enumerate(variables):
+    for i, (name, variable) in enumerate(zip(names, variables, strict=True)):
         y = 24 + i * _ROW
-        parts.append(text(_NAME_WIDTH - 8, y + 15, safe_name(variable.name, 24), "end", "lb"))
+        parts.append(_row_name(left, y, name))
         for j, (run, which) in enumerate(zip(runs, variable.classes, strict=False)):
-            parts.append(_class_cell(_NAME_WIDTH + j * cell, y, cell, which, run.number))
+            parts.append(_class_cell(left + j * cell, y, cell, which, run.number))
     label = "Which runs have equal results, for each variable"
-    return chart(label, join(parts), width=_NAME_WIDTH + len(runs) * cell + 4, height=height)
+    width = left + len(runs) * cell + 4
+    return chart(label, join(parts), width=width, height=height, is_fixed=True)
+
+
+def _row_names(rows: Sequence[tuple[str, str]]) -> tuple[list[str], float]:
+    """What the rows of a map are called, with the check where there are several, and the room
+    these names take.
+    """
+    several = len({check for check, _ in rows}) > 1
+    names = [safe_name(f"{check}: {name}" if several else name, 200) for check, name in rows]
+    longest = max((_letters(safe_name(name, _LONGEST)) for name in names), default=0)
+    return names, 14 + longest * _LETTER
+
+
+def _letters(name: str) -> float:
+    """How wide a name is; capitals are wider than other letters, those of East Asia twice."""
+    wide = (2.0 if unicodedata.east_asian_width(one) in "WF" else 1.0 for one in name)
+    return sum(wide) + 0.3 * sum(one.isupper() for one in name)
+
+
+def _row_name(left: float, y: float, name: str) -> Markup:
+    """The name before a row; the whole of it under the pointer where it is cut."""
+    words = safe_name(name, _LONGEST)
+    body = words if words == name else element("title", name) + words
+    return element("text", body, x=left - 8, y=y + 15, text_anchor="end", class_="lb")
 
 
 def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Markup:
@@ -80,12 +108,14 @@ def factor_map(findings: Sequence[FactorFinding]) -> Markup:
     names = list(dict.fromkeys(one.name for one in findings))
     rows = list(dict.fromkeys((one.check, one.variable) for one in findings))[:MOST_FACTOR_ROWS]
     found = {(one.check, one.variable, one.name): one for one in findings}
-    width = max(64.0, min(110.0, (760 - _NAME_WIDTH) / (len(names) + 1)))
-    heads = ["no change", *(safe_name(name, 14) for name in names)]
-    parts = [text(_NAME_WIDTH + (j + 0.5) * width, 16, head) for j, head in enumerate(heads)]
+    heads = ["no change", *(safe_name(name, 16) for name in names)]
+    said, left = _row_names(rows)
+    # As wide as the widest head, so that none runs into the next.
+    width = max(64.0, 10 + _LETTER * max(map(_letters, heads)))
+    parts = [text(left + (j + 0.5) * width, 16, head) for j, head in enumerate(heads)]
     for i, (check, variable) in enumerate(rows):
         y = 24 + i * _ROW
-        parts.append(text(_NAME_WIDTH - 8, y + 15, safe_name(variable, 24), "end", "lb"))
+        parts.append(_row_name(left, y, said[i]))
         first = found[check, variable, names[0]]
         cells = [(first.repeat_differing, first.repeat_pairs, False)]
         for name in names:
@@ -93,13 +123,12 @@ def factor_map(findings: Sequence[FactorFinding]) -> Markup:
             is_marked = bool(one.changes) or (one.p is not None and one.p <= 0.05)
             cells.append((one.differing, one.pairs, is_marked))
         for j, (differing, pairs, is_marked) in enumerate(cells):
-            x = _NAME_WIDTH + j * width
+            x = left + j * width
             parts.append(_factor_cell(x, y, width, differing, pairs, is_marked=is_marked))
     label = "Which factor changes which variable"
     height = 30 + len(rows) * _ROW
-    # Of one scale with the map of equal results, however few factors there are.
-    total = max(760.0, _NAME_WIDTH + len(heads) * width + 4)
-    return chart(label, join(parts), width=total, height=height)
+    total = left + len(heads) * width + 4
+    return chart(label, join(parts), width=total, height=height, is_fixed=True)
 
 
 def _factor_cell(

@@ -33,7 +33,11 @@ def repeat_summary(result: RepeatResult) -> str:
     rest = len(varying) - _MOST
     lines += ["", f"... and {plural(rest, 'more variable')}."] if rest > 0 else [""]
     findings = [one for one in result.factors if one.changes or (one.p or 1.0) <= 0.05]
-    lines += [f"- {escaped(one.name)}: {escaped(factor_words(one))}" for one in findings[:_MOST]]
+    several = len({one.check for one in result.factors}) > 1
+    lines += [
+        f"- {escaped(one.name)}: {escaped(factor_words(one, has_checks=several))}"
+        for one in findings[:_MOST]
+    ]
     rest = len(findings) - _MOST
     lines += [f"- ... and {rest} more"] if rest > 0 else []
     return "\n".join(lines).rstrip() + "\n"

@@ -204,8 +204,9 @@ def _factor_rows(result: RepeatResult) -> int:
 
 def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
     findings = _worst_factors(result)[:_MOST_FACTORS]
+    several = len({one.check for one in result.factors}) > 1
     for name in dict.fromkeys(one.name for one in findings):
-        words = (factor_words(one) for one in findings if one.name == name)
+        words = (factor_words(one, has_checks=several) for one in findings if one.name == name)
         yield safe_name(name, 80), tuple(words)
 
 

@@ -60,11 +60,12 @@ def _render_variable(one: RepeatedVariable, console: Console, *, has_checks: boo
 
 
 def _render_factors(result: RepeatResult, console: Console) -> None:
+    several = len({one.check for one in result.factors}) > 1
     for name in dict.fromkeys(one.name for one in result.factors):
         console.print(Text(f"factor {safe_name(name)}", style="bold"))
         for one in result.factors:
             if one.name == name:
-                console.print(f"  {factor_words(one)}")
+                console.print(f"  {factor_words(one, has_checks=several)}")
 
 
 def _render_runs(result: RepeatResult, console: Console) -> None:

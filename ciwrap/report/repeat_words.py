@@ -240,9 +240,13 @@ def suggestion_words(bound: BoundSuggestion) -> str:
     return f"{bound_text(bound)} would hold ({bound_reason(bound)}{more})"
 
 
-def factor_words(one: FactorFinding) -> str:
-    """What a factor does to a variable."""
+def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
+    """What a factor does to a variable. has_checks: whether there are several, so that its name
+    alone does not tell which variable that is.
+    """
     name = safe_name(one.variable, 40)
+    if has_checks:
+        name = f"{safe_name(one.check, 40)}: {name}"
     share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
     if one.changes is not None:
         size = f", |d| {_reach('up to', one.max_abs)}" if one.max_abs else ""

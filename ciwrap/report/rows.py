@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.matrix import row_of
 from ciwrap.report.page import nice
 from ciwrap.structs import Struct
@@ -69,10 +70,10 @@ def _left_out_words(rest: Sequence[Group]) -> str:
     if not rest:
         return ""
     bad = sum(group.verdict is not Verdict.MATCH for group in rest)
-    what = f"{bad:,} of them do not match" if bad else "all of them match"
+    what = f"not matching: {bad:,}" if bad else "matching"
     return (
-        f"... and {len(rest):,} more variables are not listed here ({what}); the JSON result"
-        " has them all."
+        f"... and {grouped_plural(len(rest), 'more variable')}, not listed here ({what}); the JSON"
+        " result has all."
     )
 
 

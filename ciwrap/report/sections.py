@@ -93,7 +93,7 @@ def commands_of(run: RunResult) -> tuple[CommandView, ...]:
             one.ending,
             "\n".join(safe_text(line) for line in one.output_tail[-_TAIL_CHARACTERS:].splitlines()),
         )
-        for one in bad[:5]
+        for one in bad
     )
 
 
@@ -116,7 +116,7 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
                 ("called inconsistent at", rate_text(facts.rate)),
             ),
             bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
-            left_out=f"{more:,} more features moved less; the JSON result has them all."
+            left_out=f"... and {grouped_plural(more, 'more feature')}; the JSON result has all."
             if more > 0
             else "",
         )

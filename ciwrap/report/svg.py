@@ -63,13 +63,22 @@ def join(parts: Iterable[Markup]) -> Markup:
     return Markup("").join(parts)
 
 
-def chart(label: str, body: Markup, *, width: float = WIDTH, height: float = HEIGHT) -> Markup:
+def chart(
+    label: str,
+    body: Markup,
+    *,
+    width: float = WIDTH,
+    height: float = HEIGHT,
+    is_fixed: bool = False,
+) -> Markup:
+    """is_fixed: drawn as large as it is, not as wide as there is room."""
     return element(
         "svg",
         element("title", safe_name(label, 500)) + body,
         viewBox=f"0 0 {number(width)} {number(height)}",
         role="img",
         class_="chart",
+        **({"width": width, "height": height} if is_fixed else {}),
     )
 
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from ciwrap.timing.document import TimedSide
 
 _HEIGHT = 132.0
-_MOST_DOTS = 400
+# Room for `0.0015 ms`, `100.0 min`.
+TIME_LABELS = 72.0
+MOST_DOTS = 400
 
 
 def change_plot(found: PairedComparison) -> Markup:
@@ -100,9 +102,9 @@ def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
 
 def times_plot(sides: Sequence[TimedSide]) -> Markup:
     """The time of each run of both sides, pair by pair in the order in which they ran."""
-    frame = Frame()
+    frame = Frame(left=TIME_LABELS)
     most = max(max(side.seconds) for side in sides) * 1.08
-    pairs = min(len(sides[0].seconds), _MOST_DOTS)
+    pairs = min(len(sides[0].seconds), MOST_DOTS)
     parts = []
     for tick in round_ticks(0.0, most):
         y = frame.y(tick / most)

@@ -9,7 +9,7 @@ from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
 from ciwrap.structs import Struct
 from ciwrap.timing import wording
-from ciwrap.timing.charts import change_plot, sorted_plot, times_plot
+from ciwrap.timing.charts import MOST_DOTS, change_plot, sorted_plot, times_plot
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -26,6 +26,7 @@ class TimingPage(Struct, frozen=True):
     pairs: str
     change: Markup
     times: Markup
+    drawn: str
     ordered: Markup
     sides: tuple[str, ...]
     figures: tuple[tuple[str, str, str], ...]
@@ -43,6 +44,7 @@ def render_timing_html(document: TimingDocument) -> str:
         pairs=plural(found.pairs, "pair"),
         change=change_plot(found),
         times=times_plot(document.sides),
+        drawn=f"; the first {MOST_DOTS} pairs are drawn" if found.pairs > MOST_DOTS else "",
         ordered=sorted_plot(document.sides),
         sides=tuple(safe_name(wording.side_text(side), 1000) for side in document.sides),
         figures=tuple(wording.table_of(document)),

@@ -16,9 +16,10 @@ from ciwrap.report.svg import (
     some_of,
     text,
 )
-from ciwrap.report.text import percent_text, safe_name
+from ciwrap.report.text import safe_name
+from ciwrap.timing.charts import TIME_LABELS
 from ciwrap.timing.wording import change_text, seconds_text
-from ciwrap.trend.wording import moment_text
+from ciwrap.trend.wording import moment_text, share_percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -52,15 +53,16 @@ def share_plot(one: ShareSeries) -> Markup:
     if first > 0:
         x = (_x(frame, first - 1, len(points)) + _x(frame, first, len(points))) / 2
         parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-        parts.append(text(x + 4, frame.bottom - 6, "today's golden and bound", "start", "lb"))
+        parts.append(_beside(frame, x, frame.bottom - 6, "today's golden and bound"))
     if one.slope is not None:
         begin = max(first, 0)
         parts.append(_slope_line(frame, one, begin, len(points), y_of))
     parts += _curve(
         frame,
         [y_of(share) for share in shares],
-        [f"{moment_text(point.moment)}: {percent_text(point.share)}" for point in points],
+        [f"{moment_text(point.moment)}: {share_percent(point.share)}" for point in points],
         [share > 1 for share in shares],
+        len(one.points) - len(points),
     )
     parts.append(axes(frame, "result", "share of the bound"))
     name = safe_name(f"{one.check}: {one.variable}", 80)
@@ -82,7 +84,7 @@ def _slope_line(
 
 def time_plot(one: TimeSeries) -> Markup:
     """How long a command took in each result, with the level before and after each change."""
-    frame = Frame()
+    frame = Frame(left=TIME_LABELS)
     points = one.points[-MOST_POINTS:]
     dropped = len(one.points) - len(points)
     high = 1.08 * max(point.seconds for point in points)
@@ -96,17 +98,23 @@ def time_plot(one: TimeSeries) -> Markup:
         if at > 0:
             x = (_x(frame, at - 1, len(points)) + _x(frame, at, len(points))) / 2
             parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-            is_right = x > (frame.left + frame.right) / 2
-            side, shift = ("end", -4) if is_right else ("start", 4)
-            parts.append(text(x + shift, frame.top + 10, change_text(change.change), side, "lb"))
+            parts.append(_beside(frame, x, frame.top + 10, change_text(change.change)))
     parts += _curve(
         frame,
         [y_of(point.seconds) for point in points],
         [f"{moment_text(point.moment)}: {seconds_text(point.seconds)}" for point in points],
         [False] * len(points),
+        dropped,
     )
     parts.append(axes(frame, "result", ""))
     return chart(f"Time of {safe_name(one.command, 60)}, by result", join(parts))
+
+
+def _beside(frame: Frame, x: float, y: float, words: str) -> Markup:
+    """Words beside an upright line, on the side that has more room for them."""
+    is_right = x > (frame.left + frame.right) / 2
+    side, shift = ("end", -4) if is_right else ("start", 4)
+    return text(x + shift, y, words, side, "lb")
 
 
 def _x(frame: Frame, at: float, count: int) -> float:
@@ -123,9 +131,16 @@ def _scale(frame: Frame, high: float, *, y_of_tick: Callable[[float], str]) -> l
 
 
 def _curve(
-    frame: Frame, heights: Sequence[float], said: Sequence[str], beyond: Sequence[bool]
+    frame: Frame,
+    heights: Sequence[float],
+    said: Sequence[str],
+    beyond: Sequence[bool],
+    dropped: int,
 ) -> list[Markup]:
-    """A dot for each result, a triangle where it is beyond the bound, and a line through all."""
+    """A dot for each result, a triangle where it is beyond the bound, and a line through all.
+
+    dropped: how many older ones there are, which are counted, and not drawn.
+    """
     count = len(heights)
     parts = []
     if count > 1:
@@ -138,5 +153,8 @@ def _curve(
             parts.append(element("path", title, d=shape, class_="mo"))
         else:
             parts.append(element("circle", title, cx=x, cy=y, r=2.8, class_="mi"))
-    parts += [text(_x(frame, i, count), frame.bottom + 15, i + 1) for i in some_of(range(count), 7)]
+    parts += [
+        text(_x(frame, i, count), frame.bottom + 15, dropped + i + 1)
+        for i in some_of(range(count), 7)
+    ]
     return parts

@@ -39,7 +39,8 @@ def trend_summary(document: TrendDocument) -> str:
         for one in document.shares[:_MOST]
     ]
     rest = len(document.shares) - _MOST
-    lines += ["", f"{plural(rest, 'variable')} more use less."] if rest > 0 else []
+    if rest > 0:
+        lines += ["", f"... and {plural(rest, 'more variable')} with no larger share."]
     for one in document.times[:_MOST]:
         lines += ["", f"{escaped(one.command)} on {escaped(one.cpu)}:", ""]
         lines += [f"- {escaped(line)}" for line in change_lines(one)]

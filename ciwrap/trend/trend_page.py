@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.structs import Struct
-from ciwrap.trend.charts import share_plot, time_plot
+from ciwrap.trend.charts import MOST_POINTS, share_plot, time_plot
 from ciwrap.trend.wording import (
     change_lines,
     most_text,
@@ -83,6 +83,7 @@ def _share_card(one: ShareSeries) -> SeriesCard:
     lines = [f"{used}; {slope_words(one)}."]
     if one.until_bound is not None:
         lines.append(f"At this rate {reached_words(one.until_bound)}.")
+    lines += _drawn_lines(len(one.points))
     return SeriesCard(
         safe_name(f"{one.check}: {one.variable}", 120),
         "differ" if one.is_lost or one.newest > 1 else "match",
@@ -91,10 +92,16 @@ def _share_card(one: ShareSeries) -> SeriesCard:
     )
 
 
+def _drawn_lines(points: int) -> list[str]:
+    """What the picture leaves out."""
+    return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
+
+
 def _time_card(one: TimeSeries) -> SeriesCard:
     lines = (
         f"On {safe_name(one.cpu, 80)}.",
         *(f"{capital(text)}." for text in change_lines(one)),
+        *_drawn_lines(len(one.points)),
     )
     is_slower = bool(one.change_points) and one.change_points[-1].change > 0
     hue = "differ" if is_slower else "match"

@@ -172,9 +172,7 @@ def scatter_chart(one: MapSummary) -> Markup:
         return (math.log10(value) - low) / (high - low)
 
     parts = [
-        grid
-        for exponent in range(math.ceil(low), math.floor(high) + 1)
-        for grid in _decade(exponent, (exponent - low) / (high - low), frame)
+        grid for value in _round_values(low, high) for grid in _grid_at(value, part(value), frame)
     ]
     if one.factor is not None:
         parts.append(_band(math.log10(one.factor) / (high - low), frame))
@@ -193,8 +191,20 @@ def scatter_chart(one: MapSummary) -> Markup:
     return chart("Predicted against measured sigma", join(parts), height=372)
 
 
-def _decade(exponent: int, place: float, frame: Frame) -> tuple[Markup, ...]:
-    words = power_label(exponent)
+def _round_values(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten between two logarithms; powers alone where these are many;
+    the ends where nothing round lies between them.
+    """
+    digits = (1, 2, 5) if high - low < 1.7 else (1,)
+    exponents = range(math.floor(low), math.ceil(high) + 1)
+    values = [digit * 10.0**exponent for exponent in exponents for digit in digits]
+    found = [value for value in values if low <= math.log10(value) <= high]
+    return found or [10**low, 10**high]
+
+
+def _grid_at(value: float, place: float, frame: Frame) -> tuple[Markup, ...]:
+    exponent = math.log10(value)
+    words = power_label(round(exponent)) if exponent.is_integer() else short_number(value)
     return (
         line(frame.left, frame.y(place), frame.right, frame.y(place), "gr"),
         line(frame.x(place), frame.top, frame.x(place), frame.bottom, "gr"),
@@ -242,16 +252,11 @@ def score_chart(one: MapSummary) -> Markup:
 
 
 def _error_ticks(low: float, high: float, frame: Frame) -> list[Markup]:
-    """1, 2 and 5 of each power of ten; powers alone where these are many."""
-    digits = (1, 2, 5) if high - low < 1.7 else (1,)
     found = []
-    for exponent in range(math.floor(low), math.ceil(high) + 1):
-        for digit in digits:
-            place = (exponent + math.log10(digit) - low) / (high - low)
-            if 0 <= place <= 1:
-                words = f"{100 * digit * 10.0**exponent:.4g} %"
-                found.append(line(frame.x(place), frame.top, frame.x(place), frame.bottom, "gr"))
-                found.append(text(frame.x(place), frame.bottom + 15, words))
+    for value in _round_values(low, high):
+        x = frame.x((math.log10(value) - low) / (high - low))
+        found.append(line(x, frame.top, x, frame.bottom, "gr"))
+        found.append(text(x, frame.bottom + 15, f"{100 * value:.4g} %"))
     return found
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.page import environment_rows, page_head, render_page
-from ciwrap.report.text import capital, grouped_number, safe_name
+from ciwrap.report.text import capital, safe_name
 from ciwrap.structs import Struct
 from ciwrap.variability import charts, wording
 
@@ -88,12 +89,16 @@ def _lead(document: VariabilityDocument) -> Iterator[str]:
 def _counts(document: VariabilityDocument) -> Iterator[tuple[str, str]]:
     """Number and what is counted."""
     if document.maps:
-        configurations = sum(one.configurations for one in document.maps)
-        yield grouped_number(configurations), "configurations"
-        yield grouped_number(sum(one.runs for one in document.maps)), "runs"
-        yield str(len(document.maps[0].parameters)), "parameters"
+        yield _counted(sum(one.configurations for one in document.maps), "configuration")
+        yield _counted(sum(one.runs for one in document.maps), "run")
+        yield _counted(len(document.maps[0].parameters), "parameter")
     if len(document.maps) > 1:
-        yield str(len(document.maps)), "maps"
+        yield _counted(len(document.maps), "map")
+
+
+def _counted(count: int, noun: str) -> tuple[str, str]:
+    number, _, words = grouped_plural(count, noun).partition(" ")
+    return number, words
 
 
 def _card(one: MapSummary) -> MapCard:

@@ -220,7 +220,7 @@ def test_one_slope_among_many_variables_is_an_accident(folder: Project) -> None:
     ]
     outcome = folder.run("trend", *written(folder, results))
     assert all("slope" not in one for one in outcome.document["shares"])
-    assert "... and 28 variables that use less" in outcome.out
+    assert "... and 28 more variables with no larger share" in outcome.out
 
 
 def test_when_a_command_became_slower(folder: Project) -> None:
@@ -426,7 +426,7 @@ def test_the_page_says_what_it_leaves_out(folder: Project) -> None:
     assert folder.run("trend", *names, "--report", "page.html").code == 0
     page = (folder.folder / "page.html").read_text()
     assert len(charts_of(page)) == 60
-    assert "... and 10 more variables, which use less; the JSON result has them all." in page
+    assert "... and 10 more variables with no larger share; the JSON result has them all." in page
     assert "... and 20 more warnings; the JSON result has them all." in page
 
 
@@ -460,3 +460,24 @@ def test_what_differs_since_a_command_became_slower(folder: Project) -> None:
     results = [result(n, seconds=2.0 + n // 8, snapshot=before) for n in range(16)]
     outcome = folder.run("trend", *written(folder, results))
     assert outcome.document["times"][0]["differences"] == [[]]
+
+
+def test_the_page_numbers_the_results_that_it_draws(folder: Project) -> None:
+    """Of 303 results the newest 300 are drawn: the first of these is the fourth."""
+    names = written(folder, [result(n, [variable("x", 0.2)], seconds=1.0) for n in range(303)])
+    assert folder.run("trend", *names, "--report", "page.html").code == 0
+    page = (folder.folder / "page.html").read_text()
+    for chart in charts_of(page):
+        below = [one.text for one in chart.iter("text") if one.get("y") == "181"]
+        assert below[:2] == ["4", "54"]
+    assert page.count("Drawn: the newest 300 of 303.") == len(charts_of(page)) == 2
+
+
+def test_words_beside_a_late_line_stay_within_the_picture(folder: Project) -> None:
+    """The golden was replaced for the newest of ten results."""
+    bounds = [BOUND] * 9 + [ErrorBound(atol=1e-5)]
+    results = [result(n, [variable("x", 0.2, bound)]) for n, bound in enumerate(bounds)]
+    assert folder.run("trend", *written(folder, results), "--report", "page.html").code == 0
+    (chart,) = charts_of((folder.folder / "page.html").read_text())
+    (words,) = [one for one in chart.iter("text") if one.text == "today's golden and bound"]
+    assert words.get("text-anchor") == "end"

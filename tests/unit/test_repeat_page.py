@@ -21,7 +21,7 @@ from ciwrap.model.repeat_result import (
     RepeatResult,
 )
 from ciwrap.report.paths import relative_to
-from ciwrap.report.repeat_charts import factor_map
+from ciwrap.report.repeat_charts import class_map, factor_map
 from ciwrap.report.repeat_page import render_repeat_html
 from ciwrap.report.repeat_words import variable_words
 
@@ -165,9 +165,9 @@ def test_what_does_not_fit_is_said_to_be_left_out() -> None:
                      factors=findings, variables=(replace(variable(), classes=(1,) * 70),))
     )  # fmt: skip
     assert "... and 4 more messages; the JSON result has them all." in page
-    assert "The last 10 runs are not drawn; the JSON result has them all." in page
+    assert "... and 10 more runs, not drawn; the JSON result has them all." in page
     assert "... and 10 more findings; the JSON result has them all." in page
-    assert "... and 165 more variables are not drawn." in page
+    assert "... and 165 more variables, not drawn; the JSON result has them all." in page
 
 
 def test_the_factor_map_frames_what_changes() -> None:
@@ -185,3 +185,51 @@ def test_the_factor_map_frames_what_changes() -> None:
     frames = [one for one in picture.iter("rect") if one.get("class") == "fm"]
     assert len(frames) == 2
     assert len({one.get("x") for one in frames}) == 1
+
+
+def test_the_map_of_equal_runs_is_no_wider_than_its_names_and_runs() -> None:
+    """Ten runs of short names fit a phone; letters stay as large as they are elsewhere."""
+    ten = tuple(RepeatedRun(n, n) for n in range(1, 11))
+    short = replace(variable("u"), classes=(1,) * 10)
+    picture = ET.fromstring(str(class_map([short], ten)))
+    assert float(picture.get("width", "0")) < 320
+    assert picture.get("viewBox") == f"0 0 {picture.get('width')} {picture.get('height')}"
+    wide = ET.fromstring(str(class_map([replace(short, name="\u6e29" * 20)], ten)))
+    first = float(next(wide.iter("rect")).get("x", "0"))
+    assert first > 20 * 12.5
+
+
+def test_names_of_several_checks_are_told_apart_in_the_maps() -> None:
+    two = [variable("u"), replace(variable("u"), check="d")]
+    picture = ET.fromstring(str(class_map(two, runs())))
+    names = [one.text for one in picture.iter("text") if one.get("class") == "lb"]
+    assert names == ["c: u", "d: u"]
+    found = [FactorFinding("threads", one, "u", 8, 8, 6, 0, changes=True) for one in "cd"]
+    drawn = ET.fromstring(str(factor_map(found)))
+    ends = [one.text for one in drawn.iter("text") if one.get("text-anchor") == "end"]
+    assert ends == ["c: u", "d: u"]
+    page = render_repeat_html(RepeatResult("x", 0, runs=runs(), factors=tuple(found)))
+    assert "changes c: u" in page
+    assert "changes d: u" in page
+
+
+def test_a_name_that_is_cut_in_a_map_is_told_whole_under_the_pointer() -> None:
+    name = "temperature_of_the_upper_wall_after_the_last_step"
+    picture = ET.fromstring(str(class_map([variable(name)], runs())))
+    assert name in [one.text for one in picture.iter("title")]
+
+
+def test_heads_of_many_factors_do_not_run_into_each_other() -> None:
+    names = [f"OMP_SETTING_{n:03}" for n in range(10)]
+    found = [FactorFinding(name, "c", "u", 8, 8, 6, 0, changes=True) for name in names]
+    picture = ET.fromstring(str(factor_map(found)))
+    heads = [float(one.get("x", "0")) for one in picture.iter("text") if one.get("y") == "16"]
+    assert heads[2] - heads[1] > 7 * len(names[0])
+
+
+def test_one_that_is_left_out_is_told_as_one() -> None:
+    several = tuple(RepeatedRun(n, n, {}, 1.0, 0) for n in range(1, 62))
+    page = render_repeat_html(
+        RepeatResult("x", 0, runs=several, variables=(replace(variable(), classes=(1,) * 61),))
+    )
+    assert "... and 1 more run, not drawn; the JSON result has it." in page

@@ -15,6 +15,7 @@ from report_scenarios import HOSTILE, hostile, many
 from ciwrap.details import SUSPECT, Picture, cells_text
 from ciwrap.model import (
     CheckResult,
+    CommandOutcome,
     Details,
     ErrorBound,
     Evidence,
@@ -26,6 +27,7 @@ from ciwrap.model import (
 )
 from ciwrap.model.commands import ProjectOptions
 from ciwrap.report.html import render_html
+from ciwrap.report.page import nice
 from ciwrap.report.to_accept import accept_command
 
 MOST_PAGE_BYTES = 5_000_000
@@ -157,7 +159,7 @@ def test_the_largest_names_and_pictures_fit() -> None:
     )
     text = render_html(RunResult(Verdict.DIFFER, checks))
     assert len(text.encode()) < MOST_PAGE_BYTES
-    assert "more variables are not listed here" in text
+    assert "more variables, not listed here" in text
 
 
 def test_what_comes_first() -> None:
@@ -174,7 +176,7 @@ def test_what_comes_first() -> None:
         for words in (
             "Numbers differ",
             "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
-            "Variables, worst first",
+            "Variables, what is told above, then the worst first",
             "First difference: iteration 2, rank 1, x",
             "First difference: iteration 3, rank 0, y",
         )
@@ -285,3 +287,46 @@ def test_a_run_without_any_check_is_shown() -> None:
     text = Page(render_html(run)).text
     assert "Not everything could be compared" in text
     assert text.count("no such file: a") == 2
+
+
+def test_failed_commands_that_are_not_shown_are_counted() -> None:
+    failed = CommandOutcome("make run", "/", 2, 1.0, output_tail="boom")
+    checks = tuple(CheckResult(f"c{n}", Verdict.NOT_COMPARABLE, command=failed) for n in range(8))
+    text = render_html(RunResult(Verdict.NOT_COMPARABLE, checks))
+    assert text.count("<b>Command</b>") == 5
+    assert "... and 3 more failed commands; the JSON result has them all." in text
+
+
+def test_of_variables_that_match_all_are_counted_though_not_all_are_listed() -> None:
+    equal = tuple(
+        VariableResult(f"{n:05}{'x' * 90}", Verdict.MATCH, bound=ErrorBound(1.0), differing_count=0)
+        for n in range(12_000)
+    )
+    text = Page(render_html(run_of(*equal))).text
+    (summary,) = re.findall(r"The first ([0-9,]+) of 12,000 variables that match", text)
+    (rest,) = re.findall(r"and ([0-9,]+) more variables, not listed here .matching.", text)
+    assert int(summary.replace(",", "")) + int(rest.replace(",", "")) == 12_000
+
+
+def test_a_name_from_right_to_left_does_not_move_the_numbers_beside_it() -> None:
+    name = "\u05e9\u05dc\u05d5\u05dd"
+    assert nice(f"changes {name}: 4 of 8") == f"changes <bdi>{name}</bdi>: 4 of 8"
+    assert nice(f"<{name}> & 1") == f"<bdi>&lt;{name}&gt;</bdi> &amp; 1"
+    assert nice("a < b: 4 of 8") == "a &lt; b: 4 of 8"
+
+
+def test_facts_that_are_no_difference_are_not_called_equal() -> None:
+    """The commit is another one in every change, and says nothing of the machine."""
+    golden, new = ({"cpu": "some", "git_commit": number * 40} for number in "01")
+    same = differing()
+    text = Page(render_html(replace(run_of(same, golden_environment=golden), environment=new))).text
+    assert "2 facts, 1 of them equal on both sides" in text
+    text = Page(render_html(replace(run_of(same, golden_environment=new), environment=new))).text
+    assert "2 facts, equal on both sides" in text
+
+
+def test_what_is_not_the_worst_is_not_said_to_come_first_as_such() -> None:
+    worse = VariableResult("y", Verdict.NOT_COMPARABLE, reason="it is gone")
+    text = Page(render_html(run_of(differing(), worse))).text
+    assert "Variables, what is told above, then the worst first" in text
+    assert "Variables, worst first" in Page(render_html(run_of(differing()))).text

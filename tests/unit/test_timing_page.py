@@ -18,14 +18,14 @@ A = (1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.03)
 EVIL = '<script>alert(1)</script>"><img src=x>'
 
 
-def page(b: tuple[float, ...], **more: Any) -> str:
+def page(b: tuple[float, ...], a: tuple[float, ...] = A, **more: Any) -> str:
     sides = tuple(
         TimedSide(name=name, command=EVIL, seconds=times, spread=spread_of(times, seed=1))
-        for name, times in (("A", A[: len(b)]), ("B", b))
+        for name, times in (("A", a[: len(b)]), ("B", b))
     )
     facts: dict[str, Any] = {
         "schema_version": 1, "kind": "timing", "exit_code": 0,
-        "comparison": compare_pairs(A[: len(b)], b, margin=0.05, confidence=0.95),
+        "comparison": compare_pairs(a[: len(b)], b, margin=0.05, confidence=0.95),
         "sides": sides, "order": ("A",) * len(b), "seed": 7, "warm_up": 1, "reserve_core": False,
         "gate": False, "environment": {EVIL: EVIL}, "ciwrap_version": "0.1.0",
         "started_at": "2026-11-22T07:00:00Z", "seconds": 9.0,
@@ -97,3 +97,12 @@ def test_names_move_nothing() -> None:
     assert "<script>alert" not in text
     assert "<img" not in text
     assert text.count("<script>") == 1
+
+
+def test_pairs_that_are_not_drawn_are_told() -> None:
+    assert "pairs are drawn" not in page(A)
+    assert "the first 400 pairs are drawn" in page(A * 51, A * 51)
+
+
+def test_every_column_has_a_head() -> None:
+    assert '<th scope="col"></th>' not in page(A)

@@ -114,6 +114,30 @@ def test_a_map_of_one_parameter_and_one_that_is_flat() -> None:
     assert sum(each.get("class") == "vr" for each in drawn["Sigma over n"].iter("circle")) == 3
 
 
+def test_every_column_has_a_head() -> None:
+    assert '<th scope="col"></th>' not in page(summary())
+
+
+def test_one_of_anything_is_counted_as_one() -> None:
+    one = summary(
+        configurations=1, runs=1, parameters=(Parameter("n", 1, 3, 3, False),),
+        points=(MapPoint((1.0,), 9, 0.5, 0.5),),
+        slices=(Slice("n", "", {}, (1.0, 2.0, 3.0), (0.0,), ((0.5, 0.5, 0.5),)),),
+    )  # fmt: skip
+    text = page(one)
+    for words in ("configuration", "run", "parameter"):
+        assert f"<b>1</b> {words}</li>" in text
+
+
+@pytest.mark.parametrize("sigmas", [(0.21, 0.9), (0.31, 0.32), (1e-6, 1e6)])
+def test_the_axes_of_predicted_against_measured_have_numbers(sigmas: tuple[float, float]) -> None:
+    points = tuple(MapPoint((1.0, 0.0), 9, one, one) for one in sigmas)
+    drawn = charts(page(summary(points=points)))["Predicted against measured sigma"]
+    numbers = [one.text for one in drawn.iter("text") if one.get("class") == "tk"]
+    assert len(set(numbers)) >= 2
+    assert 4 <= len(numbers) <= 30
+
+
 def test_no_dot_leaves_its_chart() -> None:
     points = (
         MapPoint((1.0, 0.0), 9, 1e-9, 1e-3),
