@@ -87,7 +87,9 @@ def judge(
         parts = [(one.real, one.imag) if kind.kind == "c" else (one,) for one in pair]
         shares, period = [], _period(asked, golden.shape, at)
         for g, v in zip(*parts, strict=True):
-            shares.append(_part(told, _exact(g, asked), _exact(v, asked), kind, fills, asked, period))
+            shares.append(
+                _part(told, _exact(g, asked), _exact(v, asked), kind, fills, asked, period)
+            )
         share = max(one for one, _ in shares)
         told.largest_share = max(told.largest_share, share)
         if any(differs for _, differs in shares):
@@ -194,7 +196,9 @@ def _part(
     return (INFINITE, True) if is_other else (0.0, False)
 
 
-def _finite(told: Told, g: Any, v: Any, kind: Any, asked: Asked, period: float) -> tuple[float, bool]:
+def _finite(
+    told: Told, g: Any, v: Any, kind: Any, asked: Asked, period: float
+) -> tuple[float, bool]:
     apart = abs(Fraction(v) - Fraction(g))
     if period:
         apart %= Fraction(period)
@@ -204,7 +208,9 @@ def _finite(told: Told, g: Any, v: Any, kind: Any, asked: Asked, period: float) 
     if asked.ulps and not is_whole:
         steps = abs(_ordinal(v, kind, asked) - _ordinal(g, kind, asked))
         return steps / asked.ulps, steps > asked.ulps
-    absolute = Fraction(math.floor(asked.atol)) if is_whole else Fraction(asked.atol)
+    # Whole numbers are whole numbers apart, but for a period that is none.
+    is_floored = is_whole and not asked.period
+    absolute = Fraction(math.floor(asked.atol)) if is_floored else Fraction(asked.atol)
     relative = Fraction(0) if is_whole else Fraction(asked.rtol) * abs(Fraction(g))
     join = {"sum": sum, "both": min, "either": max}[asked.combine]
     bound = join((absolute, relative))
