@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.series import SeriesFacts
 
 DEFAULT_SLAB_BYTES = 4 << 20
+_MEND_MASK = "mend 'mask', or let the program write truth values of the variable's shape"
 
 
 class FileRegion(Struct, frozen=True):
@@ -197,10 +198,13 @@ class MaskedValues(Values):
 
     def __init__(self, values: Values, mask: Values, mask_name: str) -> None:
         if mask.dtype != "|b1":
-            raise MaskError(f"the mask {mask_name!r} must be boolean, it is {mask.dtype}")
+            raise MaskError(
+                f"the mask {mask_name!r} must be boolean, it is {mask.dtype}", remedy=_MEND_MASK
+            )
         if mask.shape != values.shape:
             raise MaskError(
-                f"the mask {mask_name!r} has shape {mask.shape}, the variable has {values.shape}"
+                f"the mask {mask_name!r} has shape {mask.shape}, the variable has {values.shape}",
+                remedy=_MEND_MASK,
             )
         self._values = values
         self._mask = mask

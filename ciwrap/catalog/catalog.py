@@ -116,7 +116,12 @@ class Catalog(Closing):
                 variable=identity.text,
                 remedy="mend 'mask' in the configuration, or let the program write it",
             )
-        return MaskedValues(values, self._arranged(mask_id, as_of=identity), mask)
+        mask_values = self._arranged(mask_id, as_of=identity)
+        try:
+            return MaskedValues(values, mask_values, mask)
+        except MaskError as error:
+            error.blame(variable=identity.text)
+            raise
 
     def signature(self, identity: VariableId) -> Signature:
         """What the variable is, by its header."""

@@ -60,7 +60,7 @@ def _judge(
         if np.dtype(info.dtype).kind not in "iuf":
             raise UnsupportedDtypeError("is text, and a number is expected")
         _refuse_fractions(expected, info.dtype)
-        new = catalog.values(identity)
+        new = catalog.values(identity, settings.mask)
         reference = _Expected(new, expected)
         if expected.values is not None:
             result = compare_values(reference, new, settings, identity, work=work, source_path=path)
@@ -74,8 +74,9 @@ def _judge(
 
 
 def _exact(settings: VariableSettings) -> VariableSettings:
-    # On a circle a number far outside of the range would be the image of one of its ends.
-    return replace(settings, bound=ErrorBound(), combine="sum", period=())
+    # On a circle a number far outside of the range would be the image of one of its ends. A missing
+    # value would match an end that is a fill value as well.
+    return replace(settings, bound=ErrorBound(), combine="sum", period=(), fill_values=())
 
 
 class _Expected(Values):

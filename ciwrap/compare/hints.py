@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.captures.side import Side
+    from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import Outcome
     from ciwrap.details import Explanation
     from ciwrap.model import VariableId, VariableResult
@@ -26,13 +27,13 @@ _MOST_ID_BYTES = 8 << 20
 _FLOATS = {"f4", "f8"}
 
 
-def hints(outcome: Outcome, golden: Side, new: Side) -> list[str]:
+def hints(outcome: Outcome, golden: Side, new: Side, rules: Rules) -> list[str]:
     """A sentence for each remedy that would help, as far as that is known without much reading."""
     found = (
         *_other_names(outcome),
         *_moved_rows(outcome),
         *_other_order(outcome, golden, new),
-        *_other_precision(outcome),
+        *_other_precision(outcome, rules),
     )
     return [f"hint: {text}" for text in found]
 
@@ -175,9 +176,11 @@ def _are_same_values(identity: VariableId, golden: Side, new: Side) -> bool:
     return len(read) == 2 and bool(np.array_equal(read[0], read[1]))
 
 
-def _other_precision(outcome: Outcome) -> Iterator[str]:
+def _other_precision(outcome: Outcome, rules: Rules) -> Iterator[str]:
     for one in outcome.results:
         kinds = {dtype[1:] for dtype in (one.golden_dtype, one.dtype) if dtype is not None}
-        if one.verdict is Verdict.NOT_COMPARABLE and kinds == _FLOATS:
+        if one.verdict is not Verdict.NOT_COMPARABLE or kinds != _FLOATS or one.dtype is None:
+            continue
+        if not rules.settings_for(one.id, one.dtype).mixed_precision:
             yield "float32 on one side and float64 on the other: try --mixed-precision"
             return

@@ -217,7 +217,7 @@ def _finish(
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints
 
-        notes += hints(outcome, golden, new)
+        notes += hints(outcome, golden, new, rules)
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))

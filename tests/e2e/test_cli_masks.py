@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,17 @@ def test_masks_ignored_and_relaxed_variables(project: Project) -> None:
     outcome = project.run("check")
     assert outcome.code == 3
     assert "mask 'land' is not among the outputs" in outcome.out
+
+
+@pytest.mark.parametrize("mask", [BASE, np.zeros(3, bool)], ids=["dtype", "shape"])
+def test_accept_names_the_variable_of_a_mask_that_is_none(project: Project, mask: Any) -> None:
+    project.save("land", mask)
+    project.configure("    variables: {temperature: {mask: land}}\n")
+    outcome = project.run("accept")
+    assert outcome.code == 3
+    (line,) = outcome.error_lines
+    assert line.startswith("error: temperature: the mask 'land' ")
+    assert "; mend 'mask'" in line
 
 
 def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:

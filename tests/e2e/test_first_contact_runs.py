@@ -261,6 +261,14 @@ def test_float32_against_float64(tmp_path: Path, pair: tuple[Path, Path]) -> Non
     assert ciwrap(tmp_path, "compare", *pair, "--mixed-precision", "--atol", 1e-6)[0] == 0
 
 
+def test_nobody_is_told_to_try_what_was_tried(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+    save(pair[0] / "x.npy", np.full(5, 1e300))
+    save(pair[1] / "x.npy", np.arange(5, dtype=np.float32))
+    code, document = ciwrap(tmp_path, "compare", *pair, "--mixed-precision")
+    assert code == 3
+    assert not any("hint" in one for one in texts(document, "note"))
+
+
 def test_several_processes_that_do_the_same(
     tmp_path: Path, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -307,6 +307,32 @@ def test_a_reference_of_a_name_that_no_variable_will_have(folder: Path, referenc
     assert "write {e}" in out
 
 
+@pytest.mark.parametrize(
+    ("number", "fills"),
+    [("-999", "[-999, 0]"), ("nan", "nan"), ("nan", "[nan, 0]"), ("1e20", "[1e20, 5]")],
+)
+def test_missing_values_are_in_no_range(folder: Path, number: str, fills: str) -> None:
+    """Also where the nearest end of the range is a fill value itself."""
+    value = f'values: {{e: {{match: "E = {{e}}", range: [0, 5], fill_values: {fills}}}}}'
+    (folder / "ciwrap.yaml").write_text(
+        f"checks:\n  c:\n    format: log\n    outputs: out.log\n    {value}\n", encoding="utf-8"
+    )
+    code, _, variables = checked(folder, f"E = {number}\n")
+    assert code == 1
+    assert variables["e"]["verdict"] == "differ"
+    assert checked(folder, "E = 5\n")[0] == 0
+
+
+def test_a_mask_that_is_not_there_is_told_also_where_a_number_is_expected(folder: Path) -> None:
+    value = 'values: {e: {match: "E = {e}", expect: 1, mask: land}}'
+    (folder / "ciwrap.yaml").write_text(
+        f"checks:\n  c:\n    format: log\n    outputs: out.log\n    {value}\n", encoding="utf-8"
+    )
+    code, out, _ = checked(folder, "E = 1\n")
+    assert code == 3
+    assert "e: its mask 'land' is not among the outputs" in out
+
+
 def test_a_period_makes_no_range_wider(folder: Path) -> None:
     value = 'values: {e: {match: "Total [Ha]: {e}", range: [-20, 0], period: 20}}'
     config = f"checks: {{run: {{format: log, outputs: out.log, {value}}}}}\n"
