@@ -50,10 +50,9 @@ class GromacsReader(Reader):
     ) -> Source:
         self.check_options(options or {}, path)
         check_is_file(path)
-        if _is_trr(path):
-            _boxes(path)
+        boxes = _boxes(path) if _is_trr(path) else None
         _library(path)
-        return SourceApart(path, partial(_source, path), bytes_below(path))
+        return SourceApart(path, partial(_source, path, boxes), bytes_below(path))
 
 
 def _is_trr(path: Path) -> bool:
@@ -97,13 +96,14 @@ def _item_bytes(sizes: tuple[int, ...]) -> int:
     return 8 if 24 * sizes[_ATOMS] in (*filter(None, sizes[_POSITIONS]),) else 4
 
 
-def _source(path: Path) -> Source:
+def _source(path: Path, boxes: list[bool] | None) -> Source:
+    """boxes: which frames of a TRR file have one; None for XTC, where all do."""
     module = _library(path)
-    kind = module.TRRFile if _is_trr(path) else module.XTCFile
+    kind = module.XTCFile if boxes is None else module.TRRFile
     with guarded(path):
         file = kind(str(path))
     with closed_on_error(file.close), guarded(path):
-        listing = _listing(file, path, _boxes(path) if _is_trr(path) else None)
+        listing = _listing(file, path, boxes)
     return EntrySource(path, listing.entries, file.close)
 
 

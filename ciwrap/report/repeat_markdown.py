@@ -8,7 +8,12 @@ from ciwrap.model import MessageLevel
 from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.markdown import escaped
 from ciwrap.report.paths import portable
-from ciwrap.report.repeat_words import bound_text, factor_words, present_words
+from ciwrap.report.repeat_words import (
+    bound_text,
+    factor_words,
+    has_several_checks,
+    present_words,
+)
 from ciwrap.report.text import capital, plural, size_text
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ def repeat_summary(result: RepeatResult) -> str:
     rest = len(varying) - _MOST
     lines += ["", f"... and {plural(rest, 'more variable')}."] if rest > 0 else [""]
     findings = [one for one in result.factors if one.changes or (one.p or 1.0) <= 0.05]
-    several = len({one.check for one in result.factors}) > 1
+    several = has_several_checks(result.factors)
     lines += [
         f"- {escaped(one.name)}: {escaped(factor_words(one, has_checks=several))}"
         for one in findings[:_MOST]

@@ -20,6 +20,7 @@ from ciwrap.report.repeat_charts import (
 from ciwrap.report.repeat_charts import MOST_RUNS as MOST_MAP_RUNS
 from ciwrap.report.repeat_words import (
     factor_words,
+    has_several_checks,
     order_words,
     present_words,
     suggestion_words,
@@ -177,7 +178,7 @@ def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:
 
 
 def _card(one: RepeatedVariable, result: RepeatResult) -> VariableCard:
-    several = len({other.check for other in result.variables}) > 1
+    several = has_several_checks(result.variables)
     points = [p for p in one.by_iteration if p.iteration is not None and p.max_abs is not None]
     has_curve = len(points) > 1 and any(p.max_abs for p in points)
     bound = one.suggested_bound
@@ -204,7 +205,7 @@ def _factor_rows(result: RepeatResult) -> int:
 
 def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
     findings = _worst_factors(result)[:_MOST_FACTORS]
-    several = len({one.check for one in result.factors}) > 1
+    several = has_several_checks(result.factors)
     for name in dict.fromkeys(one.name for one in findings):
         words = (factor_words(one, has_checks=several) for one in findings if one.name == name)
         yield safe_name(name, 80), tuple(words)

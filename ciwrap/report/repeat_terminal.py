@@ -8,6 +8,7 @@ from ciwrap.model.repeat_result import Behaviour
 from ciwrap.report.console import Text
 from ciwrap.report.repeat_words import (
     factor_words,
+    has_several_checks,
     order_words,
     present_words,
     suggestion_words,
@@ -37,8 +38,9 @@ def render_repeat(result: RepeatResult, console: Console, *, verbose: bool = Fal
     for message in result.messages:
         render_message(message, console, indent=2)
     shown = [one for one in result.variables if verbose or one.varies]
+    several = has_several_checks(result.variables)
     for one in shown if verbose else shown[:_MOST_VARIABLES]:
-        _render_variable(one, console, has_checks=len({v.check for v in result.variables}) > 1)
+        _render_variable(one, console, has_checks=several)
     if not verbose and len(shown) > _MOST_VARIABLES:
         console.print(f"  ... and {plural(len(shown) - _MOST_VARIABLES, 'more variable')} (-v)")
     _render_factors(result, console)
@@ -60,7 +62,7 @@ def _render_variable(one: RepeatedVariable, console: Console, *, has_checks: boo
 
 
 def _render_factors(result: RepeatResult, console: Console) -> None:
-    several = len({one.check for one in result.factors}) > 1
+    several = has_several_checks(result.factors)
     for name in dict.fromkeys(one.name for one in result.factors):
         console.print(Text(f"factor {safe_name(name)}", style="bold"))
         for one in result.factors:

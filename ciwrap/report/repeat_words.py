@@ -11,7 +11,7 @@ from ciwrap.report.sizes import relative_text
 from ciwrap.report.text import percent_text, plural, safe_name, short_number, size_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap.model.repeat_result import (
         BoundSuggestion,
@@ -240,10 +240,15 @@ def suggestion_words(bound: BoundSuggestion) -> str:
     return f"{bound_text(bound)} would hold ({bound_reason(bound)}{more})"
 
 
-def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
-    """What a factor does to a variable. has_checks: whether there are several, so that its name
-    alone does not tell which variable that is.
+def has_several_checks(found: Iterable[FactorFinding | RepeatedVariable]) -> bool:
+    """Whether these are of several checks, so that a name alone does not tell which variable it is
+    of.
     """
+    return len({one.check for one in found}) > 1
+
+
+def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
+    """What a factor does to a variable. has_checks: as `has_several_checks` says."""
     name = safe_name(one.variable, 40)
     if has_checks:
         name = f"{safe_name(one.check, 40)}: {name}"

@@ -106,7 +106,10 @@ def test_checkpoints_that_are_left_out_are_counted(tmp_path: Path) -> None:
 def test_masked_elements_and_fill_values_have_no_part_in_statistics(tmp_path: Path) -> None:
     """A fill value of 1e36 would swallow all else of a mean."""
     mask = np.arange(500) < 100
-    with_fill = lambda one: np.where(mask, 1e36, one.normal(size=500))  # noqa: E731
+
+    def with_fill(one: np.random.Generator) -> np.ndarray:
+        return np.where(mask, 1e36, one.normal(size=500))
+
     others = ", variables: {h: {mask: dry}, t: {fill_values: [1.0e36]}}"
     project = Numbered(tmp_path / "p", others)
     members = project.make_runs("member", 30, h=with_fill, dry=mask, t=with_fill)
@@ -124,7 +127,10 @@ def test_masked_elements_and_fill_values_have_no_part_in_statistics(tmp_path: Pa
 
 def test_integers_beyond_doubles_are_told_of(tmp_path: Path) -> None:
     project = Numbered(tmp_path / "p")
-    large = lambda one: (1 << 60) + one.integers(0, 9, 50)  # noqa: E731
+
+    def large(one: np.random.Generator) -> np.ndarray:
+        return (1 << 60) + one.integers(0, 9, 50)
+
     made = project.capture(*project.make_runs("member", 30, n=large))
     words = "n has integers beyond 2^53, of which statistics see no difference of their last digits"
     assert words in " ".join(made.out.split())
