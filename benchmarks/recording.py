@@ -51,7 +51,7 @@ int main(int argc, char** argv) {
     return ciwrap_close(run) ? 1 : 0;
 }
 """
-RESIDUES = "ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n"
+RESIDUES = "ciwrap-bounds 3\n*\t*\t-\t-\t-\t-\t15\n"
 
 
 def run(*, size: int, steps: int, every: int, repeats: int) -> dict[str, Any]:

@@ -86,7 +86,7 @@ int main(void) {
     return 0;
 }
 """
-RESIDUES = "ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n"
+RESIDUES = "ciwrap-bounds 3\n*\t*\t-\t-\t-\t-\t15\n"
 LAYOUTS = ("plain", "ghosts", "strided", "transposed")
 
 

@@ -42,7 +42,7 @@ from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ciwrap._core import GoldenVariable, Tree
     from ciwrap.arrays.values import Values
@@ -235,12 +235,24 @@ def make_golden(
         raise UsageError(f"arrays are given by name, {{'x': x}}, not as {type(arrays).__name__}")
     if not arrays:
         raise UsageError("a golden needs at least one array")
+    _check_places(arrays, iteration, rank)
     variables = []
     for name, array in arrays.items():
         values = _values(array, name)
         fitted = fit_fill_values(settings, values.dtype)
         variables.append(capture(values, fitted, VariableId(name, iteration, rank)).variable)
     return Golden(tuple(sorted(variables, key=lambda one: golden_id(one).sort_key)))
+
+
+def _check_places(names: Iterable[Any], iteration: Any, rank: Any) -> None:
+    """Raises UsageError for names and numbers that the core does not take."""
+    for name in names:
+        if not isinstance(name, str) or any("\ud800" <= one <= "\udfff" for one in name):
+            raise UsageError(f"the name of an array must be a text that UTF-8 holds, not {name!a}")
+    for what, number in (("iteration", iteration), ("rank", rank)):
+        is_whole = isinstance(number, (int, np.integer)) and not isinstance(number, bool)
+        if number is not None and (not is_whole or abs(int(number)) >= 1 << 63):
+            raise UsageError(f"{what} must be a whole number of 64 bits, not {number!a}")
 
 
 def read_golden(path: str | os.PathLike[str]) -> Golden:

@@ -113,6 +113,12 @@ class PathPattern:
         return _SPECIAL.search(self.text) is None
 
     @property
+    def wants_hidden(self) -> bool:
+        """Whether a component with wild cards or fields begins with a dot."""
+        inside = self.text[len(self.fixed_folder) :]
+        return any(part.startswith(".") and part.strip(".") for part in inside.split("/"))
+
+    @property
     def fixed_folder(self) -> str:
         """The folders before the first wild card or field, '' or ending in '/'."""
         special = _SPECIAL.search(self.text)
@@ -156,7 +162,10 @@ def file_glob(text: str, key: str) -> PathPattern:
     Raises ConfigError.
     """
     text = text + "**" if text.endswith("/") else text
-    return PathPattern(text, anywhere="/" not in text.removesuffix("/**"), key=key)
+    is_anywhere = "/" not in text.removesuffix("/**")
+    while text.startswith("./"):
+        text = text[2:]
+    return PathPattern(text, anywhere=is_anywhere, key=key)
 
 
 def _number(found: re.Match[str], name: str) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _ASK_SECONDS = 10.0
 # Behind a commit: tracked files differed from it.
 DIRTY = "-dirty"
+_SKIPPED = "S "  # before a file of `git ls-files -t` that is not to be in the working tree
 # Set where git itself started this process (a hook, an alias): they name another folder.
 _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
@@ -43,6 +44,16 @@ def git_commit(folder: Path) -> str | None:
         return None
     changes = ask_git(folder, "status", "--porcelain", "--untracked-files=no")
     return f"{head}{DIRTY}" if changes else head
+
+
+def left_out(folder: Path) -> list[str]:
+    """Files below a folder that git tracks and that a sparse checkout has not put there, relative
+    to it: they are neither deleted nor known to this working tree.
+    """
+    listed = ask_git(folder, "ls-files", "-t", "-z") if folder.is_dir() else None
+    rows = (listed or "").split("\0")
+    names = [row.removeprefix(_SKIPPED) for row in rows if row.startswith(_SKIPPED)]
+    return [name for name in names if not os.path.lexists(folder / name)]
 
 
 def git_user(folder: Path) -> str:

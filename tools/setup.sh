@@ -121,7 +121,7 @@ system_packages() {
 build_tools() {
     [ -x "$venv/bin/python" ] || "${PYTHON:-python3}" -m venv "$venv"
     export PATH=$venv/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
-    local stamp tools=('scikit-build-core>=0.10' 'pybind11>=3')
+    local stamp tools=('scikit-build-core>=0.11' 'pybind11>=3')
     stamp=$(stamp_of build)
     if [ -f "$stamp" ]; then return; fi
     cmake_is_usable || tools+=(cmake)

@@ -5,8 +5,8 @@ It never fails the job by itself; the gate does, after the results have been upl
 
 from __future__ import annotations
 
+import itertools
 import json
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,9 +59,13 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
 
 
 def fresh_stage(runner: Runner, name: str) -> Path:
-    """The folder of this call's results, empty."""
+    """The folder of this call's results, empty. That of an earlier step of the job, whose outputs
+    name it, stays.
+    """
+    count = itertools.count(2)
     stage = runner.stage / name
-    shutil.rmtree(stage, ignore_errors=True)
+    while stage.exists():
+        stage = runner.stage / f"{name}~{next(count)}"
     stage.mkdir(parents=True)
     return stage
 

@@ -23,6 +23,7 @@ ARTIFACT_PREFIX = "ciwrap"
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _LONGEST_CONFIG = 40
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]*")
 # As the conditions in action.yml read them.
 _FLAGS = {"true": True, "false": False, "": False}
 
@@ -113,9 +114,11 @@ def safe_key(text: str, name: str) -> str:
 def _default_name(key: str, config: str) -> str:
     """The artifact's name: another one for each platform and each configuration of a workflow."""
     own = "" if config in ("", CONFIG_NAME) else config.removesuffix(f"/{CONFIG_NAME}")
+    is_told = _PLAIN.fullmatch(own) is not None and ".." not in own and len(own) <= _LONGEST_CONFIG
     own = re.sub(r"[^A-Za-z0-9_.-]+", "-", own).replace("..", "-").strip(".-")
-    if len(own) > _LONGEST_CONFIG:
-        own = own[-_LONGEST_CONFIG:] + "-" + hashlib.sha256(config.encode()).hexdigest()[:8]
+    if not is_told:  # others would be called the same
+        digest = hashlib.sha256(config.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+        own = "-".join(part for part in (own[-_LONGEST_CONFIG:].lstrip(".-"), digest) if part)
     return "-".join(part for part in (ARTIFACT_PREFIX, key, own) if part)
 
 

@@ -22,7 +22,7 @@ from ciwrap.action.check import (
     write_meta,
 )
 from ciwrap.action.crash import crash_of
-from ciwrap.action.outcome import REPORT, SUMMARY, publish
+from ciwrap.action.outcome import REPORT, SUMMARY, copy_report, publish
 from ciwrap.action.render import MOST_ANNOTATIONS
 from ciwrap.action.runner import command_line
 from ciwrap.action.status import DONE, ERROR, NOT_COMPARABLE
@@ -101,14 +101,10 @@ def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:
     """Summary, annotations and outputs of a command that came to an end."""
     codes = {0: DONE, 1: _ONES.get(inputs.mode, ERROR), _NOT_COMPARED: NOT_COMPARABLE}
     report, result = stage / REPORT, stage / RESULT
-    if inputs.report and report.is_file():
-        copy = runner.workspace / inputs.report
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(report.read_bytes())
     for name, value in {
         "status": codes[call.exit_code],
         "artifact-name": inputs.artifact_name,
-        "artifact-path": stage,
+        "artifact-path": stage if inputs.upload else "",
         "report-path": report if report.is_file() else "",
         "result-path": result if result.is_file() else "",
         "summary-path": stage / SUMMARY,
@@ -118,6 +114,7 @@ def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:
     lines = [*_annotations(inputs.mode, result)]
     for line in lines[:MOST_ANNOTATIONS]:
         print(line, flush=True)
+    copy_report(report, inputs, runner)
 
 
 def _annotations(mode: str, result: Path) -> Iterator[str]:

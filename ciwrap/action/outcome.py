@@ -11,6 +11,7 @@ from ciwrap.action.crash import crash_of
 from ciwrap.action.render import Place, annotation_lines, from_artifact, markdown
 from ciwrap.action.status import ERROR
 from ciwrap.documents import DocumentError
+from ciwrap.errors import UsageError
 from ciwrap.model import Verdict
 from ciwrap.report.document import from_document, load_document
 from ciwrap.report.outputs import write_picture, write_report
@@ -108,10 +109,6 @@ def publish(
         write_report(report, outcome.result)
         if not write_picture(stage / PICTURE, outcome.result):
             (stage / PICTURE).unlink(missing_ok=True)  # of an earlier call, on a runner that stays
-        if inputs.report:
-            copy = runner.workspace / inputs.report
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(report.read_bytes())
     pending = stage / "pending"
     result = stage / "result.json"
     for name, value in {
@@ -123,7 +120,7 @@ def publish(
         "differing": counts[Verdict.DIFFER],
         "not-comparable": counts[Verdict.NOT_COMPARABLE],
         "artifact-name": inputs.artifact_name,
-        "artifact-path": stage,
+        "artifact-path": stage if inputs.upload else "",
         "report-path": report if report.is_file() else "",
         "result-path": result if result.is_file() else "",
         "summary-path": stage / SUMMARY,
@@ -134,3 +131,22 @@ def publish(
     runner.add_summary(text)
     for line in (*annotation_lines(outcome, place or Place()), *change_annotations(changes)):
         print(line, flush=True)
+    copy_report(report, inputs, runner)
+
+
+def copy_report(report: Path, inputs: Inputs, runner: Runner) -> None:
+    """Puts the page, if there is one, where the input `report` says. It comes last: a place that
+    cannot be written keeps nothing else from being told. Raises UsageError for one.
+    """
+    if not inputs.report or not report.is_file():
+        return
+    copy = runner.workspace / inputs.report
+    try:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(report.read_bytes())
+    except OSError as error:
+        raise UsageError(
+            f"the input report cannot be followed: {error.strerror or error}",
+            file=copy,
+            remedy="name a file that can be written",
+        ) from None

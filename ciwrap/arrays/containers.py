@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.frames import parts_of_frame
+from ciwrap.arrays.frames import parts_of_frame, zone_of
 from ciwrap.arrays.intake import computed
 from ciwrap.arrays.lists import is_one_array
 from ciwrap.arrays.objects import (
@@ -64,7 +64,7 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     elif isinstance(value, (list, tuple)):
         yield from _sequence(value, Part(name, value), prefix)
     else:
-        yield from _expanded(Part(name, value), prefix)
+        yield from _expanded(Part(name, value, labels=zone_of(value)), prefix)
 
 
 def _mapping(value: Mapping[Any, Any], name: str, prefix: str) -> Iterator[Part]:
@@ -162,6 +162,10 @@ def _objects(part: Part, prefix: str | None) -> Iterator[Part]:
     value = part.value
     if not (isinstance(value, np.ndarray) and value.dtype.kind == "O"):
         yield from _long_or_not(part)
+        return
+    if value.size == 0:
+        # A list would tell of the first axes alone.
+        yield replace(part, value=np.empty(value.shape))
         return
     if value.ndim == 0:
         # As a list of items, a mapping would be its keys alone.

@@ -52,12 +52,12 @@ def _is_of_pandas(array: Any) -> bool:
 def _plain_columns(value: Any, columns: Any, name: str, prefix: str) -> Iterator[Part]:
     _refuse_twice(columns, name)
     return (
-        Part(f"{prefix}{one}", _texts_or_itself(value[one]), labels=_zone(value[one]))
+        Part(f"{prefix}{one}", _texts_or_itself(value[one]), labels=zone_of(value[one]))
         for one in columns
     )
 
 
-def _zone(column: Any) -> tuple[tuple[str, str], ...]:
+def zone_of(column: Any) -> tuple[tuple[str, str], ...]:
     """The time zone of a column (Arrow's, Polars') as a label: NumPy's times have none."""
     kind = getattr(column, "type", getattr(column, "dtype", None))
     zone = getattr(kind, "tz", getattr(kind, "time_zone", None))

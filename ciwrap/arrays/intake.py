@@ -117,9 +117,10 @@ def _on_host(array: Any, name: str | None, *, has_dlpack: bool) -> NDArray[Any] 
 
 
 def _named_bfloat16(array: NDArray[Any]) -> NDArray[Any] | Values:
-    """ml_dtypes gives NumPy a bfloat16 of two untyped bytes."""
+    """ml_dtypes gives NumPy a bfloat16 of two untyped bytes, in either byte order."""
     if array.dtype.kind == "V" and array.dtype.names is None and array.dtype.name == "bfloat16":
-        return ArrayValues(array.view("<u2"), "<bf2")
+        order = array.dtype.str[:1]
+        return ArrayValues(array.view(f"{order}u2"), f"{order}bf2")
     return array
 
 

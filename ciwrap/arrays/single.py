@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.values import Values
 
 # Subclasses of NumPy's own array that carry no more than how they behave.
-_PLAIN = (np.memmap, np.matrix, np.recarray, np.char.chararray)
+_PLAIN = (np.memmap, np.matrix, np.recarray)
 _NO_UNIT = frozenset({"", "dimensionless"})
 _QUICK = frozenset({np.ndarray, float, int, bool, complex})
 
@@ -62,6 +62,12 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     if isinstance(value, (Mapping, set, frozenset)) or _has_several(value):
         raise _undefined(value, name)
     _refuse_missing(value, name)
+    if getattr(value, "uncertainty", None) is not None:  # astropy's NDData
+        raise UnsupportedDtypeError(
+            f"{_kind_of(value)} has uncertainties, which would be lost",
+            variable=name,
+            remedy="give its data and its uncertainty.array as two arrays",
+        )
     unit = unit_of(value)
     dims = _dims_of(value)
     attributes = _attributes_of(value)

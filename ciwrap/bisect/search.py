@@ -37,7 +37,7 @@ def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
         raise UsageError(
             "a bisection is under way in this working tree",
             file=repository.top,
-            remedy="end it with `git bisect reset`",
+            remedy="end it with `git bisect reset` in that folder",
         )
     if good == bad:
         raise UsageError("GOOD and BAD are one and the same commit")

@@ -12,15 +12,13 @@ import msgspec
 
 from ciwrap.captures.kept_snapshot import KeptSnapshot
 from ciwrap.captures.left_out import LeftOut
-from ciwrap.catalog.files import Whole, folder_inode
+from ciwrap.catalog.files import Whole
 from ciwrap.errors import UsageError
 from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.structs import Struct, field, replace
 from ciwrap.trees.bounds import kept_fill_values, settings_text
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId
 
@@ -74,7 +72,7 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     for. has_checksums: whether the bytes of all files are known. layout: where iteration and rank
     stand in the paths, if that was said. made_at: of the last change, UTC, ISO 8601. made_by: the
     version of ciwrap that wrote it. snapshot: of the environment, where one is known. left_out:
-    what it does not hold of its run. folder_inode: of the run's folder; 0 where there is none.
+    what it does not hold of its run.
     """
 
     origin: str
@@ -86,11 +84,6 @@ class CaptureHeader(msgspec.Struct, frozen=True, array_like=True):
     made_by: str = ""
     snapshot: KeptSnapshot | None = None
     left_out: tuple[LeftOut, ...] = ()
-    folder_inode: Whole = 0
-
-    def is_in_place(self, run: Path) -> bool:
-        """Whether the run lies where it was captured, and is no copy."""
-        return self.folder_inode != 0 and self.folder_inode == folder_inode(run)
 
 
 class Bounds(Struct):

@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from ciwrap.captures.bounds import CaptureHeader
 from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.container import CaptureFile, CaptureWriter, replaced_capture, was_completed
+from ciwrap.captures.container import CaptureFile, was_completed
+from ciwrap.captures.container_writer import CaptureWriter, replaced_capture
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CaptureIndex,
@@ -25,7 +26,6 @@ from ciwrap.captures.listing import by_checkpoint
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import (
     checksum_of,
-    folder_inode,
     source_files,
     why_stale,
     youngest_ns,
@@ -154,7 +154,7 @@ def capture_run(
         )
         former = None if rebuild or earlier is None else earlier.header
         known = None if former is None else former.snapshot
-        session = _Session(run, options, maker, progress, report, known, former)
+        session = _Session(run, options, maker, progress, report, known)
         old = {} if rebuild or earlier is None else earlier.checkpoints
         written = replaced_capture(target) if rebuild else CaptureWriter(target)
         writer = stack.enter_context(written)
@@ -210,7 +210,6 @@ class _Session(Struct):
     progress: Progress
     report: CaptureReport
     snapshot: KeptSnapshot | None
-    earlier: CaptureHeader | None
 
     def update(
         self,
@@ -285,24 +284,15 @@ class _Session(Struct):
             metadata.version("ciwrap"),
             self.snapshot,
             left_out,
-            self._folder_inode(),
         )
-
-    def _folder_inode(self) -> int:
-        """That of the folder where all that is captured was read: of a copy, what was kept unread
-        is known by the inodes of the files that it was copied from.
-        """
-        if self.report.kept and self.earlier is not None:
-            return self.earlier.folder_inode
-        return folder_inode(self.run)
 
     def _is_current(self, files: Sequence[OutputFile], checkpoint: CapturedCheckpoint) -> bool:
         try:
             now = source_files(self.run, files)
         except CiwrapError:
             return False
-        is_in_place = self.earlier is not None and self.earlier.is_in_place(self.run)
-        if why_stale(checkpoint.files, now, self.run, is_in_place=is_in_place) is not None:
+        # Checksums are not asked: reading a copy for its own captures it at once, too.
+        if why_stale(_without_checksums(checkpoint.files), now, self.run) is not None:
             return False
         if self.options.checksums and any(file.checksum is None for file in checkpoint.files):
             return False
@@ -349,14 +339,17 @@ class _Session(Struct):
         return seen
 
     def _refuse_change(self, seen: Sequence[SourceFile], files: Sequence[OutputFile]) -> None:
-        plain = [replace(file, checksum=None) for file in seen]
-        reason = why_stale(plain, source_files(self.run, files), self.run, is_in_place=True)
+        reason = why_stale(_without_checksums(seen), source_files(self.run, files), self.run)
         if reason is not None:
             raise StillWrittenError(
                 f"was left alone, it is still being written: {reason}",
                 file=files[0].path.parent,
                 remedy="capture again once it is complete",
             )
+
+
+def _without_checksums(files: Sequence[SourceFile]) -> list[SourceFile]:
+    return [replace(file, checksum=None) for file in files]
 
 
 def _of_checkpoint(error: CiwrapError, files: Sequence[OutputFile]) -> CiwrapError:

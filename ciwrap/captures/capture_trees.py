@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Values
     from ciwrap.captures.bounds import CaptureHeader
-    from ciwrap.captures.container import CaptureFile, CaptureWriter
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.container_writer import CaptureWriter
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import VariableId, VariableSettings

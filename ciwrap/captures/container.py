@@ -1,39 +1,31 @@
 """The capture file as a container: sections that are only ever appended, and two slots that say
-which of them count (docs/reference/capture-format.md).
-
-A commit writes its sections behind everything that counts, waits for the disk, and only then writes
-one of the two slots, in turn. So whatever moment a crash comes at, one slot still describes a whole
-file: the state before, or the state after.
+which of them count (docs/reference/capture-format.md). Written by `container_writer`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import struct
 import zlib
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ciwrap import _core
-from ciwrap.captures.other_file import refuse_file_there, refuse_other_file
 from ciwrap.catalog.files import Digest, Whole
 from ciwrap.closing import Closing
 from ciwrap.errors import (
     CorruptCaptureError,
-    LockBusyError,
     OutputMissingError,
     UnreadableFileError,
     UnsupportedFormatError,
-    WriteFailedError,
 )
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from ciwrap.errors import CiwrapError
@@ -43,7 +35,7 @@ MAGIC = b"\x89CWCAP\r\n"
 VERSION = 5
 SLOT_OFFSETS = (64, 4096 + 64)
 HEAD_BYTES = 8192
-_HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
+FILE_HEAD = struct.Struct("<8sI52x")  # magic, version, zeros up to the first slot
 _SLOT = struct.Struct("<QQQQ16s")  # generation, root offset, root bytes, file bytes, root checksum
 _SLOT_BYTES = _SLOT.size + 16
 # An index of more than this, unpacked, is taken for an attack.
@@ -82,13 +74,13 @@ def _unpack_slot(head: bytes, offset: int) -> _Slot | None:
     return _Slot(generation, Section(at, count, root_checksum), file_bytes)
 
 
-def _newest(head: bytes, path: Path) -> _Slot:
+def newest_slot(head: bytes, path: Path) -> _Slot:
     """The slot that counts. Raises CorruptCaptureError, UnsupportedFormatError."""
-    if len(head) < _HEAD.size or head[:8] != MAGIC:
+    if len(head) < FILE_HEAD.size or head[:8] != MAGIC:
         raise CorruptCaptureError(
             "is no capture of a run", file=path, remedy="give a file that `ciwrap capture` wrote"
         )
-    version = _HEAD.unpack_from(head)[1]
+    version = FILE_HEAD.unpack_from(head)[1]
     if version != VERSION:
         raise UnsupportedFormatError(
             f"is a capture of format {version}, this release reads {VERSION}",
@@ -107,7 +99,7 @@ def was_completed(path: Path) -> bool:
     """Whether a capture is there that somebody finished, be it damaged or of another format."""
     try:
         with path.open("rb") as file:
-            _newest(file.read(HEAD_BYTES), path)
+            newest_slot(file.read(HEAD_BYTES), path)
     except (CorruptCaptureError, FileNotFoundError):
         return False
     except UnsupportedFormatError:
@@ -127,9 +119,10 @@ class CaptureFile(Closing):
     """A capture open for reading.
 
     bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
-    it is, from before they were read. is_recording: whether it is made of a
-    recorded run's journals, which alone have notes, what is to be told of it, faults, what it lacks
-    of the run, and repeated, what stands for a second recording that is not as the first one.
+    it is, from before they were read. is_recording: whether it is made of a recorded run's
+    journals, which alone have notes, what is to be told of it, faults, what it lacks of the run,
+    and repeated, second recordings that are not as the first ones, with the variables that they are
+    of.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
@@ -137,7 +130,7 @@ class CaptureFile(Closing):
     is_recording = False
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
-    repeated: tuple[VariableId, ...] = ()
+    repeated: Mapping[VariableId, VariableId] = MappingProxyType({})
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,7 +144,7 @@ class CaptureFile(Closing):
                 os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_RANDOM)
             status = os.fstat(self._descriptor)
             self._size, self.stamps = status.st_size, (stamp_of_file(status),)
-            slot = _newest(self._pread(0, HEAD_BYTES), path)
+            slot = newest_slot(self._pread(0, HEAD_BYTES), path)
         except FileNotFoundError:
             raise OutputMissingError(
                 "does not exist", file=path, remedy="capture the run first"
@@ -174,6 +167,10 @@ class CaptureFile(Closing):
                 file=path,
                 remedy="capture the run again",
             )
+
+    def leaves_out(self, identity: VariableId, is_ignored: Callable[[VariableId], bool]) -> bool:
+        """Whether a variable is ignored: a second recording is what the first one is."""
+        return is_ignored(identity) or is_ignored(self.repeated.get(identity, identity))
 
     def _pread(self, offset: int, count: int) -> bytes:
         parts = []
@@ -257,150 +254,3 @@ class CaptureFile(Closing):
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-class CaptureWriter(Closing):
-    """The one writer of a capture; sections appended to it count from the next commit on.
-
-    anew: what the file holds is dropped. Raises LockBusyError while somebody else writes it,
-    WriteFailedError, and UsageError for a file that is there and is no capture.
-    """
-
-    def __init__(self, path: Path, *, anew: bool = False) -> None:
-        self.path = path
-        self._dirty = False
-        try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise _not_written(path, error) from error
-        try:
-            self._lock()
-            self._begin(anew=anew)
-        except OSError as error:
-            os.close(self._descriptor)
-            if isinstance(error, (LockBusyError, WriteFailedError)):
-                raise
-            raise _not_written(path, error) from error
-        except BaseException:
-            os.close(self._descriptor)
-            raise
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-                return  # a file system without locks: the slots still keep every reader safe
-            raise _busy(self.path) from None
-        # Another process may have put its file there, or taken this one away, after we opened it.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(self._descriptor), self.path.stat()):
-                return
-        raise _busy(self.path)
-
-    def _begin(self, *, anew: bool) -> None:
-        head = os.pread(self._descriptor, HEAD_BYTES, 0)
-        self._generation, self._end = 0, HEAD_BYTES
-        refuse_other_file(self._descriptor, self.path, MAGIC)
-        if not anew:
-            with contextlib.suppress(CorruptCaptureError, UnsupportedFormatError):
-                slot = _newest(head, self.path)
-                self._generation, self._end = slot.generation, slot.file_bytes
-                # What a crash left behind the last commit.
-                os.ftruncate(self._descriptor, self._end)
-                return
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, _HEAD.pack(MAGIC, VERSION).ljust(HEAD_BYTES, b"\0"), 0)
-        self._sync()  # a file that has more than zeros, and no head, is then none of ours
-
-    def append(self, data: bytes | memoryview) -> Section:
-        """Adds a section. Raises WriteFailedError."""
-        view = memoryview(data).cast("B")
-        section = Section(self._end, view.nbytes, _core.xxh3_128(view))
-        self._write(view, self._end)
-        self._end += view.nbytes
-        self._dirty = True
-        return section
-
-    def append_packed(self, data: bytes) -> Section:
-        return self.append(zlib.compress(data, 6))
-
-    def commit(self, root: bytes) -> None:
-        """Makes `root` (the index, uncompressed) and all it refers to count."""
-        section = self.append_packed(root)
-        self._sync()
-        self._generation += 1
-        slot = pack_slot(self._generation, section, self._end)
-        self._write(memoryview(slot), SLOT_OFFSETS[self._generation % 2])
-        self._sync()
-        self._dirty = False
-
-    def _write(self, view: memoryview, offset: int) -> None:
-        try:
-            while view.nbytes:
-                count = os.pwrite(self._descriptor, view[: 1 << 30], offset)
-                view = view[count:]
-                offset += count
-        except OSError as error:
-            raise _not_written(self.path, error) from error
-
-    def _sync(self) -> None:
-        try:
-            os.fsync(self._descriptor)
-        except OSError as error:
-            raise _not_written(self.path, error) from error
-
-    def close(self) -> None:
-        """Lets go of the file; sections that no commit followed are cut off again."""
-        if self._descriptor < 0:
-            return
-        try:
-            if self._dirty:
-                with contextlib.suppress(OSError, CorruptCaptureError):
-                    slot = _newest(os.pread(self._descriptor, HEAD_BYTES, 0), self.path)
-                    os.ftruncate(self._descriptor, slot.file_bytes)
-        finally:  # also on an interrupt: the lock goes with the descriptor
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
-@contextlib.contextmanager
-def replaced_capture(target: Path) -> Iterator[CaptureWriter]:
-    """A writer of a file beside `target`, which takes its place once the block has ended well.
-
-    Until then `target` stays as it was; after an error nothing is left of the new file. Raises what
-    CaptureWriter does, also for a `target` that is there and is no capture.
-    """
-    try:
-        refuse_file_there(target, MAGIC)
-    except OSError as error:
-        raise _not_written(target, error) from error
-    work = target.with_name(f"{target.name}.new")
-    # The lock is held until the file has its place, so nobody else begins to write it before.
-    with CaptureWriter(work, anew=True) as writer:
-        try:
-            yield writer
-            try:
-                work.replace(target)
-            except OSError as error:
-                raise _not_written(target, error) from error
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                work.unlink()
-            raise
-
-
-def _busy(path: Path) -> LockBusyError:
-    return LockBusyError(
-        "another process is writing this capture",
-        file=path,
-        remedy="let it finish, then try again",
-    )
-
-
-def _not_written(path: Path, error: OSError) -> WriteFailedError:
-    return WriteFailedError(
-        f"cannot be written: {error.strerror or error}",
-        file=path,
-        remedy="give a writable place with -o",
-    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index import malformed
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.journals import OWN_FILES, is_recording, journal_paths
+from ciwrap.captures.journals import is_recording, own_files
 from ciwrap.captures.left_out import faults_of
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
@@ -76,7 +76,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
     except ValueError:
         raise malformed(capture_path, "when it was made") from None
     newer = next((one for one in others if _is_since(one, made_at)), None)
-    why = why_changed([*captured.values()], run, is_in_place=index.header.is_in_place(run))
+    why = why_changed([*captured.values()], run)
     if newer is not None:
         why = f"{relative_path(run, newer)} was written since"
     if why is not None:
@@ -98,7 +98,7 @@ def files_beside_journals(
     """
     if not is_recording(run):
         return ()
-    own = {*journal_paths(run), *(run / name for name in OWN_FILES)}
+    own = {*own_files(run)}
     left_out = [file_glob(text, "exclude") for text in exclude]
     found = (path for path in _visible_files(run) if path not in own)
     return tuple(

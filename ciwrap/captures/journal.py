@@ -189,6 +189,7 @@ class _Attempts(Struct):
     waiting: dict[int, RecordedState] = field(default_factory=dict)  # by number of the variable
     waiting_records: int = 0
     place: tuple[int, int] | None = None  # iteration and point of what waits
+    told_errors: int = 0
 
     def checkpoints(self, records: Iterable[_Record]) -> Iterator[RecordedCheckpoint]:
         for kind, iteration, point, variable, payload, offset in records:
@@ -209,9 +210,9 @@ class _Attempts(Struct):
                 yield self._complete(iteration, point, fields)
             elif kind == ERROR:
                 self.journal.errors.append(fields.text())
+                self.told_errors += 1
             elif kind == END:
-                self.journal.is_closed = True
-                self.journal.costs.append(fields.cost())
+                self._end(fields)
             else:
                 raise self.journal.damaged(f"a record of type {kind}")
             fields.end()
@@ -232,7 +233,16 @@ class _Attempts(Struct):
         self.attempt += 1
         self.points = {0: ""}
         self.variables, self.waiting, self.place = {}, {}, None
-        self.waiting_records = 0
+        self.waiting_records = self.told_errors = 0
+
+    def _end(self, fields: _Fields) -> None:
+        """What the library counted as an error and could not write down was not recorded either."""
+        journal = self.journal
+        journal.is_closed = True
+        cost, errors = fields.cost()
+        journal.costs.append(cost)
+        if errors > self.told_errors:
+            journal.errors.append("something of which only stderr tells")
 
     def _state(self, number: int) -> RecordedState:
         """What waits of a variable."""
@@ -324,9 +334,10 @@ class _Fields:
             raise self._journal.damaged("a share of a bound")
         return found if found >= 0 else None
 
-    def cost(self) -> RecordingCost:
-        _, data_bytes, nanoseconds, _, _, held_bytes = (self.u64() for _ in range(END_NUMBERS))
-        return RecordingCost(data_bytes, nanoseconds * 1e-9, held_bytes)
+    def cost(self) -> tuple[RecordingCost, int]:
+        """What recording took, and how many errors there were."""
+        _, data_bytes, nanoseconds, _, errors, held_bytes = (self.u64() for _ in range(END_NUMBERS))
+        return RecordingCost(data_bytes, nanoseconds * 1e-9, held_bytes), errors
 
     def text(self) -> str:
         raw = self.take(self.u32())

@@ -11,7 +11,7 @@ from ciwrap.captures.container import Section
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.captures.container import CaptureWriter
+    from ciwrap.captures.container_writer import CaptureWriter
 
 Identity = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
 

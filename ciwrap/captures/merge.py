@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.captures.container import replaced_capture
+from ciwrap.captures.container_writer import replaced_capture
 from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, StoredTree
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
@@ -16,7 +16,8 @@ from ciwrap.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.captures.container import CaptureFile, CaptureWriter
+    from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.container_writer import CaptureWriter
     from ciwrap.captures.index import CapturedVariable, CheckpointKey
 
 

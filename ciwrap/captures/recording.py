@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,8 @@ import msgspec
 
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, Bounds, CaptureHeader
-from ciwrap.captures.container import CaptureFile, CaptureWriter, Section, stamp_of_file
+from ciwrap.captures.container import CaptureFile, Section, stamp_of_file
+from ciwrap.captures.container_writer import CaptureWriter
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
@@ -26,8 +28,9 @@ from ciwrap.captures.index import (
 )
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
-from ciwrap.captures.journals import SNAPSHOT_FILE, journal_paths, recorded_again
+from ciwrap.captures.journals import SNAPSHOT_FILE, journal_paths, recorded_again, unrecorded
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
+from ciwrap.captures.recorded_twice import keep
 from ciwrap.captures.run_file import run_file_of
 from ciwrap.errors import (
     CiwrapError,
@@ -41,7 +44,7 @@ from ciwrap.errors import (
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
@@ -82,19 +85,20 @@ class RecordedCapture(CaptureFile):
 
     notes: what is to be told of it. faults: what the program could not record, and journals that
     are missing: the run is not all there then. open_journals: of processes that have not ended
-    them. first_suspect: what first did not match what the run was held against while it ran, by
-    iteration, order in it and rank. costs: what recording took of processes that have ended their
-    journals, once for each attempt. repeated: what was recorded again, and not the same; the
-    second one is a variable of its own.
-    Raises the errors of `JournalReader`, OutputMissingError
-    without a journal, and CorruptCaptureError for journals of several runs.
+    them. suspects: what did not match what the run was held against while it ran, by iteration,
+    order in it and rank; followed: of those since each process began anew, how many checkpoints it
+    recorded after them. costs: what recording took of processes that have ended their journals,
+    once for each attempt. repeated: what was recorded again, and not the same, as a variable of its
+    own, with the one that it is of. Raises the errors of `JournalReader`, OutputMissingError
+    without a journal, and NotComparableError for journals of several runs.
     """
 
     is_recording = True
 
     def __init__(self, run: Path) -> None:
         self.open_journals = 0
-        self.first_suspect: VariableId | None = None
+        self.suspects: tuple[VariableId, ...] = ()
+        self.followed: dict[VariableId, int] = {}
         self.costs: list[RecordingCost] = []
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
@@ -104,11 +108,14 @@ class RecordedCapture(CaptureFile):
             super().__init__(held)
         self.path, self.stamps = run, stamps
 
-    def refuse_parts(self, remedy: str) -> None:
+    def refuse_parts(
+        self, remedy: str, is_ignored: Callable[[VariableId], bool] = lambda _: False
+    ) -> None:
         """Raises for a run that is not all there, where nothing could tell of it later.
 
         The first fault; StillWrittenError, with that remedy, for a run that goes on or was killed;
-        NotComparableError for one that a restart recorded again, otherwise.
+        NotComparableError for one that a restart recorded again, otherwise, but for variables that
+        are ignored.
         """
         if self.faults:
             raise self.faults[0]
@@ -119,11 +126,14 @@ class RecordedCapture(CaptureFile):
                 remedy=remedy,
             )
         for identity in self.repeated:
-            raise recorded_again(self.path, identity)
+            if not self.leaves_out(identity, is_ignored):
+                raise recorded_again(self.path, identity)
 
     def _merge(self, run: Path, target: Path) -> None:
         readers = [JournalReader(path) for path in self._journals]
         if not readers:
+            for error in unrecorded(run):
+                raise error
             raise OutputMissingError(
                 "holds no journal: nothing was recorded",
                 file=run,
@@ -140,9 +150,10 @@ class RecordedCapture(CaptureFile):
             kept = appended(writer, snapshot_of_run(run), None)
             index.header = msgspec.structs.replace(index.header, snapshot=kept)
             writer.commit(encode_index(index))
-        self.first_suspect, self._samples = merge.first_suspect, merge.samples
-        self.repeated = tuple(merge.repeated)
-        self.faults = (*missing, *_told(readers))
+        self.suspects, self._samples = merge.suspects, merge.samples
+        self.followed = merge.followed
+        self.repeated = merge.repeated
+        self.faults = (*unrecorded(run), *missing, *_told(readers))
         self.costs = [cost for one in readers for cost in one.costs]
         self.open_journals = sum(not one.is_closed for one in readers)
         if self.open_journals:
@@ -187,12 +198,21 @@ def _stamps(journals: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
 
 
 def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapError]:
-    """An error for the ranks that left no journal. Raises CorruptCaptureError."""
+    """An error for the ranks that left no journal. Raises NotComparableError for processes that say
+    otherwise how many there are, and CorruptCaptureError.
+    """
     ranks = readers[0].ranks
     seen: set[int] = set()
     for one in readers:
-        if one.ranks != ranks or one.rank >= ranks or one.rank in seen:
-            raise one.damaged(f"it is of rank {one.rank} of {one.ranks}, another one is of {ranks}")
+        if one.ranks != ranks:
+            raise NotComparableError(
+                f"was recorded as rank {one.rank} of {one.ranks}, and another process as one of"
+                f" {ranks}",
+                file=one.path,
+                remedy="let each process tell the same number of ranks, and record the run again",
+            )
+        if one.rank >= ranks or one.rank in seen:
+            raise one.damaged(f"it is of rank {one.rank} of {ranks}, as another one is")
         seen.add(one.rank)
     count = ranks - len(seen)
     if not count:
@@ -226,30 +246,36 @@ class _Merge:
         self._directories: dict[CheckpointKey, Directory] = {}
         self._bounds = Bounds(NONE_GIVEN)
         self._chunk_bytes = 0
-        self._first: tuple[int, int, int] | None = None  # iteration, order of points, rank
-        self.first_suspect: VariableId | None = None
-        self.repeated: list[VariableId] = []
+        self._suspects: list[tuple[tuple[int, int, int], VariableId]] = []
+        self.followed: dict[VariableId, int] = {}
+        self.repeated: dict[VariableId, VariableId] = {}
         self.samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
 
     def take(self, writer: CaptureWriter, reader: JournalReader, base: int) -> None:
         """Adds what one process recorded. base: the offset at which the capture has its journal."""
         places: dict[int, dict[str, CapturedVariable]] = {}
+        attempt, order = 0, 0
+        seen: dict[VariableId, int] = {}  # suspects of the attempt, and when
         for order, checkpoint in enumerate(reader.checkpoints()):
+            if checkpoint.attempt != attempt:
+                attempt, seen = checkpoint.attempt, {}
             found = places.setdefault(checkpoint.iteration, {})
             for state in checkpoint.states:
                 one = self._captured(reader, checkpoint, state, base)
-                identity = _keep(found, one, checkpoint.attempt)
+                identity = keep(found, one, checkpoint.attempt)
                 if one.any_tree is not None:
                     self._note(one, identity or one.identity, one.any_tree)
-                if identity not in (None, one.identity):
-                    self.repeated.append(identity)
+                if identity is not None and identity != one.identity:
+                    self.repeated[identity] = one.identity
                 if state.compared is not None and state.compared.suspect_chunks:
                     place = (checkpoint.iteration, order, reader.rank)
-                    self._note_suspect(place, identity or one.identity)
+                    self._suspects.append((place, identity or one.identity))
+                    seen[identity or one.identity] = order
                 if identity is not None and state.samples:
                     self.samples[identity] = {
                         leaf: (base + at, count) for leaf, (at, count) in state.samples.items()
                     }
+        self.followed.update((one, order - when) for one, when in seen.items())
         for iteration, variables in places.items():
             key = (iteration, reader.rank)
             captured = CapturedCheckpoint(key, (), tuple(variables.values()))
@@ -298,9 +324,10 @@ class _Merge:
         if settings != VariableSettings():  # what is exact needs no word
             self._bounds.note(settings, kept_as, one.dtype)
 
-    def _note_suspect(self, place: tuple[int, int, int], identity: VariableId) -> None:
-        if self._first is None or place < self._first:
-            self._first, self.first_suspect = place, identity
+    @property
+    def suspects(self) -> tuple[VariableId, ...]:
+        """What did not match, by iteration, order of points in it and rank."""
+        return tuple(one for _, one in sorted(self._suspects, key=operator.itemgetter(0)))
 
     def index(self, readers: Sequence[JournalReader]) -> CaptureIndex:
         """The index of everything that was taken."""
@@ -349,37 +376,3 @@ def _stored(state: RecordedState, kind: int, tree: RecordedTree, base: int) -> S
         None if tree.against is None else FineIdentity(tree.against),
         tree.max_share,
     )
-
-
-def _keep(
-    found: dict[str, CapturedVariable], one: CapturedVariable, attempt: int
-) -> VariableId | None:
-    """Keeps a variable; of an iteration that was recorded twice, the second one if it differs.
-
-    Returns what it is called, or None if it was not kept.
-    """
-    name = one.identity.name
-    known = found.get(name)
-    if known is None:
-        found[name] = one
-        return one.identity
-    is_same = known.signature == one.signature and known.all_digests == one.all_digests
-    if is_same and one.any_tree is not None:
-        found[name] = _with_larger_share(known, one)
-        return None
-    other = f"{name} (attempt {attempt})"
-    while other in found:
-        other += "'"
-    identity = VariableId(other, one.identity.iteration, one.identity.rank)
-    found[other] = msgspec.structs.replace(one, identity=identity)
-    return identity
-
-
-def _with_larger_share(known: CapturedVariable, one: CapturedVariable) -> CapturedVariable:
-    """Two recordings of one cells: told is the larger share of the bound that either moved."""
-    if known.relative is None or one.relative is None:
-        return known
-    shares = [known.relative.max_share, one.relative.max_share]
-    largest = max((share for share in shares if share is not None), default=None)
-    relative = msgspec.structs.replace(known.relative, max_share=largest)
-    return msgspec.structs.replace(known, relative=relative)

@@ -51,7 +51,6 @@ class Side(Struct):
     header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
     is_fingerprint: bool = False
     is_whole: bool = False  # whether WHOLE_RUN is all that there is, not what no path tells of
-    is_in_place: bool = False  # whether the run lies where it was captured
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()  # what the run lacks
 
@@ -121,11 +120,7 @@ class Side(Struct):
         try:
             checkpoint = read_checkpoint(self.capture, directory)
             reason = why_stale(
-                checkpoint.files,
-                now,
-                self.run,
-                verify_checksums=self.verify_checksums,
-                is_in_place=self.is_in_place,
+                checkpoint.files, now, self.run, verify_checksums=self.verify_checksums
             )
         except CiwrapError as error:
             reason = str(error)
@@ -203,7 +198,6 @@ def open_side(
             side.fault = error
             continue
         side.capture, side.header = capture, side.index.header
-        side.is_in_place = side.header.is_in_place(run)
         if verify_checksums and not side.header.has_checksums:
             side.close()
             raise UsageError(

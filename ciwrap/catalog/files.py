@@ -142,14 +142,6 @@ def _described(run: Path, path: Path, how: str, status: os.stat_result) -> Sourc
     )
 
 
-def folder_inode(run: Path) -> int:
-    """The inode of a run's folder, by which a run is known from its copies; 0 if there is none."""
-    try:
-        return _kept_inode(run.stat())
-    except OSError:
-        return 0
-
-
 def _kept_inode(status: os.stat_result) -> int:
     return status.st_ino & ((1 << 62) - 1)
 
@@ -204,14 +196,13 @@ def why_stale(
     run: Path,
     *,
     verify_checksums: bool = False,
-    is_in_place: bool = False,
 ) -> str | None:
     """Why a checkpoint's files are no longer those that were captured; None if they are.
 
-    is_in_place: whether the run lies where it was captured; else it is a copy, whose files have
-    other inodes.
-    A file of another time and the same size is looked at whole where its checksum is known, and
-    every file is with verify_checksums.
+    A file is the one that was captured if its size, its inode and both of its times are: of a copy
+    nobody knows what was copied, and any time of writing can be given to any file. Another file of
+    the same size is looked at whole where its checksum is known, and every file is with
+    verify_checksums.
     """
     ours = {file.path: file for file in captured}
     theirs = {file.path: file for file in now}
@@ -225,17 +216,13 @@ def why_stale(
             return f"{path} was read in another way"
         if old.byte_count != new.byte_count:
             return f"{path} had {old.byte_count} bytes, now {new.byte_count}"
-        # A copy has another inode; a file that was written in place has another time of change.
-        is_touched = old.inode == new.inode and old.change_ns != new.change_ns
-        is_replaced = is_in_place and old.inode != new.inode
-        is_other = old.mtime_ns != new.mtime_ns or is_touched or is_replaced
-        if is_other and old.checksum is None:
-            if old.mtime_ns != new.mtime_ns:
-                return f"{path} was written since"
-            return f"{path} was replaced since" if is_replaced else _touched(path)
-        if old.checksum is None and verify_checksums:
-            return f"{path} was captured without a checksum"
-        if old.checksum is not None and (verify_checksums or is_other):
+        what = _what_happened(old, new)
+        if old.checksum is None:
+            if what is not None:
+                return f"{path} {what}"
+            if verify_checksums:
+                return f"{path} was captured without a checksum"
+        elif verify_checksums or what is not None:
             try:
                 if checksum_of(run / path) != old.checksum:
                     return f"{path} has other bytes (checksum)"
@@ -244,11 +231,8 @@ def why_stale(
     return None
 
 
-def why_changed(
-    captured: Sequence[SourceFile], run: Path, *, is_in_place: bool = False
-) -> str | None:
-    """Why files of a run are no longer those that were captured; None if they are. is_in_place: as
-    in `why_stale`.
+def why_changed(captured: Sequence[SourceFile], run: Path) -> str | None:
+    """Why files of a run are no longer those that were captured; None if they are.
 
     Of files that have come since it knows nothing.
     """
@@ -256,11 +240,18 @@ def why_changed(
         now = [_source(run, run / one.path, one.how) for one in captured]
     except CiwrapError as error:
         return str(error)
-    return why_stale(captured, now, run, is_in_place=is_in_place)
+    return why_stale(captured, now, run)
 
 
-def _touched(path: str) -> str:
-    return f"{path} was touched since (written and given its old time, or chmod)"
+def _what_happened(old: SourceFile, new: SourceFile) -> str | None:
+    """To a file of the same size since; None if it is known to be as it was."""
+    if old.mtime_ns != new.mtime_ns:
+        return "was written since"
+    if old.inode != new.inode:
+        return "is not the file that was captured, but a copy or one that took its place"
+    if old.change_ns != new.change_ns:
+        return "was touched since (written and given its old time, or chmod)"
+    return None
 
 
 def looked_at(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
@@ -281,6 +272,6 @@ def change_since(
         return None
     try:
         now = source_files(run, files)
-        return None if now == seen else why_stale(seen, now, run, is_in_place=True)
+        return None if now == seen else why_stale(seen, now, run)
     except CiwrapError as error:
         return str(error)

@@ -189,7 +189,8 @@ class AlignedValues(Values):
             return np.empty(shape, dtype=dtype)
         # Its own, unlinked file: nobody else can cut it off.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the values
-        return np.memmap(self._file, dtype=dtype, mode="w+", shape=shape)
+        kept: NDArray[Any] = np.memmap(self._file, dtype=dtype, mode="w+", shape=shape)
+        return kept
 
 
 def _told(labels: Labels) -> str:

@@ -52,7 +52,7 @@ _MOST_NAMES = 4
     " within the bound raises no suspicion.",
 )
 @click.option(
-    "--checksums", is_flag=True, help="Hash the files, too: copies with other times stay valid."
+    "--checksums", is_flag=True, help="Hash the files, too: captures of copies stay valid."
 )
 @click.option(
     "--chunk-bytes", type=int, help="Size of a chunk; default: that of --against, else 65536."

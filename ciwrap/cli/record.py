@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ciwrap.cli.options import (
     common_option,
@@ -21,18 +22,29 @@ from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
+    from ciwrap.captures.recording import RecordedCapture
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.cli.session import Session
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import CheckResult, CommandOutcome, Message, SettingsLayer, VariableId
+    from ciwrap.model import CommandOutcome, SettingsLayer, VariableId
     from ciwrap.online.reference import Reference
 
 # Names that nobody else gives: what lies there is deleted.
 _REFERENCE_FOLDER = ".ciwrap.reference"
 _ENDED_MARK = ".ciwrap.ended"
 _POLICIES = ("report", "callback", "stop", "abort")
+_OF_COMPARISON = {
+    "on_divergence",
+    "patience",
+    "stop_within",
+    "wait",
+    "common",
+    "json_target",
+    "json_detail",
+    "report_target",
+}
 
 
 @click.command(name="record", short_help="Run a program that records its arrays as it goes.")
@@ -156,10 +168,7 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
         raise UsageError("--again goes on with a run, and --replace deletes it", remedy="give one")
     against = asked.options["against"]
     if against is None:
-        if asked.options["on_divergence"] != "report":
-            raise UsageError(
-                "--on-divergence says nothing without --against", remedy="give --against RUN"
-            )
+        _refuse_without_reference()
         yield None
         return
     from ciwrap.online.reference import prepared
@@ -170,8 +179,40 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
             file=asked.folder,
             remedy="give another folder with -o",
         )
+    if asked.chosen.check is None:
+        _refuse_beyond_golden(Path(against))
     with prepared(Path(against), asked.folder / _REFERENCE_FOLDER) as reference:
         yield reference
+
+
+def _refuse_beyond_golden(against: Path) -> None:
+    """Raises UsageError for the golden of a check here that says more than goldens keep, such as
+    `combine` or a mask: held to what the golden tells, another run would match.
+    """
+    from ciwrap.cli.load_project import load_config_if_any
+    from ciwrap.golden.paths import BINARY_SUFFIX, escape_name
+    from ciwrap.native.bounds_table import refuse_beyond_trees
+    from ciwrap.online.reference import golden_file_of
+
+    golden = golden_file_of(against)
+    config = None if golden is None else load_config_if_any(None)
+    if golden is None or config is None:
+        return
+    for check in config.checks:
+        own = config.golden_dir / f"{escape_name(check.name)}{BINARY_SUFFIX}"
+        if os.path.realpath(own) == os.path.realpath(golden):
+            refuse_beyond_trees(check)
+
+
+def _refuse_without_reference() -> None:
+    """Raises UsageError for an option that is of the comparison alone."""
+    context = click.get_current_context()
+    for one in context.command.params:
+        is_given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        if is_given and one.name in _OF_COMPARISON:
+            raise UsageError(
+                f"{one.opts[0]} says nothing without --against", remedy="give --against RUN"
+            )
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
@@ -243,79 +284,22 @@ def _bounds_from(chosen: RuleOptions) -> str | None:
 
 def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
     """Says what was recorded. Raises the first error of the recording, and of the program."""
-    from ciwrap.captures.recording import RecordedCapture
+    from ciwrap.cli.recorded import not_ended, opened, recorded_text, refuse_nothing
     from ciwrap.running.run_command import failure_of
 
     folder = asked.folder
-    with RecordedCapture(folder) as capture:
-        click.echo(_recorded_text(capture, folder))
-        _refuse_nothing(asked, capture)
+    with opened(folder, outcome) as capture:
+        click.echo(recorded_text(capture, folder))
+        refuse_nothing(capture, folder, asked.options["views"], outcome)
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
             raise capture.faults[0]
         if capture.open_journals:
-            raise _not_ended(folder)
+            raise not_ended(folder)
     if outcome.exit_code != 0:
         raise failure_of(outcome, so="so what it recorded may not be all")
     return 0
-
-
-def _refuse_nothing(asked: _Asked, capture: Any) -> None:
-    """Raises NotComparableError if no array was recorded, or none of a label that was asked for."""
-    from fnmatch import fnmatchcase
-
-    from ciwrap.captures.index_codec import read_checkpoint, read_index
-
-    names = {
-        one.identity.name
-        for directory in read_index(capture).checkpoints.values()
-        for one in read_checkpoint(capture, directory).variables
-    }
-    for text in asked.options["views"]:
-        label = text.partition("=")[0]
-        if not any(fnmatchcase(name, label) for name in names):
-            raise NotComparableError(
-                f"no View was recorded whose label is {label!r}",
-                file=asked.folder,
-                remedy="see which labels the program gives, and that --step is one of its regions"
-                " or kernels",
-            )
-    if not names:
-        raise NotComparableError(
-            "holds no array: none was recorded",
-            file=asked.folder,
-            remedy="add arrays before the first checkpoint (docs/how-to/record-a-program.md)",
-        )
-
-
-def _recorded_text(capture: Any, folder: Path) -> str:
-    from ciwrap.captures.index_codec import read_index
-    from ciwrap.report.text import bytes_text, seconds_text
-
-    keys = read_index(capture).checkpoints
-    ranks = len({rank for _, rank in keys})
-    iterations = len({iteration for iteration, _ in keys})
-    text = (
-        f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
-        f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
-    )
-    if not capture.costs:
-        return text
-    slowest = max(capture.costs, key=lambda one: one.seconds)
-    held = max(one.held_bytes for one in capture.costs)
-    return (
-        f"{text}; that took up to {seconds_text(max(slowest.seconds, 1e-3))} of a process's time"
-        f" ({bytes_text(slowest.data_bytes)} hashed) and up to {bytes_text(held)} of its memory"
-    )
-
-
-def _not_ended(folder: Path) -> NotComparableError:
-    return NotComparableError(
-        "not all was recorded: a process was killed, or could not write to the end",
-        file=folder,
-        remedy="see what the program said on stderr",
-    )
 
 
 def _tell_compared(
@@ -324,45 +308,78 @@ def _tell_compared(
     """Says what was recorded and what it comes to against the reference; of a program that failed,
     or was ended, nothing matches.
     """
-    from ciwrap.captures.recording import RecordedCapture
+    from ciwrap.cli.recorded import first_words, opened, recorded_text, refuse_nothing
     from ciwrap.compare.law import message_of
     from ciwrap.model import RunResult, Verdict
     from ciwrap.online.judge import judge_recorded
 
-    with RecordedCapture(asked.folder) as capture:
-        click.echo(_recorded_text(capture, asked.folder), err=True)
-        _refuse_nothing(asked, capture)
-        is_ended = asked.options["on_divergence"] in ("stop", "abort")
-        first, open_journals = capture.first_suspect, capture.open_journals
+    with opened(asked.folder, outcome) as capture:
+        click.echo(recorded_text(capture, asked.folder), err=True)
+        refuse_nothing(capture, asked.folder, asked.options["views"], outcome)
+        rules = asked.chosen.make_rules()
+        suspects = tuple(
+            one for one in capture.suspects if not capture.leaves_out(one, rules.is_ignored)
+        )
+        open_journals = capture.open_journals
+        is_ended = _was_to_end(asked, capture, suspects)
+    ended_for = next(iter(suspects if is_ended else ()), None)
     result = judge_recorded(
         reference,
         asked.folder,
-        asked.chosen.make_rules(),
+        rules,
         is_common=asked.options["common"],
-        ended_in=first.iteration if is_ended and first is not None else None,
+        ended_in=None if ended_for is None else ended_for.iteration,
         resources=session.resources,
     )
-    fault = _fault(asked, outcome, first if is_ended else None, has_open=bool(open_journals))
-    is_lost = fault is not None and result.verdict.is_good
+    if all(rules.is_ignored(one) for one in result.left_out_variables):
+        ended_for = None  # all that counts is there
+    is_good = result.verdict.is_good
+    if is_good:
+        fault = _fault(asked, outcome, ended_for, has_open=bool(open_journals))
+    else:
+        fault = None if is_ended else _failure(outcome)
+    is_lost = fault is not None and is_good
     run = RunResult(
         Verdict.NOT_COMPARABLE if is_lost else result.verdict,
         (result,),
         kind=session.kind,
         messages=(
-            *_first_words(result, first),
-            *((message_of(fault),) if fault is not None and is_lost else ()),
+            *first_words(result, next(iter(suspects), None)),
+            *((message_of(fault),) if fault is not None else ()),
         ),
         seconds=outcome.seconds,
     )
     return session.emit(run, Path.cwd())
 
 
+def _was_to_end(asked: _Asked, capture: RecordedCapture, suspects: Iterable[VariableId]) -> bool:
+    """Whether a process was told to end for one of these: it had its checkpoints of patience."""
+    patience = asked.options["patience"]
+    return asked.options["on_divergence"] in ("stop", "abort") and any(
+        capture.followed.get(one, -1) >= patience for one in suspects
+    )
+
+
+def _failure(outcome: CommandOutcome) -> CiwrapError | None:
+    """What went wrong with a command whose run does not match: perhaps why."""
+    from ciwrap.running.run_command import failure_of
+
+    if outcome.exit_code == 0:
+        return None
+    return failure_of(outcome, so="so what it recorded may not be all")
+
+
 def _fault(
-    asked: _Asked, outcome: CommandOutcome, ended_for: VariableId | None, *, has_open: bool
+    asked: _Asked,
+    outcome: CommandOutcome,
+    ended_for: VariableId | None,
+    *,
+    has_open: bool,
 ) -> CiwrapError | None:
     """Why a run is not all there, of which all that was recorded matches. ended_for: what did not
     match while it ran, for which it was ended.
     """
+    from ciwrap.cli.recorded import not_ended
     from ciwrap.running.run_command import failure_of
 
     if ended_for is not None:
@@ -374,17 +391,4 @@ def _fault(
         )
     if outcome.exit_code != 0:
         return failure_of(outcome, so="though all that it recorded matches")
-    return _not_ended(asked.folder) if has_open else None
-
-
-def _first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:
-    """What first did not match, in the order in which points were recorded, and which element."""
-    from ciwrap.model import Message, MessageLevel
-    from ciwrap.report.digest_words import moved_words
-
-    if first is None:
-        return
-    found = next((one for one in result.variables if one.id == first), None)
-    moved = None if found is None else next(iter(found.moved_elements), None)
-    where = "" if moved is None else f": {moved_words(moved)}"
-    yield Message(MessageLevel.NOTE, f"the first that did not match while it ran: {first}{where}")
+    return not_ended(asked.folder) if has_open else None

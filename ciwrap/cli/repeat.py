@@ -241,7 +241,10 @@ def _write_bounds(
     write_text(change.text, str(path), "the configuration")
     console.print(f"written to {safe_text(near(path))}")
     if any(project.store.path(check.name).exists() for check in project.checks):
-        console.print("goldens keep the bounds they were made with: ciwrap accept")
+        console.print(
+            "goldens keep the bounds they were made with: ciwrap run, then"
+            " ciwrap accept --reason '...'"
+        )
 
 
 def _design(settings: RepeatSettings, factors: int) -> Design:

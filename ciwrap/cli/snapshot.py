@@ -27,7 +27,9 @@ _path_option = click.option(
 )
 
 
-@click.group(name="snapshot", short_help="Keep, compare and restore environments.")
+@click.group(
+    name="snapshot", no_args_is_help=False, short_help="Keep, compare and restore environments."
+)
 def command() -> None:
     """Keep what a program ran on and with, say what differs between two such snapshots, and write
     what is needed to have one back.
@@ -52,8 +54,9 @@ def save(
 ) -> int:
     """Take a snapshot with SHA-256 of every object and the system packages that own them.
 
-    With a COMMAND, it is run, and its processes are looked at for the objects that they load; those
-    that live for less than 25 ms may be missed. Without one, nothing is known of objects.
+    With a COMMAND, it is run in this folder, with the variables and the time limit of `run`, and
+    its processes are looked at for the objects that they load; those that live for less than 25 ms
+    may be missed. Without one, nothing is known of objects.
 
     Exit codes: 0 done, 2 usage, 3 the command failed.
     """
@@ -78,7 +81,7 @@ def save(
     if outcome is not None and outcome.exit_code != 0:
         from ciwrap.running.run_command import failure_of
 
-        raise failure_of(outcome)
+        raise failure_of(outcome, so="so there is no snapshot of it")
     if keeps and program is None:
         raise UsageError(
             "without a command no objects are known, so no files can be kept",

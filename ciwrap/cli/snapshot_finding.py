@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 def watched(
     words: tuple[str, ...] | str, config: Config | None
 ) -> tuple[CommandOutcome, SeenProgram]:
-    """Runs a command with the variables of the configuration, and looks at it meanwhile."""
+    """Runs a command with the variables of the configuration, and looks at it meanwhile. One of
+    words was given here, so it runs here; a text is one that was kept, and runs where it did.
+    """
     from ciwrap.config import CommandSettings
     from ciwrap.running.run_command import run_command
     from ciwrap.snapshot.program import ProgramWatcher
 
     usual = None if config is None else config.command
     settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)
+    if not isinstance(words, str):
+        settings = replace(settings, working_dir=Path.cwd())
     watcher = ProgramWatcher(is_thorough=True)
     return run_command(settings, watcher=watcher), watcher.seen
 
@@ -35,6 +39,8 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
     from ciwrap.snapshot.store import SnapshotStore, load_snapshot
 
     path = Path(name)
+    if not name:
+        raise UsageError("'' names no snapshot", remedy="give the beginning of its hash, or a file")
     if "/" in name or path.exists():
         found = of_capture(path)
         return load_snapshot(path) if found is None else found

@@ -101,7 +101,7 @@ def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) ->
     config = load_config_if_any(None)
     outcome, program = watched(words or recorded, config)
     if outcome.exit_code != 0:
-        raise failure_of(outcome)
+        raise failure_of(outcome, so="so its objects were not compared")
     second = snapshot_of_program(project_root(), program, command=outcome.command, hashed=True)
     found = check_objects(first, second)
     code: Literal[0, 1, 3] = 0 if found.is_same else 1 if second.objects else 3

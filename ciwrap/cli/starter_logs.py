@@ -27,10 +27,12 @@ checks:
     format: log
     outputs: {path}
 """
-_TABLES = """\
+# A step that is there again, as after `reset_timestep`, counts again.
+_TABLE = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "all"}
+_TABLES = f"""\
     # A table by steps; its bounds were not measured.
     tables:
-      thermo: {header: "Step *", end: "Loop time of", iteration: Step, duplicates: last}
+      thermo: {{{", ".join(f"{key}: {json.dumps(said)}" for key, said in _TABLE.items())}}}
 """
 # LAMMPS: a line of names that begins with Step, and the line after the rows.
 _IS_HEADER = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
@@ -64,9 +66,20 @@ def starter_for_logs(paths: Sequence[Path]) -> Starter:
     text += "" if not found else "    values:\n"
     text += "".join(_line(one, is_live=at < MOST_LIVE) for at, one in enumerate(found))
     text += _TABLES if has_table else ""
-    count = min(len(found), MOST_LIVE)
+    count = _count_found(found[:MOST_LIVE], paths[0], has_table=has_table)
     check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
     return Starter((check,), text)
+
+
+def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> int:
+    """How many variables the rules that were written find: of a table each column is one."""
+    from ciwrap.readers.log import LogReader
+
+    options: dict[str, Any] = {"values": {one.name: _rule(one) for one in found}}
+    if has_table:
+        options["tables"] = {"thermo": _TABLE}
+    with LogReader().open(path, options=options) as source:
+        return len(source.variables)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

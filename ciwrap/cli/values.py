@@ -66,6 +66,11 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
         return options_of_preset(use)
     project = load_project(config_path, None, () if check_name is None else (check_name,))
     checks = [check for check in project.checks if check.format == "log"]
+    if check_name is not None and not checks:
+        raise UsageError(
+            f"the check {check_name!r} has no 'format: log', so it has no rules of logs",
+            remedy="name another one, or try the rules of a code with --use",
+        )
     if len(checks) != 1:
         names = ", ".join(check.name for check in checks) or "none"
         raise UsageError(

@@ -27,7 +27,11 @@ _MAP = "variability-map.json"
 _NEXT = 3  # how many configurations to measure next
 
 
-@click.group(name="variability", short_help="Map how much runs vary, by configuration.")
+@click.group(
+    name="variability",
+    no_args_is_help=False,
+    short_help="Map how much runs vary, by configuration.",
+)
 def command() -> None:
     """Say how much the runs of a configuration vary that was never run.
 

@@ -108,9 +108,9 @@ class _Screen:
 
 
 def _columns() -> int:
-    import shutil
+    from ciwrap.report.console import terminal_width
 
-    return max(20, shutil.get_terminal_size().columns)
+    return max(20, terminal_width())
 
 
 def _code(watched: WatchedRun, *, has_ended: bool) -> int:

@@ -14,12 +14,13 @@ from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index import CapturedVariable
     from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
-    from ciwrap.model import CheckResult, VariableResult
+    from ciwrap.model import CheckResult, VariableId, VariableResult
 
 # Of a capture's origin.
 _OF_CHECK = "check "
@@ -27,16 +28,26 @@ _MOST_NAMES = 3
 
 
 def rules_between(rules: Rules, golden: Side, new: Side) -> Rules:
-    """The rules with the bounds that are asked for, or else with those of a capture as a whole.
+    """The rules as they hold for two runs: with the bounds that are asked for, or else with those
+    of a capture as a whole.
 
     The first run's counts before the second's, and one for which a bound was asked for before one
     that compares exactly because nobody said anything. Whether captured trees still describe the
     files plays no part.
     """
+    for side in (golden, new):
+        if side.capture is not None and side.capture.repeated:
+            rules = replace(rules, is_ignored=_ignored_in(side.capture, rules.is_ignored))
     if rules.bounds_are_given:
         return rules
     known = _captured_bounds(golden, new)
     return replace(rules, bounds_from=NONE_GIVEN) if known is None else rules_with(rules, *known)
+
+
+def _ignored_in(
+    capture: CaptureFile, is_ignored: Callable[[VariableId], bool]
+) -> Callable[[VariableId], bool]:
+    return lambda identity: capture.leaves_out(identity, is_ignored)
 
 
 def _captured_bounds(golden: Side, new: Side) -> tuple[Bounds, str] | None:
@@ -145,4 +156,5 @@ def _is_tiny(one: VariableResult) -> bool:
     if one.dtype is None or one.dtype[1:2] not in ("f", "c") or not one.max_rel_difference:
         return False
     has_special = one.nan_mismatch_count or one.inf_mismatch_count or one.missing_mismatch_count
-    return not has_special and one.max_rel_difference < np.finfo(one.dtype).eps ** 0.5
+    digits = float(np.finfo(one.dtype).eps)
+    return not has_special and one.max_rel_difference < digits**0.5

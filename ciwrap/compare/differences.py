@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.shown import text_literals
 from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.parts import suspect_pieces
 from ciwrap.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
@@ -200,7 +201,7 @@ def _columns(
 
 def _texts(elements: NDArray[Any]) -> list[str]:
     if elements.dtype.kind in "SU":
-        return [repr(one) for one in elements.tolist()]
+        return text_literals(elements)
     return [str(one) for one in elements]
 
 

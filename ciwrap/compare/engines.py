@@ -275,7 +275,9 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
             file=scheduler,
             remedy=_START_SCHEDULER,
         ) from error
-    with client, _OnDask(client) as executor:
+    from ciwrap.compare.on_dask import OnDask
+
+    with client, OnDask(client) as executor:
         yield Pool("dask", executor)
 
 
@@ -297,77 +299,3 @@ def _refuse_other_file(scheduler: str) -> None:
             file=scheduler,
             remedy=_START_SCHEDULER,
         )
-
-
-class _OnDask(Executor):
-    """A Dask client as an executor. Dask has one of its own, which waits for ever for some results
-    that were lost with the worker that had just computed them; the scheduler itself may look for
-    half a minute where that worker was. So what does not come is asked for once more.
-    """
-
-    _PATIENCE_SECONDS = 15.0  # for what is computed, and a few kilobytes
-    _MOST_ASKED = 4
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        answer: Future[Any] = Future()
-
-        def ask() -> Any:
-            # The same question twice is asked twice: files change.
-            return self._client.submit(fn, *args, pure=False, **kwargs)
-
-        async def answered(asked: Any) -> None:
-            if not answer.set_running_or_notify_cancel():
-                return
-            try:
-                answer.set_result(await self._result(asked, ask))
-            except BaseException as error:  # of whatever kind: who asked is told
-                answer.set_exception(error)
-
-        ask().add_done_callback(lambda one: self._client.loop.add_callback(answered, one))
-        return answer
-
-    async def _result(self, asked: Any, ask: Callable[[], Any]) -> Any:
-        """What one of those that are asked says. No waiting is ever cancelled: Dask may have others
-        wait for the same.
-        """
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        waiting = {asyncio.ensure_future(_told(asked))}
-        for number in range(self._MOST_ASKED):
-            done, waiting = await asyncio.wait(
-                waiting, timeout=self._PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if done:
-                result, error = done.pop().result()
-                if error is not None:
-                    raise error
-                return result
-            if number + 1 == self._MOST_ASKED:
-                break
-            # What Dask says of one whose result was lost is not to be trusted: it may be called
-            # pending for ever. So one is asked anew, and waited for as long as it is computed.
-            asked = ask()
-            computed = loop.create_future()
-            asked.add_done_callback(
-                lambda _, one=computed: self._client.loop.add_callback(_end, one)
-            )
-            waiting.add(asyncio.ensure_future(_told(asked)))
-            await asyncio.wait({*waiting, computed}, return_when=asyncio.FIRST_COMPLETED)
-        raise TimeoutError("its result did not come from the Dask workers")
-
-
-async def _end(waiting: Any) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
-
-
-async def _told(asked: Any) -> tuple[Any, BaseException | None]:
-    """A Dask future's result, or the error that came of it."""
-    try:
-        return await asked, None
-    except BaseException as error:  # of whatever kind: who asked is told
-        return None, error

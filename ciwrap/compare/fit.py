@@ -132,9 +132,10 @@ def refuse_unseen_mask(
 def refuse_empty(new: Values, settings: VariableSettings) -> None:
     """Raises MaskError if the mask leaves no element to compare."""
     if new.element_count and new.masked_count == new.element_count:
+        count = new.element_count
+        taken = "the one element that there is" if count == 1 else f"all {count:,} elements"
         raise MaskError(
-            f"the mask {settings.mask!r} takes out all {new.element_count} elements, so nothing"
-            " of it was compared",
+            f"the mask {settings.mask!r} takes out {taken}, so nothing of it was compared",
             remedy="mend the mask, or name the variable under 'ignore'",
         )
 

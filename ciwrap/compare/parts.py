@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.shown import text_literals
 from ciwrap.arrays.values import DEFAULT_SLAB_BYTES, as_bytes
 from ciwrap.late import numpy as np
 from ciwrap.model import ChunkRange, DifferingElement
@@ -118,7 +119,7 @@ def value_texts(elements: NDArray[Any], dtype: str) -> list[str]:
     if is_bfloat16(dtype):
         elements = widen_bfloat16(elements)
     if elements.dtype.kind in "SU":
-        return [repr(element.item()) for element in elements]
+        return text_literals(elements)
     return [str(element) for element in elements]
 
 

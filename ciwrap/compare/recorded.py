@@ -8,7 +8,8 @@ from msgspec.structs import replace as with_fields
 
 from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, CaptureHeader
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.container_writer import CaptureWriter
 from ciwrap.captures.fingerprints import files_beside_journals, open_fingerprint
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (

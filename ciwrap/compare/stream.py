@@ -61,8 +61,9 @@ class Stream(Closing, Generic[_Question]):
     further ones; a question that fails does not stop the others.
 
     sink: is handed every differing element, as they are found, on another thread: the question,
-    flat indices, and both sides' elements. All calls raise NotAvailableError for an engine that is
-    missing, and what the sink raises.
+    flat indices, and both sides' elements. The next call raises what the sink has raised, or
+    NotAvailableError for an engine that is missing; whoever calls once more gets
+    InterruptedCallError.
     """
 
     def __init__(
@@ -85,7 +86,6 @@ class Stream(Closing, Generic[_Question]):
         self._questions: dict[int, _Question] = {}  # those that have no answer yet, by number
         self.asked_count = 0
         self._session: _core.StreamSession | None = None
-        self._failure: BaseException | None = None  # what the sink raised
 
     def _begin(self) -> _core.StreamSession:
         return _core.StreamSession(
@@ -106,23 +106,10 @@ class Stream(Closing, Generic[_Question]):
         new: NDArray[np.uint8],
     ) -> None:
         assert self._sink is not None
-        if self._failure is not None:
-            return  # whoever calls next is told
-        try:
-            self._sink(self._questions[number], indices, golden, new)
-        except BaseException as error:  # of whatever kind: kept, and raised by every call from here
-            # Not through the core, which would throw it at each call, and a second time ends the
-            # process.
-            self._failure = error
-
-    def _refuse_failure(self) -> None:
-        """Raises what the sink has raised."""
-        if self._failure is not None:
-            raise self._failure
+        self._sink(self._questions[number], indices, golden, new)
 
     def ask(self, question: _Question, golden: FileRegion, new: FileRegion) -> None:
         """Both regions hold the question's array, and are of one size."""
-        self._refuse_failure()
         # Not before there is something to read: threads, memory and a ring come with it.
         self._session = self._session or self._begin()
         # Numbers are given in order, so the sink finds the question whenever it is called.
@@ -144,7 +131,6 @@ class Stream(Closing, Generic[_Question]):
         if self._session is None:
             return
         while True:
-            self._refuse_failure()
             done = self._session.take_done(wait, self._tell)
             for number, comparison, failure, values in done:
                 yield self._questions.pop(number), Streamed(comparison, failure, values)
@@ -164,7 +150,6 @@ class Stream(Closing, Generic[_Question]):
         return len(self._questions)
 
     def _tell(self) -> None:
-        self._refuse_failure()
         assert self._session is not None
         compared = self._session.bytes_compared
         self._progress.advance(compared - self._told_bytes)
@@ -175,7 +160,6 @@ class Stream(Closing, Generic[_Question]):
         if self._session is None:
             return StreamFacts()
         totals = self._session.close()
-        self._refuse_failure()
         return StreamFacts(totals["bytes_read"], totals["engine"])
 
     def close(self) -> None:

@@ -80,6 +80,9 @@ def check_result(
     told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
+        for found in (outcome.missing, outcome.extra):
+            # Whatever units they were found in.
+            found.sort(key=attrgetter("id.sort_key"))
         left_out |= _add_one_sided(outcome, rules.strict_variables, wording, results, told)
     verdict = Verdict.worst(result.verdict for result in results)
     if outcome.errors:

@@ -149,6 +149,8 @@ def _check(
 ) -> Check:
     if not section["outputs"]:
         raise document.error("names no outputs", (*location, "outputs"))
+    if section["ensemble"] == ():
+        raise document.error("names no folders", (*location, "ensemble"))
     _check_patterns(document, section, location)
     if section["format"] not in (None, *OWN_FORMATS):
         _check_format(document, section["format"], (*location, "format"))

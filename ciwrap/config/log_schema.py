@@ -87,6 +87,11 @@ LINES = Section(
 def _refuse_two_references(values: Mapping[str, Any]) -> None:
     if values["expect"] is not None and values["range"] is not None:
         raise FormError("expect excludes range", ("expect",), at_key=True, other_key="range")
+    refuse_two_bounds(values)
+
+
+def refuse_two_bounds(values: Mapping[str, Any]) -> None:
+    """Raises FormError where a bound is given in two ways."""
     for name in ("atol", "rtol"):
         if values["ulps"] and values[name]:
             raise FormError("ulps excludes atol and rtol", ("ulps",), at_key=True, other_key=name)
@@ -130,6 +135,7 @@ TABLE = Section(
     },
     short=lambda value: {"header": value} if isinstance(value, str) else value,
     short_schema=_TEXT_ONLY,
+    check=refuse_two_bounds,
 )
 STEP = Section(
     "LogStep",

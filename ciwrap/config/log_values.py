@@ -11,6 +11,7 @@ from ciwrap.config.nodes import Document, Location, parse_document, read_documen
 from ciwrap.config.settings import Expectation, VariableRule
 from ciwrap.model import SETTINGS, SettingsLayer
 from ciwrap.model.forms import FormError, nearest
+from ciwrap.model.variable_settings import BOUND_PARTS
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _PRESETS = Path(__file__).parent / "presets"
 _GROUPS = ("values", "tables", "steps", "counts")
+_WHOLES = (BOUND_PARTS, ("expect", "range"))
 _LISTS = ("require", "forbid")
 
 
@@ -100,8 +102,16 @@ def _alike(part: Mapping[str, Any], patterns: Mapping[str, Any]) -> Mapping[str,
             )
         base = {} if like is None else patterns[like]
         own = {key: said for key, said in value.items() if said is not None or key not in base}
-        values[name] = {**base, **own, "like": None}
+        values[name] = {**_without_what_is_said_anew(base, own), **own, "like": None}
     return {**part, "values": values}
+
+
+def _without_what_is_said_anew(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The pattern's rule without its bound or its reference where the value has one: each of them
+    is one thing, of which no part is left over.
+    """
+    gone = {key for one in _WHOLES if any(own.get(key) is not None for key in one) for key in one}
+    return {key: None if key in gone else said for key, said in base.items()}
 
 
 def _included(document: Document, path: Path, refuse: Refuse) -> Mapping[str, Any] | None:
@@ -126,11 +136,13 @@ def _read(path: Path, refuse: Refuse) -> Mapping[str, Any]:
     """The rules of a file, read once as long as it stays what it is."""
     path = path.resolve()
     status = path.stat()
-    return _read_once(path, (status.st_mtime_ns, status.st_size, status.st_ino), refuse)
+    return _read_once(
+        path, (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino), refuse
+    )
 
 
 @lru_cache(maxsize=16)
-def _read_once(path: Path, _: tuple[int, int, int], refuse: Refuse) -> Mapping[str, Any]:
+def _read_once(path: Path, _: tuple[int, ...], refuse: Refuse) -> Mapping[str, Any]:
     return _rules_in(read_document(path.absolute()), refuse)
 
 

@@ -6,6 +6,7 @@ the text that was written, and the schema, which knows what a key wants, reads i
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -25,6 +26,17 @@ MAX_NODES = 200_000
 MAX_DEPTH = 50
 
 _NULLS = {"", "~", "null", "Null", "NULL"}
+# What a person writes; `!!binary` and the like would make a text mean something else.
+_TAGS = {
+    f"tag:yaml.org,2002:{name}"
+    for name in (
+        *("str", "int", "float", "bool", "null", "timestamp"),
+        *("merge", "value", "seq", "map"),
+    )
+}
+# Escapes in quotes can write these. Halves of pairs are let through where they are Python's
+# notation for the bytes of a file name that are no UTF-8.
+_NO_TEXT = re.compile("[\0\ud800-\udc7f\udd00-\udfff]")
 
 
 class Quoted(str):
@@ -150,7 +162,7 @@ def _value_of(node: yaml.Node, location: Location, document: Document) -> Any:
     document.positions[location] = _place_of(node)
     if len(document.positions) > MAX_NODES or len(location) > MAX_DEPTH:
         raise document.error("unfolds to more than a configuration may hold", location[:1])
-    if not node.tag.startswith("tag:yaml.org,2002:") or "python" in node.tag:
+    if node.tag not in _TAGS:
         raise document.error(f"the tag {node.tag!r} means nothing here", location)
     if isinstance(node, yaml.MappingNode):
         return _mapping_of(node, location, document)
@@ -158,6 +170,7 @@ def _value_of(node: yaml.Node, location: Location, document: Document) -> Any:
         inner = enumerate(node.value)
         return [_value_of(item, (*location, number), document) for number, item in inner]
     assert isinstance(node, yaml.ScalarNode)
+    _refuse_no_text(node.value, location, document)
     if node.style is not None:
         return Quoted(node.value)
     return None if node.value in _NULLS else node.value
@@ -175,9 +188,18 @@ def _mapping_of(node: yaml.MappingNode, location: Location, document: Document) 
         if not is_text or key in found or (key == "<<" and key_node.style is None):
             raise _refused_key(key_node, location, document)
         here = (*location, key)
-        document.key_positions[here] = _place_of(key_node)
+        document.positions[here] = document.key_positions[here] = _place_of(key_node)
+        _refuse_no_text(key, here, document)
         found[key] = _value_of(value_node, here, document)
     return found
+
+
+def _refuse_no_text(text: str, location: Location, document: Document) -> None:
+    """Raises ConfigError for a text that neither the system nor a golden has a place for."""
+    found = _NO_TEXT.search(text)
+    if found is not None:
+        what = f"has a character that no name, path or command can have (U+{ord(found[0]):04X})"
+        raise document.error(what, location)
 
 
 def _refused_key(node: yaml.Node, location: Location, document: Document) -> ConfigError:

@@ -89,7 +89,21 @@ def _command_words(value: Any) -> str | tuple[str, ...]:
         return text
     if not value:
         raise FormError("must hold at least one word")
-    return tuple(_any_text(item) for item in value)
+    return read_each(value, _word)
+
+
+def _word(value: Any) -> str:
+    """A word of a command. An unquoted `null` or `~` is nothing in YAML, and would be no word."""
+    if value is None:
+        raise FormError("must be text, not nothing; put it in quotes")
+    return _any_text(value)
+
+
+def _variable_name(value: Any) -> str:
+    """What an environment can have; whoever starts a command would refuse anything else."""
+    if not value or "=" in value:
+        raise FormError("is no name of a variable", at_key=True)
+    return str(value)
 
 
 def _lengths(value: Any) -> tuple[int, ...]:
@@ -142,6 +156,7 @@ MARKS = Form(
     _marks, _marks, schema={"anyOf": [{"type": ["string", "number", "boolean"]}, _MANY_TEXTS]}
 )
 ANY_TEXT = Form(_any_text, _any_text, schema={"type": ["string", "number", "boolean"]})
+VARIABLE_NAME = Form(_variable_name, _variable_name)
 TEXTS = Form(_texts, _texts, schema={"anyOf": [{"type": "string"}, _MANY_TEXTS]})
 FLAG_OR_TEXTS = Form(
     _flag_or_texts, _flag_or_texts, schema={"anyOf": [dict(FLAG.schema), _MANY_TEXTS]}

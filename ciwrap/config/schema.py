@@ -6,9 +6,7 @@ editors show.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from ciwrap.config.log_schema import LOG_KEYS, SOURCE_KEYS
+from ciwrap.config.log_schema import LOG_KEYS, SOURCE_KEYS, refuse_two_bounds
 from ciwrap.config.scalars import (
     ANY_TEXT,
     BYTE_ORDER,
@@ -28,24 +26,18 @@ from ciwrap.config.scalars import (
     SHORT_COMMANDS,
     STEP_SIZE,
     TEXTS,
+    VARIABLE_NAME,
 )
 from ciwrap.config.sections import ANY_MAPPING, Key, MappingOf, MappingOrList, Section
 from ciwrap.model import SETTINGS, STRICT_KEYS
-from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, FormError, one_of, whole
+from ciwrap.model.forms import DUPLICATES, FLAG, TEXT, one_of, whole
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
-def _exclude_ulps(values: Mapping[str, Any]) -> None:
-    for name in ("atol", "rtol"):
-        if values["ulps"] and values[name]:
-            raise FormError("ulps excludes atol and rtol", ("ulps",), at_key=True, other_key=name)
-
-
+ENVIRONMENT = Key(MappingOf(ANY_TEXT, VARIABLE_NAME), "environment variables to set")
 _SETTINGS = {name: Key(one.form, one.help) for name, one in SETTINGS.items()}
 
-BOUND = Section("BoundSection", "Settings that apply to values.", _SETTINGS, check=_exclude_ulps)
+BOUND = Section(
+    "BoundSection", "Settings that apply to values.", _SETTINGS, check=refuse_two_bounds
+)
 
 RUN = Section(
     "RunSection",
@@ -56,7 +48,7 @@ RUN = Section(
         ),
         "working_dir": Key(TEXT, "where it runs, from the configuration's folder", "."),
         "timeout_seconds": Key(SECONDS, "after which it is ended"),
-        "env": Key(MappingOf(ANY_TEXT), "environment variables to set"),
+        "env": ENVIRONMENT,
     },
     short=lambda value: {"command": value} if isinstance(value, (str, list)) else value,
     short_schema=SHORT_COMMANDS,
@@ -68,7 +60,7 @@ LEVEL = Section(
     "LevelSection",
     "What is different while a factor is off, or on.",
     {
-        "env": Key(MappingOf(ANY_TEXT), "environment variables to set"),
+        "env": ENVIRONMENT,
         "command": Key(COMMAND, "the command to run in place of the configured one"),
         "reserve_core": Key(FLAG, "whether one core is left to the system"),
     },
@@ -266,13 +258,13 @@ _CHECK_KEYS = {
     ),
 }
 
-CHECK = Section("CheckSection", "One check.", _CHECK_KEYS, check=_exclude_ulps)
+CHECK = Section("CheckSection", "One check.", _CHECK_KEYS, check=refuse_two_bounds)
 
 NAMED_CHECK = Section(
     "NamedCheckSection",
     "One check of a list.",
     {**_CHECK_KEYS, "name": Key(TEXT, "the check's name", is_required=True)},
-    check=_exclude_ulps,
+    check=refuse_two_bounds,
 )
 
 CONFIG = Section(

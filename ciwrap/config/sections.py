@@ -69,13 +69,17 @@ class Section(Struct, frozen=True):
 
 
 class MappingOf(Struct, frozen=True):
-    """A mapping whose keys are names of the user's own."""
+    """A mapping whose keys are names of the user's own. names: what they have to be."""
 
     kind: Form | Section
+    names: Form | None = None
 
     def from_text(self, value: Any) -> dict[str, Any]:
         read = self.kind.from_text
         given = refuse_other_than_mapping(value)
+        if self.names is not None:
+            for name in given:
+                read_at(name, self.names.from_text, name)
         return {str(name): read_at(name, read, inner) for name, inner in given.items()}
 
 

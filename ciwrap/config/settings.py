@@ -11,6 +11,8 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ciwrap.model.formats import FormatRule
 
 GLOB_CHARACTERS = frozenset("*?[")
+# A set, or a bracket that begins none: as in `ciwrap.patterns`.
+_SET = re.compile(r"\[([^\]]+)\]|\[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
 _GATE_CONFIDENCE = 0.99
@@ -48,7 +52,27 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
     ` / ` is also held against the whole text form (`iter 10 / rank 0 / x`).
     """
     subjects = {variable.name, variable.text} if " / " in pattern else {variable.name}
-    return pattern in subjects or any(fnmatch.fnmatchcase(one, pattern) for one in subjects)
+    if pattern in subjects:
+        return True
+    glob = _as_fnmatch(pattern)
+    return any(fnmatch.fnmatchcase(one, glob) for one in subjects)
+
+
+@lru_cache(maxsize=1024)
+def _as_fnmatch(pattern: str) -> str:
+    """The pattern with its sets as fnmatch writes what they mean in patterns of files, and to
+    whatever records: it has no `[^...]`, and to it `[]x]` and `[!]x]` are sets.
+    """
+    return _SET.sub(_set, pattern)
+
+
+def _set(found: re.Match[str]) -> str:
+    body = found[1]
+    if body is None:
+        return "[[]"
+    if len(body) == 1:
+        return body if body == "!" else f"[{body}]"
+    return f"[!{body[1:]}]" if body[0] in "!^" else f"[{body}]"
 
 
 class VariableRule(Struct, frozen=True):

@@ -28,6 +28,9 @@ _NOT_FINITE = re.compile(r"([-+]?)(?:\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 # 2^63 has 19 digits; a float needs no more than 17, and exponents.
 _MOST_DIGITS = 40
 
+# libyaml, from 0.2.6 on, looks for the end of a key before it tells of the lists that begin it.
+_TOO_DEEP = "exceeded maximum nesting depth"
+
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -45,6 +48,8 @@ def load_yaml(data: bytes) -> Any:
         return _build(_LOADER(text))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
+        if mark is not None and getattr(error, "problem", None) == _TOO_DEEP:
+            raise _nested(mark) from None
         where = f" in line {mark.line + 1}" if mark is not None else ""
         why = " (a merge conflict was left in it)" if "<<<<<<<" in text else ""
         raise DocumentError(f"is not valid YAML{where}{why}") from None
@@ -85,7 +90,7 @@ def _build(loader: Any) -> Any:
             keys[-1] = None
         if kind is not yaml.ScalarEvent:
             if len(opened) == MOST_DEPTH:
-                raise _refused(f"is nested more than {MOST_DEPTH} levels deep", event)
+                raise _nested(event.start_mark)
             opened.append(value)
             keys.append(None)
     return root
@@ -133,6 +138,10 @@ def _value_of(event: Any) -> Any:
     if _NOT_FINITE.fullmatch(text):
         return float(text.replace(".", ""))
     return text
+
+
+def _nested(mark: yaml.Mark) -> DocumentError:
+    return DocumentError(f"is nested more than {MOST_DEPTH} levels deep (line {mark.line + 1})")
 
 
 def _refused(what: str, event: yaml.Event) -> DocumentError:

@@ -58,6 +58,13 @@ def _folders(golden_dir: Path) -> Iterator[tuple[Path, str]]:
         yield Path(here), "" if relative == "." else relative
 
 
+def linked_folders(golden_dir: Path) -> Iterator[Path]:
+    """Links to folders, which `stored_places` passes over."""
+    for here, _ in _folders(golden_dir):
+        with contextlib.suppress(FileNotFoundError), os.scandir(here) as entries:
+            yield from sorted(Path(one) for one in entries if one.is_symlink() and one.is_dir())
+
+
 def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
     """The stores of all test files that have a shared file, or the journal of one, in order."""
     for here, folder in _folders(golden_dir):

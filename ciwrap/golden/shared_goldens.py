@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # A file that is as large as this takes no more goldens; further ones have files of their own.
 _FULL_BYTES = 64 << 20
-_Stamp = tuple[int, int, int] | None
+_Stamp = tuple[int, ...] | None
 
 
 class SharedGoldens:
@@ -227,7 +227,7 @@ def _stamp(path: Path) -> _Stamp:
         return None
     except OSError as error:
         raise UnreadableFileError(error.strerror or "cannot be read", file=path) from error
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def _bytes_of(path: Path, start: int) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ciwrap.arrays.shown import text_literals
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
 from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId
@@ -131,12 +132,14 @@ def _element_lines(elements: NDArray[Any], shape: tuple[int, ...]) -> Iterator[s
     for start in range(0, elements.size, max(1, row)):
         for first in range(start, start + row, _PER_LINE):
             last = min(first + _PER_LINE, start + row)
-            values = "  ".join(_text(elements[flat]) for flat in range(first, last))
+            values = "  ".join(_texts(elements[first:last]))
             yield f"  {_index(first, shape)}  {values}"
 
 
-def _text(element: Any) -> str:
-    return repr(element.item()) if element.dtype.kind in "SU" else str(element)
+def _texts(elements: NDArray[Any]) -> list[str]:
+    return (
+        text_literals(elements) if elements.dtype.kind in "SU" else [str(one) for one in elements]
+    )
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> str:

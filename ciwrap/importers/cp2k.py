@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, bound_of, read_text, template_of, yaml_text
+from ciwrap.importers.imported import (
+    Imported,
+    LeftOut,
+    bound_of,
+    free_name,
+    is_path,
+    read_text,
+    template_of,
+    yaml_text,
+)
 
 TESTS = "TEST_FILES.toml"
 MATCHERS = "matchers.py"
@@ -101,6 +110,13 @@ def _pattern(matcher: dict[str, Any]) -> dict[str, Any]:
     return rule
 
 
+def _has_column(matcher: dict[str, Any]) -> bool:
+    """Whether it says which word of the line counts, where its groups do not."""
+    col = matcher.get("col")
+    is_grouped = bool(matcher.get("regex")) and _has_group(str(matcher.get("pattern", "")))
+    return is_grouped or (isinstance(col, int) and not isinstance(col, bool))
+
+
 def _has_group(text: str) -> bool:
     plain = text.replace("\\\\", "").replace("\\(", "")
     return any(char == "(" and not plain.startswith("(?", at) for at, char in enumerate(plain))
@@ -165,7 +181,14 @@ def _add_test(
             reason = f"has the matcher {matcher_name!r}, which matchers.py does not define plainly"
             result.left_out.append(LeftOut(what, reason))
             continue
+        if matcher["kind"] == "GenericMatcher" and not _has_column(matcher):
+            reason = f"has the matcher {matcher_name!r}, whose column is no whole number"
+            result.left_out.append(LeftOut(what, reason))
+            continue
         file = given.get("file")
+        if not is_path(f"{name}.out" if file is None else file):
+            result.left_out.append(LeftOut(what, "names a file that is no path in ciwrap.yaml"))
+            continue
         stem = name.removesuffix(".inp")
         check = checks.setdefault(
             stem if file is None else f"{stem}:{file}",
@@ -197,9 +220,4 @@ def _expected(spec: dict[str, Any]) -> dict[str, Any] | None:
 
 def _free_name(name: str, check: dict[str, Any]) -> str:
     """The matcher's name, numbered where the test has it several times."""
-    used = {*check.get("values", {}), *check.get("counts", {})}
-    number, free = 1, name
-    while free in used:
-        number += 1
-        free = f"{name}_{number}"
-    return free
+    return free_name(name, {*check.get("values", {}), *check.get("counts", {})})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -11,8 +12,10 @@ from ciwrap.errors import UsageError, WriteFailedError
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
+    from collections.abc import Container
     from pathlib import Path
 
+_FIELD = re.compile(r"\{[^{}]*\}")
 MOST_BYTES = 16 << 20
 
 
@@ -88,6 +91,20 @@ def bound_of(said: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return bound if math.isfinite(bound) and bound >= 0 else None
+
+
+def is_path(text: Any) -> bool:
+    """Whether `outputs` takes it as it is: what stands in braces there is a field of a template."""
+    return isinstance(text, str) and text != "" and not _FIELD.search(text)
+
+
+def free_name(name: str, used: Container[str]) -> str:
+    """The name, numbered where it is used already."""
+    number, free = 1, name
+    while free in used:
+        number += 1
+        free = f"{name}_{number}"
+    return free
 
 
 def template_of(text: str) -> str:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ciwrap.errors import UsageError
-from ciwrap.importers.imported import Imported, LeftOut, bound_of, read_text, yaml_text
+from ciwrap.importers.imported import (
+    Imported,
+    LeftOut,
+    bound_of,
+    free_name,
+    is_path,
+    read_text,
+    yaml_text,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,25 +33,29 @@ def import_lammps(path: Path) -> Imported:
     if not isinstance(found, dict) or not isinstance(found.get("tolerance"), dict):
         raise UsageError("holds no 'tolerance'", file=path)
     result = Imported(test_count=1)
-    nugget = found.get(_NUGGET, 1.0)
-    nugget = float(nugget) if isinstance(nugget, (int, float)) else 1.0
     checks = {"logs": _check("log.*", found["tolerance"], "tolerance", result)}
-    overrides = found.get("overrides")
-    for name, tolerances in (overrides if isinstance(overrides, dict) else {}).items():
+    for name, tolerances in _mapping(found, "overrides", result).items():
         result.test_count += 1
         stem = str(name).removeprefix("in.")
-        if isinstance(tolerances, dict):
+        if not isinstance(tolerances, dict):
+            result.left_out.append(LeftOut(f"overrides.{name}", "is no mapping of columns"))
+        elif not is_path(stem):
+            reason = "has a name that reads as a template"
+            result.left_out.append(LeftOut(f"overrides.{name}", reason))
+        else:
             # What is not overridden holds as for all.
             own = {**found["tolerance"], **tolerances}
-            checks[stem] = _check(f"log.*{stem}*", own, f"overrides.{name}", result)
-        else:
-            result.left_out.append(LeftOut(f"overrides.{name}", "is no mapping of columns"))
-    for name in found.get("skip") or ():
+            check = _check(f"log.*{stem}*", own, f"overrides.{name}", result)
+            checks[free_name(stem, checks)] = check
+    for name in _names(found, "skip", result):
         result.test_count += 1
         result.left_out.append(LeftOut(str(name), "is skipped there"))
     result.notes.append(
         "LAMMPS's runner compares the last step of each run; these checks compare every row"
     )
+    nugget = bound_of(found.get(_NUGGET, 1.0))
+    if nugget is None:
+        result.left_out.append(LeftOut(_NUGGET, "is no number; rtol is carried over without it"))
     if nugget:
         result.notes.append(
             f"a relative tolerance there is of |golden| + {nugget:g}; it was carried over as"
@@ -51,6 +63,22 @@ def import_lammps(path: Path) -> Imported:
         )
     result.files["ciwrap.yaml"] = yaml_text(_HEAD.format(name=path.name), {"checks": checks})
     return result
+
+
+def _mapping(found: dict[Any, Any], key: str, result: Imported) -> dict[Any, Any]:
+    said = found.get(key)
+    if said is not None and not isinstance(said, dict):
+        result.left_out.append(LeftOut(key, "is no mapping of tests"))
+    return said if isinstance(said, dict) else {}
+
+
+def _names(found: dict[Any, Any], key: str, result: Imported) -> list[Any]:
+    """A list of tests; one may stand alone."""
+    said = [] if found.get(key) is None else found[key]
+    if not isinstance(said, (str, list)):
+        result.left_out.append(LeftOut(key, "is no list of tests"))
+        return []
+    return [said] if isinstance(said, str) else said
 
 
 def _check(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from ciwrap.model.results import CheckResult
 
 
+_FILLED = "fill values"
+
+
 class Coverage(Struct, frozen=True):
     """Counts of what was compared and of what was not. Two of them add up. The names are in the
     result that it is made of.
@@ -106,11 +109,11 @@ class Coverage(Struct, frozen=True):
             (self.without_statistics, one, "without statistics"),
             (self.masked_elements, "element", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
-            (self.filled, one, "in part by fill values"),
+            (self.filled, one, _FILLED),
             (self.unpaired_elements, "element", "of steps on one side only"),
             (self.excluded_files, "file", "by exclude"),
         )
-        said = [f"{grouped_plural(count, noun)} {why}" for count, noun, why in parts if count]
+        said = [_counted(count, noun, why) for count, noun, why in parts if count]
         return (*said, "attributes") if self.attributes else tuple(said)
 
 
@@ -170,6 +173,12 @@ def _has_checkpoints(check: CheckResult) -> bool:
     places = [(one.iteration, one.rank) for one in check.variables]
     places += [(one.iteration, one.rank) for one in named]
     return any(place != (None, None) for place in places)
+
+
+def _counted(count: int, noun: str, why: str) -> str:
+    counted = grouped_plural(count, noun)
+    # Nobody counts the elements that hold one, and there may be none.
+    return f"{why} of {counted}" if why == _FILLED else f"{counted} {why}"
 
 
 def grouped_plural(count: int, noun: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NOT_ZERO = re.compile(r"[^eE]*[1-9]")
 _WHOLE = re.compile(r"[+-]?\d{1,30}")
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,3})?)\s*([A-Za-z]*)")
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
@@ -168,6 +169,8 @@ def parse_number(value: object) -> float | int:
         number = float(text)
         if math.isinf(number):
             raise FormError(f"{cut(text)} is beyond the range of a double")
+        if number == 0 and _NOT_ZERO.match(text):
+            raise FormError(f"{cut(text)} is too close to 0 for a double")
         return number
     if text.lower() in _SPECIAL:
         return _SPECIAL[text.lower()]

@@ -114,8 +114,9 @@ class RepeatedVariable(Struct, frozen=True):
     spread are left. present_bound: as configured. present_share: the largest share of it that was
     used, over all iterations, and early_share: up to compare_until. present_fit: whether it fits,
     up to compare_until where there is one. common_digits: decimal digits that all but 5 %
-    of the sampled elements have in common in all runs; normal_digits: the same if differences are
-    normal (95 %, 95 %), where SciPy is installed. reason: why it is not comparable, or unrelated.
+    of the sampled elements have in common in all runs with the reference; normal_digits: in common
+    with the mean of the runs, in 95 % of runs with 95 % confidence if they are normal, where SciPy
+    is installed. reason: why it is not comparable, or unrelated.
     breaks_bound: whether the present bound does not hold for some run, or may not. What some run
     leaves unknown (a golden without data) is None: max_abs, max_rel, shares.
     """
@@ -150,6 +151,12 @@ class RepeatedVariable(Struct, frozen=True):
     @property
     def varies(self) -> bool:
         return self.kind not in (Behaviour.EQUAL, Behaviour.NOT_COMPARABLE)
+
+    @property
+    def is_compared_to_the_end(self) -> bool:
+        """Whether nothing was compared after the iteration up to which the bound is judged."""
+        last = max((row.iteration or 0 for row in self.by_iteration), default=0)
+        return self.compare_until is not None and self.compare_until >= last
 
 
 class FactorFinding(Struct, frozen=True):

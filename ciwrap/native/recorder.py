@@ -10,7 +10,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ciwrap.closing import Closing
-from ciwrap.errors import NotAvailableError, UsageError
+from ciwrap.errors import InvalidBoundError, NotAvailableError, UsageError
 from ciwrap.native.library import library_path
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Recorder(Closing):
     communicator, for rank and number of ranks; without one they can be given. No method raises for
     what cannot be recorded: it is counted, told on stderr once, and ends `ciwrap record` with 3.
 
-    Raises UsageError for a rank beyond the number of ranks.
+    Raises UsageError for a rank beyond the number of ranks, and for a name that is no text.
     """
 
     def __init__(
@@ -119,12 +119,12 @@ class Recorder(Closing):
     ) -> None:
         if comm is not None:
             rank, ranks = comm.Get_rank(), comm.Get_size()
-        if not 0 <= rank < ranks:
-            raise UsageError(f"there is no rank {rank} of {ranks}")
+        rank, ranks = _place(rank, ranks)
         self._table = _load() if os.environ.get("CIWRAP_RECORD") else None
         self._run = None
         if self._table is not None:
-            self._run = self._table.open(name.encode(), rank, ranks)
+            self._run = self._table.open(_text(name), rank, ranks)
+        self._is_closed = False
         self._comm = comm
         # Another thread's arrays are not to be recorded as ours; a callback may record, too.
         self._lock = threading.RLock()
@@ -139,23 +139,36 @@ class Recorder(Closing):
         return self._run is not None
 
     def bound(self, name: str, *, atol: float = 0.0, rtol: float = 0.0) -> None:
-        """The bound of an array not yet recorded, unless ciwrap.yaml has another one."""
-        self._bounds[name] = (atol, rtol)
+        """The bound of an array not yet recorded, unless ciwrap.yaml has another one.
+
+        Raises UsageError for what is no bound.
+        """
+        if self.is_on:
+            self._bounds[name] = _bound(name, atol, rtol)
 
     def record(self, iteration: int, point: str = "", /, **arrays: Any) -> None:
         """Records these arrays as they are now; when it returns, they are the program's again.
 
         iteration: not negative. point: where in the iteration, as "after hydro". arrays: NumPy
         arrays, any slices of them, numbers, and what has DLPack on the host. Of several threads one
-        records at a time. Raises UsageError for an iteration that is no whole number of 64 bits.
+        records at a time; a child of fork() records nothing. Raises UsageError for an iteration
+        that is no whole number of 64 bits, a point that is no text, and a run that was closed.
         """
-        if self.is_on and os.getpid() == self._process:
-            with self._lock:
-                self._record(_iteration(iteration), point, arrays)
+        if not (self.is_on or self._is_closed):
+            return
+        if os.getpid() != self._process:
+            if self._table is not None and self._run is not None:
+                self._table.checkpoint(self._run, 0, b"", 0)  # which says so
+            return
+        with self._lock:
+            self._record(_iteration(iteration), _text(point), arrays)
 
-    def _record(self, iteration: int, point: str, arrays: Mapping[str, Any]) -> None:
+    def _record(self, iteration: int, point: bytes, arrays: Mapping[str, Any]) -> None:
         if self._table is None or self._run is None:
-            return  # another thread has closed it
+            raise UsageError(
+                f"iteration {iteration} is recorded after the run was closed",
+                remedy="close the Recorder once all is recorded",
+            )
         held = []  # until they are hashed
         for name, array in arrays.items():
             described, keep = _described(name, array, self._bounds.get(name, (-1.0, -1.0)))
@@ -168,7 +181,7 @@ class Recorder(Closing):
                     self._ids[name] = number
         for name in self._ids.keys() - arrays.keys():
             self._table.remove(self._run, self._ids[name])
-        self._table.checkpoint(self._run, iteration, _text(point), 0)
+        self._table.checkpoint(self._run, iteration, point, 0)
         del held
 
     def should_stop(self) -> bool:
@@ -212,7 +225,30 @@ class Recorder(Closing):
             if self._table is None or self._run is None:
                 return 0
             run, self._run = self._run, None
+            self._is_closed = True
             return int(self._table.close(run))
+
+
+def _place(rank: Any, ranks: Any) -> tuple[int, int]:
+    """Raises UsageError for a rank that is none, or that ctypes would cut to 32 bits."""
+    try:
+        place = operator.index(rank), operator.index(ranks)
+    except TypeError:
+        place = -1, 0
+    if not 0 <= place[0] < place[1] < 2**31:
+        raise UsageError(f"there is no rank {rank!r} of {ranks!r}")
+    return place
+
+
+def _bound(name: str, atol: Any, rtol: Any) -> tuple[float, float]:
+    """Raises UsageError; to the library a negative number is one that was not given."""
+    from ciwrap.model.rules import ErrorBound
+
+    try:
+        found = ErrorBound(atol, rtol)
+    except InvalidBoundError as error:
+        raise UsageError(f"the bound of {name!r}: {error}") from None
+    return found.atol, found.rtol
 
 
 def _iteration(given: Any) -> int:
@@ -227,7 +263,12 @@ def _iteration(given: Any) -> int:
 
 
 def _text(name: str) -> bytes:
-    """As the library takes it: to C a NUL is the end, and half a surrogate has no UTF-8."""
+    """As the library takes it: to C a NUL is the end, and half a surrogate has no UTF-8.
+
+    Raises UsageError for what is no text.
+    """
+    if not isinstance(name, str):
+        raise UsageError(f"{name!r} is no text, as the name of a program or a point is")
     return name.replace("\0", "\\0").encode("utf-8", "backslashreplace")
 
 

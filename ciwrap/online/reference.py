@@ -71,7 +71,7 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
         return
     if capture is not None:
         refuse_other_data(path, capture)
-    golden = None if capture is not None else _golden_of(path)
+    golden = None if capture is not None else golden_file_of(path)
     if capture is None and golden is None:
         raise OutputMissingError(
             "is no golden, no capture and no recorded run",
@@ -110,7 +110,7 @@ def _unfit(path: Path) -> NotComparableError:
     )
 
 
-def _golden_of(path: Path) -> Path | None:
+def golden_file_of(path: Path) -> Path | None:
     """The file of a golden that is named by itself, by its manifest or without a suffix."""
     names = [path, path.with_name(path.name + BINARY_SUFFIX)] if path.name else []
     if path.name.endswith(MANIFEST_SUFFIX):

@@ -23,7 +23,7 @@ def watch_lines(run: WatchedRun, *, has_ended: bool, has_bars: bool) -> Iterator
     has_bars: whether bars can be shown; else tenths of the bound are digits.
     """
     yield _run_line(run, has_ended=has_ended)
-    width = min(_MOST_NAME, max((len(name) for name in run.variables), default=0))
+    width = min(_MOST_NAME, max((len(safe_name(name)) for name in run.variables), default=0))
     for one in run.variables.values():
         name = safe_name(one.name, _MOST_NAME)
         yield f"  {name:<{width}}  {_variable_words(one, has_bars=has_bars)}"

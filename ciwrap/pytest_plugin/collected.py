@@ -25,8 +25,8 @@ class Collected:
     """Which tests there are, worked out when somebody asks: most sessions have no golden at all.
 
     tests: file (absolute path) -> `test_key` of a test -> the test's classes and function joined by
-    '::', and its parameters' id or None. partial: files that are not wholly known. began_ns: when
-    no test file had been read yet.
+    '::', and its parameters' id or None. partial: files that are not wholly known. users: tests
+    that are to make checks. began_ns: when no test file had been read yet.
     """
 
     def __init__(self) -> None:
@@ -36,6 +36,7 @@ class Collected:
         self._config: pytest.Config | None = None
         self._tests: dict[str, dict[str, tuple[str, str | None]]] = {}
         self._partial: set[str] = set()
+        self._users: set[str] = set()
         self.is_known = False
 
     def before(self, items: list[pytest.Item]) -> None:
@@ -56,6 +57,11 @@ class Collected:
         self._work_out()
         return self._partial
 
+    @property
+    def users(self) -> set[str]:
+        self._work_out()
+        return self._users
+
     def _work_out(self) -> None:
         """Takes in what was collected here since the last call."""
         if self._config is None:
@@ -70,6 +76,7 @@ class Collected:
             self._partial |= set(before)
         for item in self._left:
             self._tests.setdefault(str(item.path), {})[test_key(item)] = test_name(item)
+        self._users |= {test_key(item) for item in self._left if makes_checks(item)}
         self._before, self._left, self._config = [], [], None
 
     def note_part(self, path: str) -> None:
@@ -82,7 +89,7 @@ class Collected:
             path: {test: list(name) for test, name in found.items()}
             for path, found in self.tests.items()
         }
-        return {"tests": tests, "partial": sorted(self.partial)}
+        return {"tests": tests, "partial": sorted(self.partial), "users": sorted(self.users)}
 
     def send(self, config: pytest.Config) -> None:
         """Hands this over to the process that this one works for."""
@@ -97,7 +104,14 @@ class Collected:
             names = self.tests.setdefault(path, {})
             names.update({test: (name[0], name[1]) for test, name in found.items()})
         self.partial.update(sent["partial"])
+        self.users.update(sent["users"])
         self.is_known = True
+
+
+def makes_checks(item: pytest.Item) -> bool:
+    """Whether a test asks for the fixture, or has the marker: one that asks late is not known."""
+    is_named = "ciwrap" in getattr(item, "fixturenames", ())
+    return is_named or item.get_closest_marker("ciwrap") is not None
 
 
 def test_key(test: pytest.Item | pytest.TestReport) -> str:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.errors import CiwrapError
+from ciwrap.errors import CiwrapError, WriteFailedError
 from ciwrap.golden.listing import delete_goldens, shared_stores
 from ciwrap.golden.places import Place
+from ciwrap.golden.unused import list_path
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN
 from ciwrap.pytest_plugin.options import unused_mode
@@ -22,12 +23,12 @@ from ciwrap.pytest_plugin.unused import find_unused, moved_goldens, note_unused,
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import left_out_words
-from ciwrap.review.project_state import touched_since
+from ciwrap.review.project_state import lacking_files, touched_since
 from ciwrap.snapshot.runs import environment_of_process
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from ciwrap.pytest_plugin.collected import Collected
     from ciwrap.pytest_plugin.results import Results
@@ -64,6 +65,7 @@ class Ending(Struct):
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     cut_short: list[str] = field(default_factory=list)  # tests; pytest itself prints these
+    not_run: list[str] = field(default_factory=list)  # tests, after an interrupt or with -x
     files: list[tuple[str, str]] = field(default_factory=list)
 
     def tell(self, reporter: pytest.TerminalReporter) -> None:
@@ -126,6 +128,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     ending.timings = results.timings()
     ending.problems += [*results.untold(), *config.stash[LATE]]
     ending.cut_short = results.cut_short()
+    ending.not_run = results.not_run(collected.users)
     try:
         project = find_project(config)
         _note_written(ending, records, project)
@@ -213,23 +216,37 @@ def _judge_unused(
     ]
     if mode == "fail" and unused:
         _fail(session)
-    touched = touched_since(project, collected.began_ns) if unused else None
-    if touched is not None:
+    unsure = _why_unsure(project, collected) if unused else None
+    if unsure is not None:
         what = "deleted" if mode == "delete" else "noted for `ciwrap prune`"
-        _refuse_to_note(ending, touched, what)
+        _refuse_to_note(ending, unsure, what)
         unused = []
     elif mode == "delete":
         delete_goldens(project.golden_dir, with_roots(project, unused))
         ending.unused_word = "unused and deleted"
         unused = []
-    note_unused(project, unused, results)
+    try:
+        note_unused(project, unused, results)
+    except WriteFailedError as error:
+        if list_path(project.root).exists():
+            raise  # what it says of goldens is no longer so
+        ending.can_prune = False
+        ending.warnings.append(f"what is unused is not noted for `ciwrap prune`: {error}")
 
 
-def _refuse_to_note(ending: Ending, touched: str, what: str) -> None:
+def _why_unsure(project: TestedProject, collected: Collected) -> str | None:
+    """Why the tests that ran are not all there are; None if they are."""
+    touched = touched_since(project, collected.began_ns)
+    if touched is not None:
+        return f"{touched} has changed while the tests ran"
+    lacking = lacking_files(project)
+    return f"the sparse checkout leaves out {plural(len(lacking), 'file')}" if lacking else None
+
+
+def _refuse_to_note(ending: Ending, why: str, what: str) -> None:
     ending.can_prune = False
     ending.warnings.append(
-        f"{touched} has changed while the tests ran: nobody knows which goldens the tests use that"
-        f" are there now, so none is {what}"
+        f"{why}: nobody knows which goldens the tests use that are there now, so none is {what}"
     )
 
 
@@ -260,7 +277,8 @@ def _write(ending: Ending, what: str, path: str, write: Callable[[], None]) -> N
 
 
 def _verdict(of_checks: Verdict, ending: Ending) -> Verdict:
-    lost = ending.problems or (ending.cut_short and of_checks.is_good)
+    is_part = ending.cut_short or ending.not_run
+    lost = ending.problems or (is_part and of_checks.is_good)
     return Verdict.NOT_COMPARABLE if lost else of_checks
 
 
@@ -268,6 +286,13 @@ def _write_report(path: str, run: RunResult) -> None:
     from ciwrap.report.outputs import write_report
 
     write_report(Path(path), run)
+
+
+def _not_run_words(tests: list[str]) -> Iterator[str]:
+    for test in tests[:_MOST_NAMES]:
+        yield f"{test} was not run to its end, and what it checks is not compared"
+    if len(tests) > _MOST_NAMES:
+        yield f"... and {plural(len(tests) - _MOST_NAMES, 'more test')}"
 
 
 def _run_result(
@@ -279,6 +304,7 @@ def _run_result(
         Message(MessageLevel.ERROR, f"{test} failed, and what it did not come to is not compared")
         for test in ending.cut_short
     ]
+    messages += [Message(MessageLevel.ERROR, text) for text in _not_run_words(ending.not_run)]
     expected = [record for record in records if record["outcome"] == EXPECTED]
     if expected:
         records = [record for record in records if record["outcome"] != EXPECTED]

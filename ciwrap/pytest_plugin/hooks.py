@@ -14,7 +14,9 @@ from ciwrap.pytest_plugin.options import (
     MARKER,
     add_options,
     may_have_goldens,
+    refuse_misread_files,
     refuse_nonsense,
+    remove_earlier_results,
 )
 from ciwrap.pytest_plugin.results import (
     END_WRITING,
@@ -42,6 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
+    if not is_worker(config):
+        refuse_misread_files(config)
+        remove_earlier_results(config)
     refuse_nonsense(config)
     config.stash[LATE] = []
     config.stash[OPEN] = {}

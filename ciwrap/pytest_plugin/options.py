@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
+from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 UPDATE_MODES = ("none", "new", "failed", "all")
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
@@ -30,6 +33,11 @@ _CI_VARIABLES = (
     "JENKINS_URL",
     "TEAMCITY_VERSION",
     "TF_BUILD",
+)
+_FILE_OPTIONS = ("--ciwrap-json", "--ciwrap-report")
+_TOPS = (
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml"),
+    *("tox.ini", "setup.cfg", "setup.py", "ciwrap.yaml", ".git", ".ciwrap"),
 )
 _NO_WORDS = frozenset({"", "0", "false", "no", "off"})
 
@@ -113,6 +121,54 @@ def _refused_in_ci(option: str, instead: str) -> pytest.UsageError:
         f"{option} is refused in CI, where nobody would see the files; {instead}, or add"
         " --ciwrap-update-in-ci"
     )
+
+
+def refuse_misread_files(config: pytest.Config) -> None:
+    """Raises pytest.UsageError where pytest took a file to write for tests, and another project for
+    this one.
+
+    It looks for its configuration before it knows our options: of an option and its value as two
+    words, the value is a path to tests to it, if there is such a file.
+    """
+    if config.option.inifilename or config.option.rootdir:
+        return
+    here = config.invocation_params.dir
+    words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
+    for option, value in pairwise(map(str, words)):
+        if option not in _FILE_OPTIONS or not Path(here, value).exists():
+            continue
+        if _top_of(here) != _top_of(config.rootpath):
+            raise pytest.UsageError(
+                f"{option} {value}: pytest takes an existing file that stands there as a word of"
+                f" its own for tests, and the project would be {config.rootpath}; write"
+                f" {option}={value}"
+            )
+
+
+def _top_of(folder: Path) -> Path:
+    """The nearest folder, upwards, that looks like that of a project; else the folder itself."""
+    above = (folder, *folder.parents)
+    return next((one for one in above if any((one / name).exists() for name in _TOPS)), folder)
+
+
+def remove_earlier_results(config: pytest.Config) -> None:
+    """Removes the files that an earlier session wrote under the names that this one is given.
+
+    A test may end the process (os._exit, a crash in C): what lay there would pass for its result.
+    """
+    if config.option.collectonly or config.option.help:
+        return
+    for name in (config.option.ciwrap_json, config.option.ciwrap_report):
+        # Those may be where this process prints to.
+        if name and name != "-" and not name.startswith(("/dev/", "/proc/")):
+            _remove_file(Path(config.invocation_params.dir, name))
+
+
+def _remove_file(path: Path) -> None:
+    if path.is_file():
+        # What is in the way of this is in the way of the writing, which tells of it.
+        with contextlib.suppress(OSError):
+            Path(os.path.realpath(path)).unlink()
 
 
 def makes_all(config: pytest.Config) -> bool:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from ciwrap.pytest_plugin.collected import test_key
+from ciwrap.pytest_plugin.collected import makes_checks, test_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 # pytest's own; a run that is followed by another one has another ("rerun").
 _OUTCOMES = ("passed", "failed", "skipped")
@@ -68,9 +68,10 @@ def raise_untold(item: pytest.Item, error: BaseException | None, when: str) -> N
 
 def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
     """Puts what the test found into its report."""
-    if "ciwrap" in getattr(item, "fixturenames", ()) or item.get_closest_marker("ciwrap"):
-        setattr(report, _USES_CIWRAP, True)
     recorder = item.stash.get(RECORDER, None)
+    # Without a recorder the test has not come to its checks; with one it may have asked late.
+    if recorder is not None or makes_checks(item):
+        setattr(report, _USES_CIWRAP, True)
     if recorder is not None:
         recorder.note_report(None if call.excinfo is None else call.excinfo.value, report)
         records = recorder.take_records()
@@ -94,6 +95,7 @@ class Results:
         self._told: set[str] = set()
         self._users: set[str] = set()  # tests that make checks, if they come to them
         self._reruns: set[str] = set()
+        self._ended: set[str] = set()
 
     def take(self, report: pytest.TestReport) -> None:
         test = test_key(report)
@@ -114,6 +116,8 @@ class Results:
         # Of a test whose process has died (pytest-xdist's own report) nobody knows.
         if hasattr(report, _USES_CIWRAP) or report.when not in ("setup", "call", "teardown"):
             self._users.add(test)
+        if report.when not in ("setup", "call"):
+            self._ended.add(test)
         if report.when == "call":
             # Parts of a test (subtests) are reported before it.
             (self._passed.add if report.passed else self._passed.discard)(test)
@@ -124,6 +128,7 @@ class Results:
         self._timings.pop(test, None)
         for known in (self._passed, self._failed, self._told, self._users, self._reruns):
             known.discard(test)
+        self._ended.discard(test)
 
     @property
     def has_any(self) -> bool:
@@ -158,6 +163,10 @@ class Results:
             for test in sorted(self._told & self._users)
             if not any(one["outcome"] in FAILED for one in self._by_test.get(test, ()))
         ]
+
+    def not_run(self, users: Iterable[str]) -> list[str]:
+        """Of tests that are to make checks, those that the session did not come to the end of."""
+        return sorted(set(users) - self._ended)
 
     def untold(self) -> list[str]:
         """Failed checks of tests that were reported as neither failed nor failing as expected."""

@@ -20,7 +20,7 @@ from ciwrap.golden.unused import (
 from ciwrap.golden.work_folder import keep_out_of_git
 from ciwrap.pytest_plugin.file_of_tests import TestFile
 from ciwrap.pytest_plugin.judge import NEW
-from ciwrap.review.project_state import other_state_words, state_of
+from ciwrap.review.project_state import lacking_files, other_state_words, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,7 +60,7 @@ def find_unused(
             continue
         file = files.setdefault(folder, TestFile(Path(path)))
         file.add(found, is_partial=path in collected.partial)
-    unused = []
+    unused, gone = [], []
     # Of a damaged file each check is told when it is made.
     for place in stored_places(project.golden_dir, faults=[]):
         plain = place.for_variant(None)
@@ -77,8 +77,10 @@ def find_unused(
         elif not (is_doctest or _is_named_as_tests(test, config)):
             continue  # The golden of a check of the configuration, in the folder of a platform.
         elif not is_shortened(plain.folder) and _is_gone(project.root / test.module, config):
-            unused.append(place)
-    return unused
+            gone.append((place, test.module))
+    # A sparse checkout lacks files that nobody has deleted.
+    lacking = set(lacking_files(project)) if gone else set()
+    return sorted([*unused, *(place for place, module in gone if module not in lacking)])
 
 
 def _is_doctest(test: TestPlace) -> bool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import extract, fields_of
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import AttributeRule
 from ciwrap.readers.base import FileRegion, Reader, Source, reading
 from ciwrap.readers.boxes import FlatReader
@@ -53,34 +56,41 @@ class FitsReader(Reader):
         given = dict(options or {})
         self.check_options(given, path)
         check_is_file(path)
-        fits = library("astropy.io.fits", "fits", file=path)
+        library("astropy.io.fits", "fits", file=path)
+        rule = AttributeRule.of(given, path)
+        found = _source(path, rule, unpacks=False)
+        if found is None:
+            found = SourceApart(path, partial(_unpacked, path, rule), bytes_below(path))
+        return found
+
+
+def _unpacked(path: Path, rule: AttributeRule) -> Source:
+    """For a process of its own: astropy crashes on some packed images that are damaged."""
+    found = _source(path, rule, unpacks=True)
+    assert found is not None
+    return found
+
+
+def _source(path: Path, rule: AttributeRule, *, unpacks: bool) -> Source | None:
+    """The open file; None if it holds packed images and these are not to be unpacked here."""
+    fits = library("astropy.io.fits", "fits", file=path)
+    with contextlib.ExitStack() as opened:
         file = InputFile(path)
+        opened.callback(file.close)
         # A file that astropy opens itself stays open when it gives up half-way.
         with reading(path):
-            handle = path.open("rb")
-        hdus: Any = None
-        try:
-            with guarded(path), warnings.catch_warnings():
-                # What is wrong with the file is looked at below; the rest is no concern of ours.
-                warnings.simplefilter("ignore")
-                hdus = fits.open(
-                    handle, memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
-                )
-                rule = AttributeRule.of(given, path)
-                listing = _Fits(fits, file, path, rule).listing_of(hdus)
-
-            def finish() -> None:
-                hdus.close()
-                handle.close()
-                file.close()
-
-            return EntrySource(path, listing.entries, finish)
-        except BaseException:
-            if hdus is not None:
-                hdus.close()
-            handle.close()
-            file.close()
-            raise
+            handle = opened.enter_context(path.open("rb"))
+        with guarded(path), warnings.catch_warnings():
+            # What is wrong with the file is looked at below; the rest is no concern of ours.
+            warnings.simplefilter("ignore")
+            hdus = fits.open(
+                handle, memmap=False, lazy_load_hdus=False, do_not_scale_image_data=True
+            )
+            opened.callback(hdus.close)
+            if not unpacks and any(isinstance(hdu, fits.CompImageHDU) for hdu in hdus):
+                return None
+            listing = _Fits(fits, file, path, rule).listing_of(hdus)
+        return EntrySource(path, listing.entries, opened.pop_all().close)
 
 
 class _Fits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import OrderedDict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion
 from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import MAX_TEXTS, is_plain
-from ciwrap.readers.labels import labels_of, plain_name
+from ciwrap.readers.labels import names_as_text, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -73,11 +74,13 @@ def add_dataset(
     It need not stay open: `opened` opens it again to read it.
     """
     facts = {**place.facts, "labels": _with_words(h5py, dataset.dtype, labels)}
-    fault = _storage_fault(h5py, dataset)
+    fault = storage_fault(h5py, dataset)
     if fault is not None:
         listing.add_fault(name, fault, **facts)
         return
-    if dataset.shape is None:  # a null dataspace
+    if dataset.shape is None:
+        # It has no shape, which is not that of an array without elements.
+        facts["labels"] = tuple(sorted((*facts["labels"], ("dataspace", "null"))))
         dtype = dataset.dtype
         listing.add(name, dtype, (0,), lambda *_: np.empty(0, dtype), **facts)
         return
@@ -90,7 +93,7 @@ def _with_words(h5py: Any, dtype: np.dtype[Any], labels: Labels) -> Labels:
     words = [*_words_of(h5py, dtype, "")]
     if not words:
         return labels
-    return tuple(sorted((*labels, *labels_of(None, {"enum": " ".join(words)}))))
+    return tuple(sorted((*labels, ("enum", names_as_text(words)))))
 
 
 def _words_of(h5py: Any, dtype: np.dtype[Any], within: str) -> Iterator[str]:
@@ -108,7 +111,7 @@ def type_text(h5py: Any, dtype: np.dtype[Any]) -> str:
     if h5py.check_string_dtype(dtype) is not None:
         return str(dtype)
     if h5py.check_enum_dtype(dtype) is not None:
-        return f"{dtype} ({' '.join(_words_of(h5py, dtype, ''))})"
+        return f"{dtype} ({names_as_text([*_words_of(h5py, dtype, '')])})"
     if h5py.check_vlen_dtype(dtype) is not None:
         return f"list of {type_text(h5py, h5py.check_vlen_dtype(dtype))}"
     if dtype.subdtype is not None:
@@ -260,7 +263,7 @@ def dimension_names(dataset: Any) -> Sequence[str | None] | None:
     ]
 
 
-def _storage_fault(h5py: Any, dataset: Any) -> str | None:
+def storage_fault(h5py: Any, dataset: Any) -> str | None:
     """Why the bytes of a dataset cannot be had, None if they can."""
     if dataset.is_virtual:
         return "is a virtual dataset, put together from other files; compare those"
@@ -275,7 +278,25 @@ def _storage_fault(h5py: Any, dataset: Any) -> str | None:
         if not h5py.h5z.filter_avail(code):
             known = text.decode("utf-8", "replace") or "unnamed"
             return f"is packed with the HDF5 filter {code} ({known}), which is not installed"
+    if dataset.size and _is_unfilled(h5py, layout) and _lacks_storage(h5py, dataset, layout):
+        return "has elements that were never written, and no fill value"
     return None
+
+
+def _is_unfilled(h5py: Any, layout: Any) -> bool:
+    """Whether the library leaves what was never written as memory is."""
+    is_undefined = layout.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED
+    return bool(is_undefined or layout.get_fill_time() == h5py.h5d.FILL_TIME_NEVER)
+
+
+def _lacks_storage(h5py: Any, dataset: Any, layout: Any) -> bool:
+    """Whether there is an element for which the file has no place."""
+    if dataset.chunks is None:
+        is_contiguous = layout.get_layout() == h5py.h5d.CONTIGUOUS
+        return bool(is_contiguous and dataset.id.get_offset() is None)
+    lengths = zip(dataset.shape, dataset.chunks, strict=True)
+    wanted = math.prod(-(-length // chunk) for length, chunk in lengths)
+    return bool(dataset.id.get_num_chunks() < wanted)
 
 
 def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:

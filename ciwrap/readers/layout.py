@@ -37,6 +37,7 @@ DEFAULT_LAYOUTS = (
     "iter_{iteration:d}",
     "rank_{rank:d}",
 )
+_NAME_HIDDEN = "name hidden files without wild cards, or a hidden folder in front of them"
 _REMEDY = "run the program first, or say where it writes"
 
 
@@ -61,13 +62,17 @@ def find_outputs(
     files, the first that fits; the others are opened by `format_name`, else as their suffix says,
     else as their content does.
 
-    Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for a
-    folder that cannot be listed, ConfigError, UnknownReaderError, ReaderPluginError.
+    Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for
+    what cannot be looked at, ConfigError, UnknownReaderError, ReaderPluginError.
     """
     choice = Choice(formats, format_name, options)
     search = _Search(root, layout, choice, exclude, include)
-    for text in outputs:
-        search.add(text)
+    try:
+        for text in outputs:
+            search.add(text)
+    except PermissionError as error:  # a folder above it is closed to us
+        why = f"cannot be read: {error.strerror or error}"
+        raise UnreadableFileError(why, file=error.filename or root) from error
     return search.result()
 
 
@@ -101,7 +106,9 @@ def find_in(
             formats=formats,
         )
     if not path.exists():
-        raise OutputMissingError("does not exist", file=path)
+        raise OutputMissingError(
+            "does not exist", file=path, remedy="mend the path, or run what writes it"
+        )
     chosen = choice.of(path, path.name) or Chosen(reader_for(path), choice.options)
     label = "" if chosen.reader.names_inside or name is None else name
     return FoundOutputs((chosen.output(path, label=label),))
@@ -170,6 +177,7 @@ class _Search:
     ) -> None:
         self._root = root
         self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
+        self._uses_layout = False
         self._choice = choice
         self._excluded = {text: file_glob(text, "exclude") for text in exclude}
         self._unused = dict.fromkeys(exclude)
@@ -190,6 +198,8 @@ class _Search:
         off_layout = frozenset(path for path in unmatched if self._unmatched[path])
         excluded = tuple(sorted(self._left_out))
         unused = [("exclude", text) for text in self._unused]
+        if self._layout is not None and not self._uses_layout:
+            unused.append(("layout", self._layout.text))
         unused += [("formats", glob) for glob in self._choice.unused]
         return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout, tuple(unused))
 
@@ -199,7 +209,7 @@ class _Search:
         is_store = self._choice.is_store(self._root / text, text)
         if (self._root / text).is_dir() and not is_store:
             base = "" if text == "." else f"{text}/"
-            names = self._kept(base, self._root / text, "the folder holds no files")
+            names = self._kept(base, self._root / text, None, "the folder holds no files")
             self._take([(name, self._in_folder(base, name)) for name in names])
         elif (self._root / text).exists():
             if self._choice.of(self._root / text, text) is None:
@@ -211,25 +221,42 @@ class _Search:
                 raise OutputMissingError("does not exist", file=self._root / text, remedy=_REMEDY)
             base = pattern.fixed_folder
             nothing = f"nothing matches {text!r}"
-            names = [n for n in self._kept(base, self._root / base, nothing) if pattern.match(n)]
-            if not names:
-                raise OutputMissingError(nothing, file=self._root, remedy=_REMEDY)
+            names = self._kept(base, self._root / base, pattern, nothing)
             self._take([(name, self._by_pattern(pattern, name)) for name in names])
 
-    def _kept(self, base: str, folder: Path, nothing: str) -> list[str]:
-        """Files below the folder, relative to root, that are not excluded."""
+    def _kept(
+        self, base: str, folder: Path, pattern: PathPattern | None, nothing: str
+    ) -> list[str]:
+        """Files below the folder that fit the pattern, relative to root, and are not excluded."""
         if not folder.is_dir():
             raise OutputMissingError(
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
         names = _walk(folder, base, self._choice)
-        if self._excluded or self._included:
-            left_out = {name for name in names if self._is_left_out(name)}
-            self._left_out |= left_out
-            names = [name for name in names if name not in left_out]
-        if not names:
-            raise OutputMissingError(nothing, file=folder, remedy=_REMEDY)
-        return names
+        left_out = {name for name in names if self._is_left_out(name)}
+        self._left_out |= left_out
+        fitting = [name for name in names if pattern is None or pattern.match(name)]
+        kept = [name for name in fitting if name not in left_out]
+        if not kept:
+            raise self._nothing(nothing, folder, pattern, is_left_out=bool(fitting))
+        return kept
+
+    def _nothing(
+        self, nothing: str, folder: Path, pattern: PathPattern | None, *, is_left_out: bool
+    ) -> OutputMissingError:
+        """Why no file is left."""
+        if is_left_out:
+            keys = [(self._included, "'include'"), (self._excluded, "'exclude'")]
+            words = " and ".join(key for given, key in keys if given)
+            verb = "leave" if " " in words else "leaves"
+            nothing, remedy = f"{nothing} but what {words} {verb} out", f"mend {words}"
+        elif pattern is not None and pattern.wants_hidden:
+            nothing, remedy = f"{nothing} (hidden files are passed over)", _NAME_HIDDEN
+        else:
+            remedy = _REMEDY
+        return OutputMissingError(
+            nothing, file=folder if pattern is None else self._root, remedy=remedy
+        )
 
     def _take(self, places: list[tuple[str, _Place | None]]) -> None:
         """Takes files by their names relative to root; None: no layout fits the name."""
@@ -274,6 +301,7 @@ class _Search:
         """The place of a file that is named without fields."""
         if self._layout is None:
             return _Place(None, None, "", "")
+        self._uses_layout = True
         match = self._layout.match(name)
         return None if match is None else _place(self._layout, match)
 

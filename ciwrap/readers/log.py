@@ -145,6 +145,7 @@ class LogSource(Source):
                     one.fault = self._nothing(f"values.{rule.name}", finder.pattern)
                 one.finish(rule.take, rule.duplicates)
                 self._put(one)
+                self._note_repeated(one.name, one.repeated, rule.duplicates)
 
     def _take_tables(self, finders: list[TableFinder]) -> None:
         for finder in finders:
@@ -162,10 +163,17 @@ class LogSource(Source):
             for one in finder.series.values():
                 one.finish("all", rule.duplicates)
                 self._put(one)
+            repeated = max((one.repeated for one in finder.series.values()), default=0)
+            self._note_repeated(rule.name, repeated, rule.duplicates)
 
     def _put(self, series: Series) -> None:
         self._refuse_taken(series.name)
         self.series[series.name] = series
+
+    def _note_repeated(self, name: str, count: int, which: str) -> None:
+        if count and which != "error":  # which refuses them
+            where = f"{self.path}: where {name!r} has a step more than once"
+            self.notes += (f"{where}, the {which} one alone counts ({count} left out)",)
 
     def _refuse_taken(self, name: str) -> None:
         """Raises ConfigError if a variable that has been found has this name."""

@@ -63,6 +63,7 @@ class Series:
     fault: why it cannot be compared; the first reason counts. units: what fields of text beside it
     say. kind: "number", "int" or "text". steps: the name of its label variable, None where its
     elements are counted. is_single: whether one element was taken, which then is no array.
+    repeated: how many were left out, since their step came again.
     """
 
     def __init__(self, name: str, kind: str, *, steps: str | None = None) -> None:
@@ -71,6 +72,7 @@ class Series:
         self.steps = steps
         self.fault: str | None = None
         self.is_single = False
+        self.repeated = 0
         self.units: dict[str, tuple[str, int]] = {}
         self.values: Any = array("q") if kind == "int" else array("d") if kind == "number" else []
         self.labels: array[int] = array("q")
@@ -181,6 +183,7 @@ class Series:
         chosen = np.arange(len(self.values), dtype=np.int64)
         if self.steps is not None and duplicates != "all":
             chosen = self._without_duplicates(chosen, duplicates)
+            self.repeated = len(self.values) - chosen.size
         if take != "all":
             self.is_single = True
             chosen = chosen[:1] if take == "first" else chosen[-1:]

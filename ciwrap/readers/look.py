@@ -12,12 +12,14 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import re
 import select
 import struct
 from typing import IO, TYPE_CHECKING
 
-from ciwrap.errors import CiwrapError, CorruptFileError
+from ciwrap.errors import CiwrapError, CorruptFileError, FileLimitError
 from ciwrap.readers.child import DATA, Child, Teller, check_told
+from ciwrap.readers.little_memory import little_memory, too_much
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +31,10 @@ _IDLE_SECONDS = 1.0
 # What damaged files may have left behind in its memory is given back.
 _MOST_LOOKS = 1000
 _LENGTH = struct.Struct("<Q")
+# HDF5's words for it, since it has no error of its own for that.
+_NO_ROOM = re.compile("memory allocation failed|(unable to|can't) allocate", re.IGNORECASE)
 
-_seen: set[tuple[str, int, int, int]] = set()
+_seen: set[tuple[str, int, int, int, int]] = set()
 
 
 def look_first(
@@ -49,9 +53,10 @@ def look_first(
         folder = "" if path.is_absolute() else os.getcwd()  # noqa: PTH109
     except OSError:
         return  # opening it will say why
-    key = (str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
+    times = status.st_mtime_ns, status.st_ctime_ns
+    key = (str(path.resolve()), status.st_ino, status.st_size, *times)
     if key not in _seen:
-        _look(path, status.st_size, pickle.dumps((folder, open_source, has_open_files)))
+        _look(path, status.st_size, pickle.dumps((folder, path, open_source, has_open_files)))
         _seen.add(key)
 
 
@@ -118,13 +123,13 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
         question = questions.read(_LENGTH.unpack(head)[0])
         has_open_files = True
         with teller.telling_errors():
-            folder, open_source, library_has_open_files = pickle.loads(question)
+            folder, path, open_source, library_has_open_files = pickle.loads(question)
             if number == 0 and not library_has_open_files():
                 _close_all_but(questions, teller)
             try:
                 if folder:
                     os.chdir(folder)
-                _look_at(open_source)
+                _look_at(path, open_source)
             finally:
                 has_open_files = library_has_open_files()
             teller.tell(DATA, b"")
@@ -141,11 +146,27 @@ def _close_all_but(questions: IO[bytes], teller: Teller) -> None:
                 os.close(number)
 
 
-def _look_at(open_source: Callable[[], Source]) -> None:
-    with open_source() as source:
+def _look_at(path: Path, open_source: Callable[[], Source]) -> None:
+    with little_memory(path), _opened(path, open_source) as source:
         for info in source.variables:
             if info.fault is None and info.element_count:
                 # What cannot be read is told when it is compared.
                 with contextlib.suppress(CiwrapError):
                     source.read(info.name, 0, 1)
                     source.read(info.name, info.element_count - 1, 1)
+
+
+def _opened(path: Path, open_source: Callable[[], Source]) -> Source:
+    """The source, if no variable of it wants more memory than there is here: the process that asks
+    has no such limit.
+    """
+    try:
+        source = open_source()
+    except FileLimitError as error:
+        if isinstance(error.__cause__, MemoryError):
+            raise too_much(path) from None
+        raise
+    if any(info.fault is not None and _NO_ROOM.search(info.fault) for info in source.variables):
+        source.close()
+        raise too_much(path)
+    return source

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import resource
 import warnings
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.errors import CorruptFileError, DuplicateVariableError, UnsupportedFormatError
@@ -17,18 +14,16 @@ from ciwrap.readers.attributes import MEANING
 from ciwrap.readers.base import Reader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
+from ciwrap.readers.little_memory import little_memory
 from ciwrap.readers.optional import library
 from ciwrap.readers.registry import reader_named
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
 _HEAD_BYTES = 128
 _MOST_DEPTH = 32
-# What zlib packs a thousandfold, as bytes of which doubles are made, and a copy of these.
-_MEMORY_PER_BYTE = 20_000
-_LEAST_MEMORY = 1 << 30
-_MOST_LIMIT = (1 << 63) - 1
 # What tells the class of a variable of version 7.3, of a sparse matrix how many rows it has, and
 # of numbers that they are the lengths of an array without elements.
 _MEANING = (*MEANING, "MATLAB_class", "MATLAB_empty", "MATLAB_int_decode", "MATLAB_sparse")
@@ -78,41 +73,14 @@ def _library(path: Path) -> Any:
 def _open(path: Path) -> EntrySource:
     listing = Listing(path)
     with guarded(path):
-        try:
-            with _little_memory(path.stat().st_size):
-                shown, stored = _loaded(path)
-        except MemoryError:
-            raise CorruptFileError(
-                "is damaged: it claims more elements than a file of its size can hold",
-                file=path,
-                remedy="write it again",
-            ) from None
+        with little_memory(path):
+            shown, stored = _loaded(path)
         for called, value in shown.items():
             if called not in _OF_THE_FILE:
                 _add(listing, called, value, stored[called], 0)
     if not listing.entries:
         raise CorruptFileError("holds no variables", file=path)
     return EntrySource(path, listing.entries)
-
-
-@contextlib.contextmanager
-def _little_memory(file_bytes: int) -> Iterator[None]:
-    """Lets this process take no more memory than a file of that size can need: SciPy makes room for
-    as many cells as a damaged file claims, and takes long about it.
-    """
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-    except (OSError, ValueError):  # only Linux tells
-        yield
-        return
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * resource.getpagesize() + _LEAST_MEMORY + file_bytes * _MEMORY_PER_BYTE
-    most = wanted if before[0] == resource.RLIM_INFINITY else min(before[0], wanted)
-    resource.setrlimit(resource.RLIMIT_AS, (min(most, _MOST_LIMIT), before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _loaded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

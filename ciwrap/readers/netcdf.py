@@ -14,7 +14,13 @@ from ciwrap.readers.boxes import FlatReader, box_reader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.hdf5 import has_open_files, open_file
-from ciwrap.readers.hdf5_datasets import OpenDatasets, add_dataset, file_number, followed
+from ciwrap.readers.hdf5_datasets import (
+    OpenDatasets,
+    add_dataset,
+    file_number,
+    followed,
+    storage_fault,
+)
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
 from ciwrap.readers.labels import plain_name
 from ciwrap.readers.look import look_first
@@ -303,6 +309,10 @@ class _Walk:
             add_dataset(
                 self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
             )
+            return
+        fault = None if dataset is None else storage_fault(self._h5py, dataset)
+        if fault is not None:
+            listing.add_fault(name, fault)
             return
         if is_text or dtype.kind not in _FILLED_IN:
             what = "texts" if is_text or dtype.kind == "S" else f"values of type {dtype}"

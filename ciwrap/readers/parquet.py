@@ -125,9 +125,12 @@ def _dtype(arrow: Any, kind: Any) -> np.dtype[Any] | None:
     types = arrow.types
     if types.is_boolean(kind):
         return np.dtype(bool)
-    if types.is_integer(kind) or types.is_floating(kind):
-        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return found
+    # Not by to_pandas_dtype, for which Arrow before 18 asks for pandas.
+    if types.is_integer(kind):
+        sign = "i" if types.is_signed_integer(kind) else "u"
+        return np.dtype(f"<{sign}{kind.bit_width // 8}")
+    if types.is_floating(kind):
+        return np.dtype(f"<f{kind.bit_width // 8}")
     if types.is_timestamp(kind) or types.is_duration(kind) or types.is_time64(kind):
         return np.dtype("<i8")
     if types.is_date64(kind):

@@ -31,6 +31,12 @@ class Dialect(Struct, frozen=True):
     final_newline: bool = True
     skipped: int = 0
 
+    def is_blank(self, text: str) -> bool:
+        """Whether there is no row in it. A tab that parts cells makes one of empty cells, as a
+        comma does.
+        """
+        return not text.strip() and (self.delimiter is None or self.delimiter not in text)
+
     def comment_of(self, line: str) -> str | None:
         """The text of a comment line, without what marks it; None for any other line."""
         mark = next((mark for mark in self.comments if line.startswith(mark)), None)
@@ -87,7 +93,7 @@ class RowReader:
             # Lines of a quoted cell that goes on in the next block.
             pending = "".join(part + "\n" for part in lines[taken:]) + pending
             line += taken
-        if pending.strip():
+        if not self._dialect.is_blank(pending):
             if self._dialect.final_newline and not pending.endswith("\n"):
                 raise self._error(
                     "the last line has no line break, as of a file cut off"
@@ -150,7 +156,7 @@ class RowReader:
             text = lines[position].removesuffix("\r")
             position += 1
             stripped = text.strip()
-            if not stripped or number <= skipped:
+            if self._dialect.is_blank(text) or number <= skipped:
                 continue
             comment = self._dialect.comment_of(stripped)
             if comment is not None:

@@ -138,7 +138,8 @@ def _labels(vtk: VtkLibrary, array: Any) -> Labels:
     information, unit = array.GetInformation(), vtk.core.vtkDataArray.UNITS_LABEL()
     if information.Has(unit):
         told["units"] = information.Get(unit)
+    labels = labels_of(None, told)
     if array.HasAComponentName():
         names = [array.GetComponentName(n) for n in range(array.GetNumberOfComponents())]
-        told["components"] = names_as_text(names)
-    return labels_of(None, told)
+        labels = tuple(sorted((*labels, ("components", names_as_text(names)))))
+    return labels

@@ -11,6 +11,8 @@ from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.readers.entries import array_of_texts
 from ciwrap.readers.vtk_arrays import BLOCK_NAME, Array, collect
+from ciwrap.readers.vtk_legacy_numbers import refuse_wrapped
+from ciwrap.readers.vtk_library import READERS
 from ciwrap.readers.vtk_outline import (
     HAVE_PIECES,
     Outline,
@@ -35,6 +37,7 @@ _OWN_TIME = "file/time"
 _MOST_LEVELS = 4
 _MOST_PART_DIGITS = 9
 _UNEVEN = "is in some pieces of the file only"
+_ELSEWHERE = "is in the file, but VTK does not read it: it stands where VTK looks for no array"
 _UNREAD = "is in the file, but VTK does not read it: its first piece does not have it"
 
 
@@ -98,13 +101,17 @@ class _Grid(DataFile):
         self._whole: Extent | None = None
         self._expected: set[str] = set()
         self._uneven: set[str] = set()
+        self._unread: frozenset[str] = frozenset()
         self._time: float | None = None
         self._reader = vtk.reader(path)
         vtk.checked(self._reader.UpdateInformation, path)
         refuse_twice(vtk, path)
+        if path.suffix.lower() == ".vtk" or path.suffix.lower() not in READERS:
+            refuse_wrapped(path)
         if path.suffix.lower() in HAVE_PIECES:
             outline = _with_sources(vtk, path)
             self._whole = outline.whole
+            self._unread = outline.unread
             self._regions = _regions(outline, path)
             self._leave_out_uneven(outline.held)
         information = self._reader.GetOutputInformation(0)
@@ -128,6 +135,7 @@ class _Grid(DataFile):
 
     def read(self, number: int, rank: int | None = None) -> Found:  # noqa: ARG002
         found: Found = dict.fromkeys(sorted(self._uneven), _UNEVEN)
+        found.update(dict.fromkeys(sorted(self._unread), _ELSEWHERE))
         for region in self._regions:
             self._update(number, region.extent)
             item = self._reader.GetOutputDataObject(0)
@@ -155,14 +163,15 @@ class _Grid(DataFile):
 def _with_sources(vtk: VtkLibrary, path: Path) -> Outline:
     """The outline of a file, which holds for what the files that it is made of really hold."""
     outline = outline_of(vtk, path)
-    held = list(outline.held)
+    held, unread = list(outline.held), outline.unread
     for name, extent in outline.sources:
         part = part_of(path, name)
         inner = outline_of(vtk, part)
         held += inner.held
+        unread |= inner.unread
         if extent is not None and not is_covered(extent, inner.pieces):
             raise CorruptFileError(f"says that {name[:200]!r} holds more than it does", file=path)
-    return Outline(outline.whole, outline.pieces, tuple(held), outline.sources)
+    return Outline(outline.whole, outline.pieces, tuple(held), outline.sources, unread)
 
 
 def _regions(outline: Outline, path: Path) -> list[_Region]:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import CorruptFileError
 from ciwrap.readers.boxes import are_filled
-from ciwrap.structs import Struct
+from ciwrap.readers.vtk_numbers import refuse_other_numbers
+from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.readers.vtk_library import Element, VtkLibrary
@@ -34,6 +35,13 @@ _POINTS, _CELLS = "point_data", "cell_data"
 _CELL_COUNTS = (
     *("NumberOfCells", "NumberOfVerts", "NumberOfLines", "NumberOfStrips", "NumberOfPolys"),
 )
+_CELL_SECTIONS = ("Cells", "Verts", "Lines", "Strips", "Polys")
+_CELL_ARRAYS = (
+    *("connectivity", "offsets", "types", "faces", "faceoffsets"),
+    *("face_connectivity", "face_offsets", "polyhedron_to_faces", "polyhedron_offsets"),
+)
+# VTK reads all arrays of these, or says that it does not.
+_READ_WHOLE = ("PointData", "CellData", "Points", "Coordinates")
 _MOST_DIGITS = 11
 
 
@@ -43,17 +51,20 @@ class Outline(Struct, frozen=True):
     whole: its WholeExtent, None for unstructured grids. pieces: the extents of those of its pieces
     that are not empty. held: the arrays of each piece. sources: the files that a parallel file is
     made of, with the extent of each; it then says itself which arrays they have in common.
+    unread: the arrays that stand where VTK looks for none.
     """
 
     whole: Extent | None = None
     pieces: tuple[Extent, ...] = ()
     held: tuple[Held, ...] = ()
     sources: tuple[tuple[str, Extent | None], ...] = ()
+    unread: frozenset[str] = frozenset()
 
 
 def outline_of(vtk: VtkLibrary, path: Path) -> Outline:
     """The outline of a file with pieces. Raises CorruptFileError."""
-    grids = [one for one in vtk.xml(path).inner if one.all("Piece")]
+    root = vtk.xml(path)
+    grids = [one for one in root.inner if one.all("Piece")]
     if not grids:
         return Outline()
     if len(grids) > 1:
@@ -68,8 +79,37 @@ def outline_of(vtk: VtkLibrary, path: Path) -> Outline:
         named = {_POINTS: _names(grid, "PPointData"), _CELLS: _names(grid, "PCellData")}
         sources = zip((one.attributes.get("Source", "") for one in pieces), extents, strict=True)
         return Outline(whole, filled, (named,), tuple(sources))
+    refuse_other_numbers(path)
     held = [_held(one, extent, whole) for one, extent in zip(pieces, extents, strict=True)]
-    return Outline(whole, filled, tuple(held))
+    return Outline(whole, filled, tuple(held), unread=frozenset(_unread(root, grid)))
+
+
+def _unread(root: Element, grid: Element) -> Iterator[str]:
+    """The arrays that VTK passes over, as where they stand and what they are called."""
+    sections = [("", one) for one in root.inner if one is not grid]
+    sections += [("", one) for one in grid.inner if one.name not in ("Piece", "FieldData")]
+    sections += [("", one) for one in grid.all("FieldData")[1:]]
+    for one in (part for piece in grid.all("Piece") for part in piece.inner):
+        if one.name not in _READ_WHOLE:
+            sections.append(("Piece/", one))
+            if one.name in _CELL_SECTIONS:
+                kept = {array.attributes.get("Name"): array for array in reversed(one.inner)}
+                own = [kept[name] for name in _CELL_ARRAYS if name in kept]
+                sections[-1] = ("Piece/", replace(one, inner=_without(one.inner, own)))
+    for above, section in sections:
+        yield from (f"{above}{where}" for where in _arrays_in(section))
+
+
+def _without(elements: Iterable[Element], others: Sequence[Element]) -> tuple[Element, ...]:
+    return tuple(one for one in elements if not any(one is other for other in others))
+
+
+def _arrays_in(element: Element) -> Iterator[str]:
+    for one in element.inner:
+        if one.name in ("DataArray", "Array"):
+            yield f"{element.name}/{one.attributes.get('Name', '')}"
+        else:
+            yield from (f"{element.name}/{where}" for where in _arrays_in(one))
 
 
 def common_arrays(held: Iterable[Held]) -> tuple[set[str], set[str]]:

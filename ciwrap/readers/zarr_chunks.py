@@ -1,4 +1,4 @@
-"""Whether packed chunks of a Zarr array are whole.
+"""Whether the chunks of a Zarr array are whole.
 
 numcodecs' decoder of blosc takes a chunk that was cut off and reads on in whatever memory holds
 (https://github.com/zarr-developers/numcodecs/issues/228, open). What it would accept is looked at
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError, UnsupportedDtypeError
 from ciwrap.readers.files import InputFile
+from ciwrap.readers.zarr_places import ChunkNames, check_is_missing
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -35,18 +36,26 @@ class ChunkCheck:
 
     def __init__(self, folder: Path, array: Any) -> None:
         self._folder = folder / array.path if array.path else folder
-        self._array = array
+        self._names = ChunkNames(array)
         described = array.metadata.to_dict()
         self._codecs = _codecs_of(described)
         self._chunk = _lengths(described.get("chunk_grid")) or tuple(array.chunks)
+        self._looks_inside = _uses_blosc(self._codecs)
         self._done: set[Path] = set()
 
     def look(self, start: tuple[int, ...], lengths: tuple[int, ...]) -> None:
-        """Raises CorruptFileError for a chunk that ends too early."""
-        if not _uses_blosc(self._codecs) or 0 in lengths:
+        """Raises CorruptFileError for a chunk that ends too early, and for what stands in the place
+        of one.
+        """
+        if 0 in lengths:
             return
         for path in self._paths(start, lengths):
-            if path in self._done or not path.is_file():
+            if path in self._done:
+                continue
+            if not path.is_file():
+                check_is_missing(self._folder, path)
+                continue
+            if not self._looks_inside:
                 continue
             file = InputFile(path)
             try:
@@ -63,19 +72,7 @@ class ChunkCheck:
             for at, length, chunk in zip(start, lengths, self._chunk, strict=True)
         ]
         for index in itertools.product(*ranges):
-            yield self._folder / chunk_key(self._array, index)
-
-
-def chunk_key(array: Any, index: tuple[int, ...]) -> str:
-    """The name of a chunk's file below the array's folder."""
-    described = array.metadata.to_dict()
-    if described.get("zarr_format") == 2:
-        return str(described.get("dimension_separator", ".")).join(map(str, index)) or "0"
-    encoding = described.get("chunk_key_encoding") or {}
-    given = (encoding.get("configuration") or {}).get("separator")
-    if encoding.get("name") == "v2":
-        return (given or ".").join(map(str, index)) or "0"
-    return (given or "/").join(["c", *map(str, index)])
+            yield self._folder / self._names.of(index)
 
 
 def _codecs_of(described: Mapping[str, Any]) -> Codecs:

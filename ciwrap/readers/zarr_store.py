@@ -26,7 +26,8 @@ from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
 from ciwrap.readers.sniff import ZARR_MARKERS
-from ciwrap.readers.zarr_chunks import ChunkCheck, chunk_key
+from ciwrap.readers.zarr_chunks import ChunkCheck
+from ciwrap.readers.zarr_places import ChunkNames, folder_fault, inner_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 _UNDESCRIBED = "is a folder in which no zarr.json, .zarray or .zgroup says what it holds"
+_INSIDE = "is inside the folder of an array, where nothing but its chunks is looked for"
 _MAX_METADATA_BYTES = 64 << 20
 
 
@@ -167,7 +169,10 @@ class _Walk:
         attributes = dict(array.attrs)
         self._all_attributes(attributes, (*above, name))
         attributes = _with_fill_value(array, attributes)
-        fault = _codec_fault(array)
+        for inner in inner_folders(listing.path / array.path, array):
+            facts = self._place((*above, name), inner).facts
+            listing.add_fault("/".join([path, inner]), _INSIDE, **facts)
+        fault = folder_fault(listing.path / array.path, array) or _codec_fault(array)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         is_text = dtype.hasobject or dtype.kind == "T"
         if fault is None and is_text and math.prod(shape) > MAX_TEXTS:
@@ -312,7 +317,7 @@ def _region(path: Path, array: Any, dtype: np.dtype[Any]) -> FileRegion | None:
         # The dtype is the native one, whatever order the bytes have.
         order = (codecs[0].get("configuration") or {}).get("endian", "little") if codecs else ""
         is_plain = is_plain and (dtype.itemsize == 1 or order == "little")
-    file = path / array.path / chunk_key(array, (0,) * len(array.shape))
+    file = path / array.path / ChunkNames(array).of((0,) * len(array.shape))
     if not is_plain or not file.is_file() or file.stat().st_size != array.nbytes:
         return None
     return FileRegion(str(file), 0, int(array.nbytes))

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from ciwrap.repeat.measure import Measurer
     from ciwrap.repeat.plan import Plan, PlannedRun
-    from ciwrap.statistics.factors import Cell
 
 
 def make_result(
@@ -162,13 +161,16 @@ def factor_findings(
     found: list[FactorFinding] = []
     for one in variables:
         if one.kind is not Behaviour.NOT_COMPARABLE:
-            sizes = largest_by_run(by_check[one.check].measured, one.name)
-            found += _findings_of(plan, one, sizes)
+            measured = by_check[one.check].measured
+            found += _findings_of(plan, one, largest_by_run(measured, one.name), measured.compared)
     return tuple(found)
 
 
 def _findings_of(
-    plan: Plan, variable: RepeatedVariable, sizes: Mapping[int, float | None]
+    plan: Plan,
+    variable: RepeatedVariable,
+    sizes: Mapping[int, float | None],
+    compared: Sequence[int],
 ) -> list[FactorFinding]:
     known = [
         (run, label) for run, label in zip(plan.runs, variable.classes, strict=True) if label > 0
@@ -178,7 +180,7 @@ def _findings_of(
     shares = differing_shares(cells, classes)
     known_effects = what_factors_do(cells, classes)
     repeats = shares[0]
-    spread = _spread_effects(plan, cells, [sizes.get(run.number) or 0.0 for run, _ in known])
+    spread = _spread_effects(plan, [run for run, _ in known if run.number in compared], sizes)
     is_noisy = bool(repeats.differing)
     return [
         FactorFinding(
@@ -201,12 +203,17 @@ def _findings_of(
 
 
 def _spread_effects(
-    plan: Plan, cells: Sequence[Cell], sizes: Sequence[float]
+    plan: Plan, runs: Sequence[PlannedRun], sizes: Mapping[int, float | None]
 ) -> tuple[dict[int, float], dict[int, float], float | None]:
-    """Of factors by position, what each does to the spread, and p; and the power to find it."""
-    if not any(sizes) or not all(map(math.isfinite, sizes)):
+    """Of factors by position, what each does to the spread, and p; and the power to find it. runs:
+    held against the reference, which has no distance from itself to be spread.
+    """
+    known = [sizes.get(run.number, 0.0) for run in runs]
+    distances = [one for one in known if one is not None and math.isfinite(one)]
+    if not any(distances) or len(distances) < len(known):
         return {}, {}, None
-    tested = effects(spread_response(np.array(sizes), cells), cells, seed=plan.seed)
+    cells = [run.cell for run in runs]
+    tested = effects(spread_response(np.array(distances), cells), cells, seed=plan.seed)
     alone = {one.factors[0]: one for one in tested if len(one.factors) == 1}
     return (
         {position: one.size for position, one in alone.items()},
@@ -218,15 +225,16 @@ def _spread_effects(
 def _largest_alone(
     known: Sequence[tuple[PlannedRun, int]], position: int, sizes: Mapping[int, float | None]
 ) -> float | None:
-    """The largest |v - g| of runs that differ from the first in one factor only."""
+    """The largest |v - g| of runs that differ from the first in one factor only; None where there
+    is none, and where one of them does not tell.
+    """
     if not known:
         return None
     first = known[0][0].cell
-    return max(
-        (
-            sizes.get(run.number) or 0.0
-            for run, _ in known
-            if [n for n, on in enumerate(run.cell) if on != first[n]] == [position]
-        ),
-        default=None,
-    )
+    found = [
+        sizes.get(run.number, 0.0)
+        for run, _ in known
+        if [n for n, on in enumerate(run.cell) if on != first[n]] == [position]
+    ]
+    told = [one for one in found if one is not None]
+    return max(told, default=None) if len(told) == len(found) else None

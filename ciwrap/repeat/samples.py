@@ -65,7 +65,8 @@ class Movement(Struct):
     """How the sampled elements of one variable of one checkpoint move over the runs.
 
     reference: g; period: differences are modulo this, or 0; norms: the root of the sum of the
-    squares of v - g, by run. Relative differences z are counted where g is finite and not 0.
+    squares of v - g, by run. Relative differences z are counted where g is finite and not 0; where
+    it is 0 and some run's value is not, z is as large as it gets.
     """
 
     reference: NDArray[np.float64]
@@ -75,6 +76,7 @@ class Movement(Struct):
     _mean: NDArray[np.float64] | None = None
     _squares: NDArray[np.float64] | None = None
     _largest: NDArray[np.float64] | None = None
+    _left_zero: NDArray[np.bool_] | None = None
 
     @property
     def _told(self) -> NDArray[np.bool_]:
@@ -93,6 +95,8 @@ class Movement(Struct):
         difference = np.nan_to_num(difference, nan=0.0, posinf=math.inf, neginf=-math.inf)
         difference[~np.isfinite(self.reference)] = 0.0
         self.norms[run] = _norm(difference)
+        left = (self.reference == 0) & (difference != 0)
+        self._left_zero = left if self._left_zero is None else self._left_zero | left
         told = self._told
         with np.errstate(over="ignore"):
             z = difference[told] / self.reference[told]
@@ -111,22 +115,31 @@ class Movement(Struct):
     @property
     def largest_relative(self) -> NDArray[np.float64]:
         """Of each told element, the largest |z| of any run."""
-        return np.empty(0) if self._largest is None else self._largest
+        return np.empty(0) if self._largest is None else self._with_left_zeros(self._largest)
 
     @property
     def relative_spread(self) -> NDArray[np.float64]:
         """Of each told element, the standard deviation of z over the runs; at least 2 of them."""
         if self._squares is None or self.runs < 2:
             return np.empty(0)
-        return np.sqrt(self._squares / (self.runs - 1))
+        return self._with_left_zeros(np.sqrt(self._squares / (self.runs - 1)))
+
+    def _with_left_zeros(self, found: NDArray[np.float64]) -> NDArray[np.float64]:
+        """And one more for each element that is 0 in the reference alone: no digit is common."""
+        count = 0 if self._left_zero is None else int(np.count_nonzero(self._left_zero))
+        return np.concatenate([found, np.full(count, _LARGEST_RELATIVE)])
 
 
 def _norm(numbers: NDArray[np.float64]) -> float:
     """The root of the sum of squares, none of which overflows or vanishes."""
+    return _root_mean_square(numbers) * math.sqrt(numbers.size)
+
+
+def _root_mean_square(numbers: NDArray[np.float64]) -> float:
     largest = float(np.abs(numbers).max(initial=0.0))
     if not 0 < largest < math.inf:
         return largest
-    return largest * math.sqrt(float(np.sum((numbers / largest) ** 2)))
+    return largest * math.sqrt(float(np.mean((numbers / largest) ** 2)))
 
 
 def _mean(numbers: NDArray[np.float64]) -> float:
@@ -135,12 +148,19 @@ def _mean(numbers: NDArray[np.float64]) -> float:
     return largest * float(np.mean(numbers / largest)) if largest else 0.0
 
 
+def _median(sizes: NDArray[np.float64]) -> float:
+    """The median of numbers that are not below 0; the sum of two of them may be no double."""
+    middle = [(sizes.size - 1) // 2, sizes.size // 2]
+    low, high = np.partition(sizes, middle)[middle]
+    return float(low + (high - low) / 2)
+
+
 class Spread(Struct):
     """Standard deviation and typical magnitude of all sampled values of one name."""
 
     count: int = 0
     mean: float = 0.0
-    norm: float = 0.0  # the root of the sum of the squares of the distances from the mean
+    _deviation: float = 0.0
     nan_count: int = 0
     magnitudes: list[float] = field(default_factory=list)
 
@@ -151,12 +171,19 @@ class Spread(Struct):
             return
         with np.errstate(over="ignore", invalid="ignore"):
             mean = _mean(finite)
-            # Sums of two parts about their own means lose no digits (Chan, Golub and LeVeque).
-            total, step = self.count + finite.size, mean - self.mean
-            apart = step * math.sqrt(self.count * finite.size / total)
-            self.norm = math.hypot(self.norm, _norm(finite - mean), apart)
-            self.mean += step * finite.size / total
-            self.magnitudes.append(float(np.median(np.abs(finite))))
+            # Squares of two parts about their own means lose no digits (Chan, Golub and LeVeque);
+            # by their shares of all, no sum is larger than a double.
+            total = self.count + finite.size
+            old, new = self.count / total, finite.size / total
+            own = _root_mean_square(finite - mean)
+            apart = math.sqrt(old * new)
+            self._deviation = math.hypot(
+                math.sqrt(old) * self._deviation,
+                math.sqrt(new) * own,
+                apart * mean - apart * self.mean,
+            )
+            self.mean = old * self.mean + new * mean
+            self.magnitudes.append(_median(np.abs(finite)))
         self.count = total
 
     @property
@@ -164,11 +191,11 @@ class Spread(Struct):
         """The standard deviation; of a constant its magnitude."""
         if not self.count:
             return 0.0
-        deviation = self.norm / math.sqrt(self.count)
         # What rounding leaves of equal values is no spread.
-        return abs(self.mean) if deviation <= _SAME * abs(self.mean) else deviation
+        is_constant = self._deviation <= _SAME * abs(self.mean)
+        return abs(self.mean) if is_constant else self._deviation
 
     @property
     def magnitude(self) -> float | None:
         """The median over checkpoints of the median |g|."""
-        return float(np.median(self.magnitudes)) if self.magnitudes else None
+        return _median(np.array(self.magnitudes)) if self.magnitudes else None

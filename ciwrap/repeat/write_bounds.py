@@ -58,10 +58,12 @@ def changed_config(result: RepeatResult, path: Path) -> ConfigChange | None:
 
 
 def _iterations(result: RepeatResult, today: str) -> list[IterationEdit]:
-    """Of each check with variables that grow, the last iteration that is good for all of them."""
+    """Of each check with variables that grow, the last iteration that is good for all of them;
+    nothing where all that was compared is good: what a longer run would show is not known.
+    """
     until: dict[str, int] = {}
     for one in result.variables:
-        if one.compare_until is not None:
+        if one.compare_until is not None and not one.is_compared_to_the_end:
             until[one.check] = min(until.get(one.check, one.compare_until), one.compare_until)
     return [
         IterationEdit(check, last, f"three digits are left here, {today}")

@@ -27,7 +27,8 @@ def box_words(variable: VariableResult) -> str:
     if variable.differing_count == 1 and variable.first_index is not None:
         at = f"at {index_text(variable.first_index)}" if variable.first_index else ""
         return f"{at}, in the interior" if _is_inside(variable.first_index, shape) else at
-    if box is None or not shape or len(shape) != len(box.first_index):
+    # A document may claim a box in an array without elements.
+    if box is None or not shape or 0 in shape or len(shape) != len(box.first_index):
         if variable.first_index:
             return f"first at {index_text(variable.first_index)}"
         return ""

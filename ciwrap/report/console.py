@@ -79,11 +79,14 @@ class Console:
 
     def _width(self) -> int | None:
         """Of the terminal; None if the stream is none."""
-        if not self._stream.isatty():
-            return None
-        from shutil import get_terminal_size
+        return terminal_width() if self._stream.isatty() else None
 
-        return get_terminal_size().columns
+
+def terminal_width() -> int:
+    """In characters. Python 3.10 says 0 of a terminal that does not know."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns or 80
 
 
 def _lines(text: Text) -> Iterator[Text]:

@@ -37,12 +37,14 @@ def by_digests_sentence(variable: VariableResult) -> str:
     if at_least:
         count = f"from {at_least:,} to {at_most:,}"
         count = count if at_most > at_least else f"at least {at_least:,}"
+        verb = "differs" if at_least == at_most == 1 else "differ"
         if not variable.moved_elements:
             # Each of these chunks is proof.
-            return f"{chunks} differ: {count} of {total} differ{beyond}"
+            proven = "differs" if variable.suspect_chunks == 1 else "differ"
+            return f"{chunks} {proven}: {count} of {total} {verb}{beyond}"
         first = "" if at_least == 1 else "the first: "
         moved = f"{first}{moved_words(variable.moved_elements[0])}"
-        return f"{chunks} suspect: {count} of {total} differ{beyond}; {moved}"
+        return f"{chunks} suspect: {count} of {total} {verb}{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
         share = f"more than {percent_text(rounded_down(variable.guaranteed_share))}"

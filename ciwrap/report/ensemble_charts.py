@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.report.svg import Frame, axes, chart, element, join, line, round_ticks, text
-from ciwrap.report.text import safe_name, short_number
+from ciwrap.report.text import safe_name, safe_text, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,13 +19,14 @@ MOST_SHIFTS = 12
 _ROW = 22.0
 # So far a mean of honest runs goes once in twenty times.
 _USUAL = 2.0
+_LONGEST_LABEL = 34
 
 
 def shift_bars(shifts: Sequence[Shift]) -> Markup:
     """A bar for each of the features that moved most; the band is where honest runs mostly lie."""
     shown = shifts[:MOST_SHIFTS]
     height = 16 + _ROW * len(shown) + 44
-    frame = Frame(left=190, right=450, top=12, bottom=height - 44)
+    frame = Frame(left=225, right=450, top=12, bottom=height - 44)
     finite = [abs(one.deviations) for one in shown if math.isfinite(one.deviations)]
     most = 1.15 * max([*finite, 1.5 * _USUAL])
 
@@ -47,7 +48,17 @@ def shift_bars(shifts: Sequence[Shift]) -> Markup:
         said = element("title", f"{safe_name(one.feature)}: {short_number(one.deviations)}")
         shape = {"x": left, "y": y, "width": max(right - left, 1.0), "height": _ROW - 8}
         parts.append(element("rect", said, **shape, class_="sb"))
-        parts.append(text(frame.left - 8, y + 11, safe_name(one.feature, 28), "end"))
+        parts.append(text(frame.left - 8, y + 11, _label(one.feature), "end"))
     parts += [text(x_of(tick), frame.bottom + 15, f"{tick:g}") for tick in round_ticks(-most, most)]
     parts.append(axes(frame, "standard deviations of such a mean", ""))
     return chart("How far each feature moved", join(parts), height=height)
+
+
+def _label(feature: str) -> str:
+    """`x std, block 2 of 8`: a long name of a variable is cut, never what was made of it."""
+    name, block, place = (
+        feature.rpartition(", block ") if ", block " in feature else (feature, "", "")
+    )
+    variable, _, statistic = name.rpartition(" ")
+    what = safe_text(f" {statistic}{block}{place}")
+    return safe_name(variable, max(9, _LONGEST_LABEL - len(what))) + what

@@ -45,8 +45,8 @@ def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
     ):
         bad = alarms[name]
         verdict = Verdict.worst(one.verdict for one in bad)
-        compared = [one for one in groups[name] if one.verdict is not Verdict.NOT_COMPARABLE]
-        yield verdict, name, Text(_words(where_listed(check, compared), bad))
+        where = where_listed(check, groups[name], alarms_only=True)
+        yield verdict, name, Text(_words(where, bad))
 
 
 def _words(where: str, bad: list[VariableResult]) -> str:
@@ -64,7 +64,8 @@ def _words(where: str, bad: list[VariableResult]) -> str:
     else:
         suspect = sum(one.suspect_chunks or 0 for one in bad)
         chunks = sum(one.chunk_count or 0 for one in bad)
-        parts.append(f"{there}{suspect:,} of {chunks:,} chunks are suspect")
+        verb = "is" if suspect == 1 else "are"
+        parts.append(f"{there}{suspect:,} of {grouped_plural(chunks, 'chunk')} {verb} suspect")
     return "; ".join([*parts, *_how_much(bad)])
 
 

@@ -57,15 +57,12 @@ def _three_facts(
 ) -> tuple[tuple[str, str], ...]:
     variable = divergence.variable
     # What was not compared has no place among the numbers that differ.
-    results = [
-        one
-        for one in check.variables
-        if one.name == variable.name and one.verdict is not Verdict.NOT_COMPARABLE
-    ]
+    every = [one for one in check.variables if one.name == variable.name]
+    results = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
     what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
     facts = (
         ("What", what),
-        ("Where", _where(check, variable, results)),
+        ("Where", _where(check, variable, every)),
         ("How much", _how_much(variable, results)),
     )
     return tuple((name, f"{capital(words)}.") for name, words in facts if words)
@@ -80,12 +77,15 @@ def _what(check: CheckResult, variable: VariableResult) -> str:
     return f"{words}; {cause_words(causes[0], sides)}" if causes else words
 
 
-def _where(check: CheckResult, variable: VariableResult, results: list[VariableResult]) -> str:
+def _where(check: CheckResult, variable: VariableResult, every: list[VariableResult]) -> str:
+    """every: the variable in each checkpoint, also where it was not compared."""
     inside = suspect_place(variable) or box_words(variable)
-    if inside and not is_the_same_place(variable, results):
+    compared = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
+    if inside and not is_the_same_place(variable, compared):
         inside = f"at first {inside}"
-    ordered = sorted(results, key=lambda one: one.id.sort_key)
-    return "; ".join(part for part in (where_listed(check, ordered), inside) if part)
+    ordered = sorted(every, key=lambda one: one.id.sort_key)
+    when = where_listed(check, ordered, alarms_only=True)
+    return "; ".join(part for part in (when, inside) if part)
 
 
 def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:

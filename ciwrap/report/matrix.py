@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from ciwrap.details import BOUND_CLASS, NO_CELL, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
+from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words, is_the_same_cause, is_the_same_place
 from ciwrap.report.causes import cause_name
 from ciwrap.report.digest_words import lost_words, suspect_place
@@ -139,7 +140,7 @@ def _count_words(group: Group) -> str:
         return f"{sum(filter(None, counts)):,} of {total:,}"
     suspect = sum(one.suspect_chunks or 0 for one in group.results)
     chunks = sum(one.chunk_count or 0 for one in group.results)
-    return f"{suspect:,} of {chunks:,} chunks"
+    return f"{suspect:,} of {grouped_plural(chunks, 'chunk')}"
 
 
 def _pattern(group: Group, first: VariableResult) -> str:

@@ -107,7 +107,11 @@ def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
         return f"{_names(unrelated)} may have a random seed left open"
     if not growing:
         return "no exponential growth seen"
-    known = [one.compare_until for one in growing if one.compare_until is not None]
+    known = [
+        one.compare_until
+        for one in growing
+        if one.compare_until is not None and not one.is_compared_to_the_end
+    ]
     until = f", compare up to iteration {min(known)}" if known else ""
     verb = "grows" if len(growing) == 1 else "grow"
     return f"{_names(growing)} {verb} exponentially{until}"
@@ -195,7 +199,7 @@ def present_words(one: RepeatedVariable) -> str | None:
     if one.present_fit is None:
         return f"the present bound {one.present_bound} does not hold, or may not"
     share, where = one.present_share, ""
-    if one.early_share is not None and not _has_all(one):
+    if one.early_share is not None and not one.is_compared_to_the_end:
         share, where = one.early_share, f" up to iteration {one.compare_until}"
     said = "" if share is None else f" ({_used_words(share)})"
     word = _FIT_WORDS[one.present_fit]
@@ -207,12 +211,6 @@ def present_words(one: RepeatedVariable) -> str | None:
     if where and (one.present_share or 0.0) > 1:
         said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
     return f"the present bound {one.present_bound} {word}{where}{said}"
-
-
-def _has_all(one: RepeatedVariable) -> bool:
-    """Whether nothing was compared after the iteration up to which the bound is judged."""
-    last = max((row.iteration or 0 for row in one.by_iteration), default=0)
-    return one.compare_until is not None and one.compare_until >= last
 
 
 def _beyond_words(fit: BoundFit, share: float | None) -> str:

@@ -172,8 +172,8 @@ def rounded_down(value: float) -> float:
 
 
 def _step(value: float) -> float:
-    """One of the last of three digits."""
-    return 10.0 ** (math.floor(math.log10(value)) - 2)
+    """One of the last of three digits. A document may claim that a size is below zero."""
+    return 10.0 ** (math.floor(math.log10(abs(value))) - 2)
 
 
 def bytes_text(count: int) -> str:

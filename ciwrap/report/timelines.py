@@ -93,7 +93,8 @@ def divergence_text(divergence: Divergence) -> str:
     element = divergence.element
     if element is None:
         return ""
-    text = f" {index_text(element.index)}: {safe_name(element.golden)} and {safe_name(element.new)}"
+    where = f" {index_text(element.index)}" if element.index else ""
+    text = f"{where}: {safe_name(element.golden)} and {safe_name(element.new)}"
     if variable_is_exact(divergence.variable):
         return f"{text}, compared exactly"
     if element.bound_share is not None:

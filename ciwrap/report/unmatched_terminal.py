@@ -20,6 +20,7 @@ from ciwrap.report.timelines import (
 from ciwrap.report.to_accept import accept_command
 from ciwrap.report.where import extent_words
 from ciwrap.report.wording import (
+    OF_TWO_RUNS,
     detail_lines,
     evidence_words,
     headline,
@@ -67,7 +68,7 @@ def render_hint(result: RunResult, console: Console) -> None:
 def title_words(result: RunResult, total: int) -> str:
     """How many variables have which verdict; of two runs, where and when they differ."""
     if not total:
-        is_one = result.kind == "compare"
+        is_one = result.kind in OF_TWO_RUNS
         return "nothing could be compared" if is_one else plural(len(result.checks), "check")
     if len(result.checks) == 1 and is_of_runs(result.checks[0]):
         return extent_words(result.checks[0])

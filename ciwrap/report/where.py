@@ -17,13 +17,15 @@ _MOST_RANKS = 6
 _MOST_STAGES = 3
 
 
-def where_listed(check: CheckResult, results: Sequence[VariableResult]) -> str:
+def where_listed(
+    check: CheckResult, results: Sequence[VariableResult], *, alarms_only: bool = False
+) -> str:
     """As `where_text`; of a check that does not list what matches, or that was not compared to its
     end, nothing is said of how many there are.
     """
     if check.unlisted is None and not _has_ended_early(check):
-        return where_text(results)
-    bad = [result for result in results if result.verdict is not Verdict.MATCH]
+        return where_text(results, alarms_only=alarms_only)
+    bad = _bad(results, alarms_only=alarms_only)
     hit = sorted({one.iteration for one in bad if one.iteration is not None})
     ranks = {one.rank for one in bad if one.rank is not None}
     words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
@@ -35,11 +37,14 @@ def _has_ended_early(check: CheckResult) -> bool:
     return check.history is not None and check.history.not_compared_checkpoints > 0
 
 
-def where_text(results: Sequence[VariableResult]) -> str:
+def where_text(results: Sequence[VariableResult], *, alarms_only: bool = False) -> str:
     """Of one variable over iterations and ranks: `from iteration 2 on rank 3, from 4 on all 8
     ranks`; nothing if it matches, or if there is one checkpoint only.
+
+    alarms_only: tell where numbers differ or may differ. What was not compared is then counted
+    among all checkpoints, as one where that is not known.
     """
-    bad = [result for result in results if result.verdict is not Verdict.MATCH]
+    bad = _bad(results, alarms_only=alarms_only)
     if len(results) < 2 or not bad:
         return ""
     iterations, hit = _iterations(results), _iterations(bad)
@@ -52,6 +57,14 @@ def where_text(results: Sequence[VariableResult]) -> str:
         return _growing(results, ranks_at, iterations, ranks)
     words = [_when(iterations, hit), _on_ranks(ranks, _ranks(bad)) if len(ranks) > 1 else ""]
     return ", ".join(word for word in words if word)
+
+
+def _bad(results: Sequence[VariableResult], *, alarms_only: bool) -> list[VariableResult]:
+    return [
+        one
+        for one in results
+        if (one.verdict.is_alarm if alarms_only else one.verdict is not Verdict.MATCH)
+    ]
 
 
 def extent_words(check: CheckResult) -> str:
@@ -116,7 +129,7 @@ def _when(iterations: Sequence[int], hit: Sequence[int]) -> str:
     if len(hit) == 1:
         return f"in iteration {hit[0]} only" if len(iterations) > 1 else ""
     if hit == iterations:
-        return f"in all {len(hit)} iterations"
+        return "in both iterations" if len(hit) == 2 else f"in all {len(hit)} iterations"
     if hit == [iteration for iteration in iterations if iteration >= hit[0]]:
         return f"from iteration {hit[0]} on"
     return f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}"

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     )
 
 _MOST_BOUNDS = 3
+# Results that hold one run against another, which need not be a golden.
+OF_TWO_RUNS = frozenset({"compare", "record"})
 
 
 def bounds_line(check: CheckResult) -> str:
@@ -155,7 +157,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
 def match_title(coverage: Coverage, kind: str) -> str:
     """The verdict on what matches, in a few words: never more than was compared.
 
-    kind: of the result, since the first side of `compare` is no golden.
+    kind: of the result, since the first side of `compare` and `record` need not be a golden.
     """
     if coverage.left_out:
         return f"Numbers match, but {left_out_words(coverage, kind)}"
@@ -165,7 +167,7 @@ def match_title(coverage: Coverage, kind: str) -> str:
 def left_out_words(coverage: Coverage, kind: str) -> str:
     """`3 variables of the golden were not compared (ignore)`."""
     count = coverage.left_out
-    side = "first side" if kind == "compare" else "golden"
+    side = "first side" if kind in OF_TWO_RUNS else "golden"
     verb = "was" if count == 1 else "were"
     is_named = count != coverage.let_go and coverage.ignored != coverage.uncommon
     reasons = ["ignore"] if is_named else []

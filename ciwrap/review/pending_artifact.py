@@ -171,12 +171,18 @@ def _check_commits(
         if _is_same_commit(made_from, wanted, whole=commit is None):
             continue
         raise PendingConflictError(
-            f"it was made from commit {made_from or '(none)'}, checked out here is"
-            f" {here or '(none)'}",
+            f"it was made from commit {made_from or '(none)'}, {_other_words(here, commit)}",
             file=source,
             variable=golden.check,
             remedy="check that commit out, or say --commit with it if these numbers are meant",
         )
+
+
+def _other_words(here: str | None, commit: str | None) -> str:
+    """What it is not made from: the commit that was asked for, else the one checked out."""
+    if commit is None:
+        return f"checked out here is {here or '(none)'}"
+    return f"--commit {commit} is no beginning of that, of 7 digits or more"
 
 
 def _is_same_commit(made_from: str | None, wanted: str | None, *, whole: bool) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.golden.unused import ProjectState
-from ciwrap.repository import ask_git
+from ciwrap.repository import ask_git, left_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +57,11 @@ def touched_since(project: Project, time_ns: int) -> str | None:
         if changed > time_ns:
             return path
     return None
+
+
+def lacking_files(project: Project) -> list[str]:
+    """Files of the project that a sparse checkout has left out, from the project's folder."""
+    return left_out(project.root)
 
 
 def other_state_words(then: ProjectState, now: ProjectState) -> str | None:

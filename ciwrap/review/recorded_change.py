@@ -37,12 +37,12 @@ def golden_of_recorded(check: Check, run: Path, old: OldGolden) -> list[_core.Go
     """
     refuse_what_needs_data(check)
     with RecordedCapture(run) as capture:
-        capture.refuse_parts("record the run to its end")
+        capture.refuse_parts("record the run to its end", check.is_ignored)
         wanted = [
             one
             for directory in read_index(capture).checkpoints.values()
             for one in read_checkpoint(capture, directory).variables
-            if not check.is_ignored(one.identity)
+            if not capture.leaves_out(one.identity, check.is_ignored)
         ]
         wanted.sort(key=lambda one: one.identity.sort_key)
         has_residues = {

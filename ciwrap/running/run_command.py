@@ -73,8 +73,8 @@ def _run(
                 guard = stack.enter_context(Guard())
                 started = time.perf_counter()
                 process = _begin(settings)
-            except OSError as error:
-                why = error.strerror or str(error)
+            except (OSError, UnicodeEncodeError) as error:
+                why = _why_not_begun(error, settings)
                 return _outcome(settings, None, time.perf_counter() - started, output_tail=why)
             guard.watch(process.pid)
             assert process.stdout is not None
@@ -118,6 +118,16 @@ def _begin(settings: CommandSettings) -> subprocess.Popen[bytes]:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def _why_not_begun(error: OSError | UnicodeEncodeError, settings: CommandSettings) -> str:
+    """One that cannot be where it is to run looks to the system as one that is not there."""
+    if isinstance(error, UnicodeEncodeError):
+        return f"the locale's {error.encoding} has no {error.object[error.start]!a}"
+    why = error.strerror or str(error)
+    if settings.working_dir.is_dir():
+        return why
+    return f"its folder {os.path.relpath(settings.working_dir)!r}: {why}"
 
 
 def _watching(

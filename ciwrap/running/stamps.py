@@ -54,7 +54,7 @@ class Stamps:
             Message(
                 MessageLevel.ERROR,
                 f"{path}: was not written by this run, it is left from an earlier one;"
-                " let the command write it, or leave it out with 'exclude'",
+                " let the command write it, remove it, or leave it out with 'exclude'",
                 slug="not-comparable",
                 file=str(path),
             )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 
-from ciwrap.interrupts import ends_are_interrupts
+from ciwrap.interrupts import endings_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
 
 _T = TypeVar("_T")
 
@@ -18,20 +20,34 @@ def together(jobs: Sequence[Callable[[threading.Event | None], _T]]) -> list[_T]
     """Starts all jobs at once, each in a thread, and waits for them; results in the order of jobs.
 
     Each job gets an event that is set when the others are to end, too: because one has failed, or
-    on Ctrl-C, SIGTERM or SIGHUP. A single job runs in this thread, and gets none. Raises what the
-    first of them in order raises.
+    on Ctrl-C, SIGTERM or SIGHUP, after which KeyboardInterrupt is raised once all have ended. A
+    single job runs in this thread, and gets none. Else raises what the first of them in order
+    raises.
     """
     if len(jobs) == 1:
         return [jobs[0](None)]
+    # Jobs that have ended, and None for a signal, which only tells: an exception that comes anywhere
+    # within threads, pools or futures leaves their locks as nobody else can use them.
+    news: SimpleQueue[Future[_T] | None] = SimpleQueue()
+    signals: list[int] = []
+
+    def take_signal(number: int) -> None:
+        signals.append(number)
+        news.put(None)
+
     stop = threading.Event()
-    with ends_are_interrupts(), ThreadPoolExecutor(max(1, len(jobs))) as pool:
-        # From the first job on: Ctrl-C may come while the others are being started.
+    with endings_call(take_signal), ThreadPoolExecutor(max(1, len(jobs))) as pool:
         try:
             futures = [pool.submit(job, stop) for job in jobs]
-            wait(futures, return_when=FIRST_EXCEPTION)  # whichever it is
-            if any(future.done() and future.exception() for future in futures):
-                stop.set()
-            return [future.result() for future in futures]
+            for future in futures:
+                future.add_done_callback(news.put)
+            while not all(future.done() for future in futures):
+                one = news.get()
+                if one is None or one.exception():
+                    stop.set()
         except BaseException:
             stop.set()
             raise
+    if signals:
+        raise KeyboardInterrupt
+    return [future.result() for future in futures]

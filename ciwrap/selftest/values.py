@@ -75,9 +75,13 @@ def _beyond_float(value: Any, bound: ErrorBound, direction: int) -> Any | None:
 
 def _other_text(value: Any) -> Any:
     """A text of the same width that is another one."""
-    text = value.item()
-    first, other = (b"a", b"b") if isinstance(text, bytes) else ("a", "b")
-    return value.dtype.type((other if text[:1] == first else first) + text[1:])
+    # In bytes, since Python has no text with a number that is no character, which damage may leave.
+    unit = "<u4" if value.dtype.kind == "U" else "|u1"
+    codes = np.frombuffer(value.astype(value.dtype.newbyteorder("<")).tobytes(), unit).copy()
+    if not codes.size:
+        codes = np.zeros(1, unit)
+    codes[0] = ord("b" if codes[0] == ord("a") else "a")
+    return codes.view(f"<{value.dtype.kind}{codes.size}")[0]
 
 
 def flipped(value: Any) -> Any | None:

@@ -8,14 +8,15 @@ from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CorruptGoldenError, FileLimitError, UnreadableFileError
 from ciwrap.golden.files import read_regular
-from ciwrap.golden.listing import stored_places
+from ciwrap.golden.listing import linked_folders, stored_places
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.paths import ENSEMBLE_SUFFIX
 from ciwrap.golden.stores import GoldenStores
+from ciwrap.repository import left_out
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from ciwrap.golden.places import Place
@@ -28,8 +29,10 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     """The identities that goldens and ensembles in a folder name.
 
     without: goldens that do not count. Raises CorruptGoldenError for one that cannot be read, since
-    nobody knows what it names.
+    nobody knows what it names, or is not looked at.
     """
+    for path, why in _out_of_sight(golden_dir):
+        raise _unknown(path, why)
     stores = GoldenStores(golden_dir)
     found = {
         _named_by_golden(stores.at(place), place.name)
@@ -38,6 +41,14 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     }
     found |= {_named_by_ensemble(path) for path in sorted(golden_dir.glob(f"*{ENSEMBLE_SUFFIX}"))}
     return frozenset(one for one in found if isinstance(one, str))
+
+
+def _out_of_sight(golden_dir: Path) -> Iterator[tuple[Path, str]]:
+    """Where goldens may be that are not among those stored here, and why they are not."""
+    for name in left_out(golden_dir):
+        yield golden_dir / name, "the sparse checkout leaves it out"
+    for path in linked_folders(golden_dir):
+        yield path, "it is a link to a folder, which is not followed"
 
 
 def _named_by_golden(store: GoldenStore, name: str) -> object:

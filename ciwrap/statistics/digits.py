@@ -27,8 +27,9 @@ def normal_bits(
 ) -> NDArray[np.float64]:
     """Significant bits of each element if z is normally distributed, with that confidence.
 
-    differences: z, shape (runs, ...), at least 2 runs. At least so many bits are the same with that
-    probability. An element that never varied has all 53. Raises NotAvailableError without SciPy.
+    differences: z, shape (runs, ...), at least 2 runs. At least so many bits of a run are those of
+    the runs' mean, with that probability; another single run is no such middle. An element that
+    never varied has all 53. Raises NotAvailableError without SciPy.
     """
     z = _samples(differences, 2)
     return bits_of_spread(z.std(axis=0, ddof=1), z.shape[0], probability, confidence)

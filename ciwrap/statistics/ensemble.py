@@ -94,8 +94,11 @@ def compare_with_ensemble(
     members, runs: a row of features for each. All rows are pooled and standardised; with C the
     pooled covariance, drawn towards the unit matrix by a tenth, and m the mean of the new runs, the
     statistic is m' C^-1 m. Its p value comes from all other ways to draw as many rows, or from 999
-    random ones (more for a rate below 1 %). Rows that are equal in every feature count once, since
-    a run that is repeated to the bit says nothing new.
+    random ones (more for a rate below 1 %). Rows that are equal in every feature count once where
+    it is asked whether there are enough, since a run that is repeated to the bit says nothing new.
+    Where some are equal, p is the larger one of two: of each row once, and of all rows as they
+    came. The first one alone takes a result that every other run has for as rare as any other; the
+    second one alone takes copies of one run for several runs.
 
     Raises UsageError for shapes or a rate without a meaning, NotComparableError for features that
     are not finite, and if all members are equal.
@@ -115,10 +118,10 @@ def compare_with_ensemble(
         return EnsembleTest(
             EnsembleVerdict.TOO_SMALL, len(old), len(new), rate, more_members=needed - len(old)
         )
-    # On a scale where no square overflows or vanishes: a run that blew up is no run like others.
-    scale = _exponents(np.concatenate([new, old]))
-    scaled = np.ldexp(old, -scale), np.ldexp(new, -scale)
-    p = _permutation_p(*scaled, rate, np.random.default_rng(seed))
+    p = _permutation_p(old, new, rate, seed)
+    all_old, all_new = _rows(members, "members"), _rows(runs, "new runs")
+    if len(old) + len(new) < len(all_old) + len(all_new):
+        p = max(p, _permutation_p(all_old, all_new, rate, seed))
     verdict = EnsembleVerdict.INCONSISTENT if p <= rate else EnsembleVerdict.CONSISTENT
     return EnsembleTest(verdict, len(old), len(new), rate, p=p, shifts=_shifts(old, new))
 
@@ -129,10 +132,10 @@ def _exponents(rows: _Numbers) -> NDArray[np.intc]:
     return exponents
 
 
-def _permutation_p(
-    old: _Numbers, new: _Numbers, rate: float, generator: np.random.Generator
-) -> float:
+def _permutation_p(old: _Numbers, new: _Numbers, rate: float, seed: int) -> float:
     pooled = np.concatenate([new, old])
+    # On a scale where no square overflows or vanishes: a run that blew up is no run like others.
+    pooled = np.ldexp(pooled, -_exponents(pooled))
     varies = np.ptp(pooled, axis=0) > 0
     if not varies.any():
         return 1.0
@@ -143,7 +146,8 @@ def _permutation_p(
     left, scales, _ = np.linalg.svd(pooled, full_matrices=False)
     variances = (1 - _SHRINK) * scales**2 / (len(pooled) - 1) + _SHRINK
     rows = left * (scales / np.sqrt(variances))
-    lengths = _squared_lengths(rows, _draws(len(rows), len(new), rate, generator))
+    draws = _draws(len(rows), len(new), rate, np.random.default_rng(seed))
+    lengths = _squared_lengths(rows, draws)
     # The runs themselves are one of the draws, or are counted beside random ones.
     as_far = int(np.sum(lengths[1:] >= lengths[0] * (1 - 1e-12)))
     return (1 + as_far) / len(lengths)
@@ -192,11 +196,16 @@ def distinct_rows(rows: ArrayLike, what: str) -> _Numbers:
     """The rows without those that are equal to an earlier one. what: they are, for messages. Raises
     UsageError for no rows of features, NotComparableError for features that are not finite.
     """
+    values = _rows(rows, what)
+    _, first = np.unique(values, axis=0, return_index=True)
+    found: _Numbers = values[np.sort(first)]
+    return found
+
+
+def _rows(rows: ArrayLike, what: str) -> _Numbers:
     values = np.asarray(rows, dtype=np.float64)
     if values.ndim != 2 or 0 in values.shape:
         raise UsageError(f"{what} must be rows of features, and one at least")
     if not np.all(np.isfinite(values)):
         raise NotComparableError(f"some features of the {what} are not finite")
-    _, first = np.unique(values, axis=0, return_index=True)
-    found: _Numbers = values[np.sort(first)]
-    return found
+    return values

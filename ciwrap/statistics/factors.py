@@ -26,6 +26,7 @@ _BASE = {5: 4, 6: 4, 7: 4, 8: 4}
 _GENERATORS = ((0, 1, 2), (1, 2, 3), (0, 2, 3), (0, 1, 3))
 _PERMUTATIONS = 999
 _SMALLEST = 1e-300  # a distance of 0 has no logarithm
+_ROUNDING = 1e-9
 
 
 def cells_of(design: Design, factors: int) -> list[Cell]:
@@ -131,7 +132,9 @@ class Effect(Struct, frozen=True):
 def spread_response(values: NDArray[Any], cells: Sequence[Cell]) -> NDArray[np.float64]:
     """ln |x - median of its cell|: how far each run lies from the middle of its own cell.
 
-    Of an odd number of runs one is the median, and says nothing: NaN.
+    The run that is nearest to the middle says nothing, NaN: of an odd number it is the median, of
+    an even one its distance is that of its neighbour once more, and to count it twice is to find
+    effects where there are none.
     """
     values = np.asarray(values, float)
     labels = np.array([_number(cell) for cell in cells])
@@ -139,8 +142,7 @@ def spread_response(values: NDArray[Any], cells: Sequence[Cell]) -> NDArray[np.f
     for label in np.unique(labels):
         inside = np.flatnonzero(labels == label)
         response[inside] = np.abs(values[inside] - np.median(values[inside]))
-        if inside.size % 2:
-            response[inside[np.argmin(response[inside])]] = np.nan
+        response[inside[np.argmin(response[inside])]] = np.nan
     # Equal runs have no spread, of which there is no logarithm.
     smallest = np.min(response[response > 0], initial=np.inf)
     floor = smallest if np.isfinite(smallest) else _SMALLEST
@@ -172,9 +174,11 @@ def effects(
     generator = np.random.default_rng(seed)
     shuffled = generator.permuted(np.tile(centred, (permutations, 1)), axis=1)
     largest = np.abs(2 * (shuffled @ solve.T)).max(axis=1)
+    # An order that makes the same effect counts, though its sum is rounded in another way.
+    least = np.abs(sizes) * (1 - _ROUNDING)
     return [
-        Effect(name, float(size), float((1 + np.sum(largest >= abs(size))) / (permutations + 1)))
-        for name, size in zip(names, sizes, strict=True)
+        Effect(name, float(size), float((1 + np.sum(largest >= one)) / (permutations + 1)))
+        for name, size, one in zip(names, sizes, least, strict=True)
     ]
 
 

@@ -54,7 +54,7 @@ def classify(iterations: NDArray[Any], sizes: NDArray[Any], spread: float) -> Gr
 
     ln D is fitted by a constant, a power law and an exponential, from the first difference until D
     reaches a tenth of the spread; the corrected Akaike criterion chooses. Growing is only what grew
-    100-fold.
+    100-fold, by the fit and by most checkpoints.
     """
     steps, values = np.asarray(iterations, float), np.asarray(sizes, float)
     if not np.any(values > 0):
@@ -71,7 +71,7 @@ def classify(iterations: NDArray[Any], sizes: NDArray[Any], spread: float) -> Gr
     }
     best = min(fits, key=lambda name: fits[name].criterion)
     start, rate = fits["exponential"].coefficients[0], fits["exponential"].coefficients[-1]
-    increase = rate * (steps[-1] - steps[0])
+    increase = min(rate, _usual_rate(steps, logs)) * (steps[-1] - steps[0])
     if best == "exponential" and rate > 0 and increase >= math.log(LEAST_INCREASE):
         return Growth("growing", float(rate), float(np.exp(start)))
     return Growth("noise")
@@ -87,6 +87,14 @@ def _free_part(
     end = first + int(beyond[0]) if beyond.size else values.size
     kept = np.arange(first, end)[values[first:end] > 0]
     return steps[kept], values[kept]
+
+
+def _usual_rate(steps: NDArray[np.float64], logs: NDArray[np.float64]) -> float:
+    """The median rate from each checkpoint to the one half of the history later. Least squares
+    follow a single wild checkpoint; a median does not.
+    """
+    half = steps.size // 2
+    return float(np.median((logs[half:] - logs[:-half]) / (steps[half:] - steps[:-half])))
 
 
 class _Fit(Struct, frozen=True):

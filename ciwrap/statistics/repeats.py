@@ -36,22 +36,29 @@ def kurtosis_of(values: ArrayLike) -> float | None:
 def repeats_for_sigma(error: float, confidence: float, kurtosis: float = 3.0) -> int:
     """Repeats until the standard deviation is known to within a share of itself.
 
-    (z / error)^2 (kurtosis - 1) / 4. Raises UsageError for an error or a confidence without a
-    meaning, NotAvailableError without SciPy.
+    The least n with z^2 ((kurtosis - 1) / n + 2 / (n (n - 1))) <= (2 error)^2: the left side is the
+    variance of the square of n repeats' standard deviation, which is exact. Raises UsageError for
+    an error or a confidence without a meaning, NotAvailableError without SciPy.
     """
     z = _normal_quantile(error, confidence)
     spread = max(kurtosis, _LEAST_KURTOSIS) - 1
-    return _whole((z / error) ** 2 * spread / 4)
+    wanted = (2 * error / z) * (2 * error / z)
+    if wanted * _MOST <= spread:
+        return _MOST
+    # wanted n^2 - (wanted + spread) n + spread - 2 = 0
+    half = (1 + spread / wanted) / 2
+    return _whole(half + math.sqrt(max(half**2 - (spread - 2) / wanted, 0.0)))
 
 
 def repeats_for_mean(error: float, confidence: float, relative_sigma: float) -> int:
     """Repeats until the mean is known to within a share of itself.
 
-    relative_sigma: the standard deviation over the mean. (z relative_sigma / error)^2, with
-    Student's t where that is below 30. Raises as `repeats_for_sigma`.
+    relative_sigma: the standard deviation over the mean, which may be below 0. (z relative_sigma /
+    error)^2, with Student's t where that is below 30. Raises as `repeats_for_sigma`.
     """
-    z = _normal_quantile(error, confidence)
-    count = _whole((z * relative_sigma / error) ** 2)
+    z, relative_sigma = _normal_quantile(error, confidence), abs(relative_sigma)
+    root = z * relative_sigma / error
+    count = _whole(root * root)
     if count >= _FEW:
         return count
     student = scipy("stats", "repeats needed").t
@@ -63,9 +70,12 @@ def repeats_for_mean(error: float, confidence: float, relative_sigma: float) -> 
 
 
 def sigma_half_width(count: int, confidence: float, kurtosis: float = 3.0) -> float:
-    """To within which share of itself a standard deviation is known after so many repeats."""
+    """To within which share of itself a standard deviation is known after so many repeats, at least
+    2; see `repeats_for_sigma`.
+    """
     z = _normal_quantile(1.0, confidence)
-    return z * math.sqrt((max(kurtosis, _LEAST_KURTOSIS) - 1) / (4 * count))
+    spread = max(kurtosis, _LEAST_KURTOSIS) - 1
+    return z / 2 * math.sqrt(spread / count + 2 / (count * (count - 1)))
 
 
 def bootstrapped_sigmas(

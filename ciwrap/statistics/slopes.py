@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ciwrap.late import numpy as np
@@ -11,7 +12,7 @@ from ciwrap.structs import Struct
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Four that go up one after the other are an accident once in 24 times.
+# Fewer have no slope that is worth a line.
 LEAST_POINTS = 5
 
 
@@ -33,11 +34,24 @@ class Slope(Struct, frozen=True):
         return int(np.ceil((height - self.level) / self.per_step))
 
 
+def least_points(rate: float, tests: int = 1) -> int:
+    """How many measurements it takes until those that all go up one after the other are an accident
+    so rare that `rare_ones` counts it among so many tests: n of them can come in n! orders, two of
+    which are as steady. 6 at 1 %, 7 with from 4 to 25 tests.
+    """
+    points = LEAST_POINTS
+    while 2 * tests > rate * math.factorial(points):
+        points += 1
+    return points
+
+
 def slope_of(values: Sequence[float]) -> Slope | None:
     """The line of Theil and Sen: the median of the slopes between all couples of measurements; its
     p is that of Kendall's rank correlation with time.
 
-    None for fewer than 5 measurements, or if all are equal. Raises NotAvailableError without SciPy.
+    None for fewer than 5 measurements, if all are equal, and where that line is level: a few steps
+    between equal measurements are a correlation, and no rise with each of them. Raises
+    NotAvailableError without SciPy.
     """
     series = np.asarray(values, dtype=np.float64)
     if series.size < LEAST_POINTS or np.ptp(series) == 0:
@@ -45,6 +59,8 @@ def slope_of(values: Sequence[float]) -> Slope | None:
     stats = scipy("stats", "a trend")
     steps = np.arange(series.size)
     line = stats.theilslopes(series, steps)
+    if line.slope == 0:
+        return None
     level = line.intercept + line.slope * steps[-1]
     return Slope(float(line.slope), float(level), float(stats.kendalltau(steps, series).pvalue))
 

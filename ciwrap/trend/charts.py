@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 300
 _FAR = 2.0
+# Of words beside steps: apart by so much, and as many below each other.
+_ROW, _ROWS = 13, 8
 
 
 def share_plot(one: ShareSeries) -> Markup:
@@ -93,12 +95,14 @@ def time_plot(one: TimeSeries) -> Markup:
         return frame.y(seconds / high)
 
     parts = _scale(frame, high, y_of_tick=seconds_text)
-    for change in one.change_points:
+    for row, change in enumerate(one.change_points):
         at = change.position - dropped
         if at > 0:
             x = (_x(frame, at - 1, len(points)) + _x(frame, at, len(points))) / 2
             parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-            parts.append(_beside(frame, x, frame.top + 10, change_text(change.change)))
+            # Each in a row of its own: steps may lie closer together than words are wide.
+            y = frame.top + 10 + _ROW * (row % _ROWS)
+            parts.append(_beside(frame, x, y, change_text(change.change)))
     parts += _curve(
         frame,
         [y_of(point.seconds) for point in points],

@@ -37,7 +37,8 @@ class ShareSeries(msgspec.Struct, frozen=True):
     points: all results, oldest first. since: the number of results against the golden and the bound
     of today, at the end of points; the slope is theirs. until_bound: after how many further results
     the bound is reached at this rate; null if it is not to be seen. newest: the last share that is
-    known. is_lost: whether the newest result that has the check does not tell it.
+    known. is_lost: whether the newest result that has the check does not tell it. is_enough:
+    whether so many results since can tell a trend at all, among so many variables.
     """
 
     check: str
@@ -48,6 +49,7 @@ class ShareSeries(msgspec.Struct, frozen=True):
     slope: Slope | None = None
     until_bound: int | None = None
     is_lost: bool = False
+    is_enough: bool = True
 
 
 class TimePoint(msgspec.Struct, frozen=True):

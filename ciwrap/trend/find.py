@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
 from ciwrap.snapshot.runs import environment_differences
 from ciwrap.statistics.change_points import find_change_points
-from ciwrap.statistics.slopes import rare_ones, slope_of
+from ciwrap.statistics.slopes import least_points, rare_ones, slope_of
 from ciwrap.structs import replace
 from ciwrap.timing.wording import change_text
 from ciwrap.trend.document import GoldenWalk, ShareSeries, TimeSeries, TrendDocument
@@ -75,10 +75,11 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
     ]
     slopes = [slope_of(_shares_of_today(each)) for each in series]
     counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
+    least = least_points(_RATE, len(series))
     told = [
         replace(each, slope=slope, until_bound=slope.steps_until(1.0))
         if slope is not None and is_rare
-        else each
+        else replace(each, is_enough=each.since >= least)
         for each, slope, is_rare in zip(series, slopes, counts, strict=True)
     ]
     return tuple(sorted(told, key=lambda one: -one.newest))

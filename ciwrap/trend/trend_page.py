@@ -52,9 +52,7 @@ def render_trend_html(document: TrendDocument) -> str:
     """The page of a trend, self-contained as that of a comparison is."""
     warned = len(document.warnings)
     page = TrendPage(
-        title=capital(plural(warned, "warning"))
-        if warned
-        else "Nothing moves towards a bound, and nothing became slower",
+        title=capital(plural(warned, "warning")) if warned else "Nothing to warn of",
         hue="vary" if warned else "match",
         counts=(
             plural(document.results, "result"),

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.report.text import percent_text, plural, safe_name
 from ciwrap.snapshot.difference import verb_of, words_of_kind
-from ciwrap.statistics.change_points import LEAST_ASIDE
-from ciwrap.statistics.slopes import LEAST_POINTS
+from ciwrap.statistics.change_points import LEAST
 from ciwrap.timing.wording import change_text, seconds_text
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def bars(one: ShareSeries) -> str:
 def slope_words(one: ShareSeries) -> str:
     """`+2 % with each result`."""
     if one.slope is None:
-        return "no trend" if one.since >= LEAST_POINTS else "too few results to tell a trend"
+        return "no trend" if one.is_enough else "too few results to tell a trend"
     sign = "+" if one.slope.per_step >= 0 else "-"
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
 
@@ -76,7 +75,7 @@ def change_lines(one: TimeSeries) -> list[str]:
         )
         lines += _difference_lines(one.differences[number : number + 1])
     if not one.change_points:
-        is_told = len(one.points) >= 2 * LEAST_ASIDE
+        is_told = len(one.points) >= LEAST
         lines.append(
             "no change of level found" if is_told else "too few runs to tell a change of level"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.documents import to_record
+from ciwrap.documents import DocumentError, to_record
 from ciwrap.errors import InvalidResultError, NotComparableError
 from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document import load_document, reading_result
@@ -73,9 +73,7 @@ def _read(path: Path) -> RepeatResult | TimingDocument:
             return to_record(document, TimingDocument)
         if kind == "repeat":
             return to_record(document, RepeatResult)
-    raise InvalidResultError(
-        "is no result of repeat or time", file=path, remedy="give a file that --json wrote"
-    )
+        raise DocumentError("is of another kind")
 
 
 def _repeats(result: RepeatResult, path: Path) -> list[tuple[dict[str, float], float]]:

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ciwrap/scalar_type.hpp"
 
 namespace ciwrap {
+
+// The value as a scalar of that type holds it; nothing for a type that takes no fill values, or one
+// that cannot hold it.
+std::optional<std::uint64_t> rounded_fill_bits(ScalarType type, double value);
 
 // Throws Error(invalid_argument), naming the dtype, if it cannot hold the value exactly or takes no
 // fill values.

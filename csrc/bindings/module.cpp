@@ -10,6 +10,7 @@ namespace {
 void register_errors(pybind11::module_& module) {
     // Whatever the core raises is an error of ciwrap.errors; this is their common base.
     module.attr("CoreError") = pybind11::module_::import("ciwrap.errors").attr("CiwrapError");
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): as pybind11 asks for it
     pybind11::register_exception_translator([](std::exception_ptr pointer) {
         try {
             if (pointer)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/quantize_plan.hpp"
 #include "core/compare_block.hpp"
@@ -75,13 +76,13 @@ std::uint64_t ReadPlan::job_bytes() const {
 
 void ReadPlan::end_job() {
     job_->is_planned = true;
-    const std::shared_ptr<JobUnderWay> ended = std::move(job_);
+    const std::shared_ptr<JobUnderWay> ended = std::exchange(job_, nullptr);
     on_planned_(*ended);
 }
 
 std::uint64_t ReadPlan::cut(std::uint64_t most) const {
     const auto unit = std::ranges::find_if(units_, [=](std::uint64_t one) { return one <= most; });
-    return unit == units_.end() ? 0 : most / *unit * *unit;
+    return unit == units_.end() ? 0 : most / *unit * *unit;  // NOLINT: no unit is 0
 }
 
 bool ReadPlan::next_stretch() {

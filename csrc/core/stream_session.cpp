@@ -63,6 +63,7 @@ struct StreamSession::Shared : StreamJobs {
         {
             const std::lock_guard lock(mutex);
             totals = std::move(found);
+            has_failed = caught != nullptr;
             failure = std::move(caught);
             has_ended = true;
         }
@@ -81,8 +82,16 @@ struct StreamSession::Shared : StreamJobs {
             interrupt();
             lock.lock();
         }
+        throw_failure();
+    }
+
+    // What has ended the comparison, once: what a sink throws may belong to another language, whose
+    // exceptions cannot be thrown again. Under the mutex.
+    void throw_failure() {
         if (failure)
-            std::rethrow_exception(failure);
+            std::rethrow_exception(std::exchange(failure, nullptr));
+        if (has_failed)
+            throw Error(ErrorCode::interrupted, "the comparison has ended with an error");
     }
 
     const StreamOptions options;
@@ -101,7 +110,8 @@ struct StreamSession::Shared : StreamJobs {
     bool is_closed = false;
     bool has_ended = false;
     StreamTotals totals;
-    std::exception_ptr failure;
+    bool has_failed = false;
+    std::exception_ptr failure;  // until it is thrown
     std::thread thread;
 };
 
@@ -130,8 +140,7 @@ std::size_t StreamSession::add(StreamJob job) {
     std::size_t number = 0;
     {
         const std::lock_guard lock(shared_->mutex);
-        if (shared_->failure)
-            std::rethrow_exception(shared_->failure);
+        shared_->throw_failure();
         if (shared_->is_closed)
             throw Error(ErrorCode::invalid_argument, "the comparison is closed");
         shared_->jobs.push_back(std::move(job));
@@ -144,8 +153,7 @@ std::size_t StreamSession::add(StreamJob job) {
 std::vector<StreamSession::Done> StreamSession::take_done(bool wait, const Interrupt& interrupt) {
     std::unique_lock lock(shared_->mutex);
     Shared& shared = *shared_;
-    if (shared.failure)
-        std::rethrow_exception(shared.failure);
+    shared.throw_failure();
     if (wait && shared.taken_count < shared.added_count)
         shared.wait_for(lock, interrupt, [&] { return !shared.outcomes.empty(); });
     shared.taken_count += shared.outcomes.size();

@@ -28,7 +28,8 @@ class StreamSession {
     StreamSession(const StreamSession&) = delete;
     StreamSession& operator=(const StreamSession&) = delete;
 
-    // Every call throws what has ended the comparison, if anything has.
+    // The first call after something has ended the comparison throws it, and each further one
+    // Error(interrupted).
 
     // Returns the job's number: 0, 1, ... Error(invalid_argument) after close().
     std::size_t add(StreamJob job);

@@ -11,7 +11,6 @@
 namespace ciwrap {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 // Whole numbers up to here are doubles, and so are their differences as far as they matter.
 constexpr double largest_exact = 0x1p+53;
 
@@ -98,8 +97,8 @@ bool TileStaging::settle_fills(double* golden, double* value) const {
     if (golden_fills < compare_tile || value_fills < compare_tile)
         return false;
     // Missing on both sides: equal, and no numbers. So are infinities to the kernel.
-    std::fill_n(golden, compare_tile, infinity);
-    std::fill_n(value, compare_tile, infinity);
+    std::fill_n(golden, compare_tile, std::numeric_limits<double>::infinity());
+    std::fill_n(value, compare_tile, std::numeric_limits<double>::infinity());
     return true;
 }
 

@@ -171,7 +171,7 @@ void ParticleMesh::deposit() {
         for (std::size_t t = 1; t < threads_; ++t) {
             workers.emplace_back(work);
         }
-    } catch (const std::system_error&) {
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch)
         // No more threads to be had: those there are do the same work.
     }
     started = true;

@@ -48,6 +48,12 @@ CIWRAP_LANES_FUNCTION Pair<Half> pair_of(Half low, Half high) {
     CIWRAP_LANES_FUNCTION auto operator op(const Pair<Half>& a, Number b) {            \
         return pair_of(a.low op b, a.high op b);                                       \
     }
+// -1 in lanes where it holds, else 0. Clang's results are of another type of 64 bits than ours.
+#define CIWRAP_LANETEST(op)                                                                 \
+    template <class Half>                                                                   \
+    CIWRAP_LANES_FUNCTION Pair<I64> operator op(const Pair<Half>& a, const Pair<Half>& b) { \
+        return pair_of(as<I64>(a.low op b.low), as<I64>(a.high op b.high));                 \
+    }
 #define CIWRAP_LANEWISE_TO(op)                                                      \
     template <class Half>                                                           \
     CIWRAP_LANES_FUNCTION void operator op##=(Pair<Half>& a, const Pair<Half>& b) { \
@@ -62,14 +68,15 @@ CIWRAP_LANEWISE(|)
 CIWRAP_LANEWISE(^)
 CIWRAP_LANEWISE(>>)
 CIWRAP_LANEWISE(<<)
-CIWRAP_LANEWISE(<)
-CIWRAP_LANEWISE(<=)
-CIWRAP_LANEWISE(>)
-CIWRAP_LANEWISE(>=)
-CIWRAP_LANEWISE(==)
+CIWRAP_LANETEST(<)
+CIWRAP_LANETEST(<=)
+CIWRAP_LANETEST(>)
+CIWRAP_LANETEST(>=)
+CIWRAP_LANETEST(==)
 CIWRAP_LANEWISE_TO(+)
 CIWRAP_LANEWISE_TO(-)
 CIWRAP_LANEWISE_TO(|)
+#undef CIWRAP_LANETEST
 #undef CIWRAP_LANEWISE
 #undef CIWRAP_LANEWISE_TO
 

@@ -71,6 +71,19 @@ void copy_transposed(std::byte* to, const std::byte* from, std::uint64_t rows,
     }
 }
 
+[[noreturn]] void refuse_strides() {
+    refuse("has strides that lead beyond any memory");
+}
+
+// Up to 2^62, so that it can be taken back and forth.
+std::int64_t scaled(std::int64_t stride, std::int64_t by) {
+    std::int64_t product = 0;
+    constexpr std::int64_t most = std::int64_t{1} << 62;
+    if (__builtin_mul_overflow(stride, by, &product) || product > most || product < -most)
+        refuse_strides();
+    return product;
+}
+
 }  // namespace
 
 std::string full_dtype(const std::string& dtype) {
@@ -92,7 +105,11 @@ ArrayView::ArrayView(const ciwrap_array& array) {
         (void)DeviceLibrary::get();
     else if (array.location != CIWRAP_HOST)
         refuse("lies neither on the host nor on a device");
-    dtype_ = full_dtype(array.dtype == nullptr ? "" : array.dtype);
+    if ((array.flags & ~CIWRAP_BYTE_STRIDES) != 0)
+        refuse("has unknown flags");
+    if (array.dtype == nullptr || *array.dtype == '\0')
+        refuse("has no type that can be recorded");
+    dtype_ = full_dtype(array.dtype);
     const DataType type = DataType::parse(dtype_);
     element_bytes_ = type.element_bytes();
     scalars_per_element_ = type.scalars_per_element;
@@ -100,26 +117,32 @@ ArrayView::ArrayView(const ciwrap_array& array) {
     if (count < 0 || count > CIWRAP_MAX_DIMENSIONS)
         refuse("has " + std::to_string(count) + " dimensions, not 0 to 15");
     element_count_ = 1;
+    std::uint64_t product = 1;  // of all that is not 0
     bool is_packed = true;
     for (int i = 0; i < count; ++i) {
         if (array.extents[i] < 0)
             refuse("has a negative extent");
         const auto extent = static_cast<std::uint64_t>(array.extents[i]);
         shape_.push_back(extent);
-        if (extent != 0 && element_count_ > (std::uint64_t{1} << 56) / extent)
+        if (extent != 0 && product > (std::uint64_t{1} << 56) / extent)
             refuse("has more than 2^56 elements");
+        product *= extent == 0 ? 1 : extent;
         element_count_ *= extent;
         is_packed = is_packed && array.strides[i] == 0;
     }
     const auto bytes = static_cast<std::int64_t>(element_bytes_);
     const std::int64_t unit = (array.flags & CIWRAP_BYTE_STRIDES) != 0 ? 1 : bytes;
     std::int64_t packed_stride = bytes;
+    std::int64_t span = 0;  // from the first byte that it may lie at to the last
     for (int i = count; i-- > 0;) {
-        const std::int64_t stride = is_packed ? packed_stride : array.strides[i] * unit;
         const std::uint64_t extent = shape_[static_cast<std::size_t>(i)];
-        packed_stride *= static_cast<std::int64_t>(extent);
         if (extent == 1)
             continue;
+        const std::int64_t stride = is_packed ? packed_stride : scaled(array.strides[i], unit);
+        packed_stride = scaled(packed_stride, static_cast<std::int64_t>(extent));
+        if (__builtin_add_overflow(
+                span, std::abs(scaled(stride, static_cast<std::int64_t>(extent))), &span))
+            refuse_strides();
         // An index that goes on where the one inside of it ends is the same dimension.
         if (!dimensions_.empty()) {
             Dimension& inner = dimensions_.back();

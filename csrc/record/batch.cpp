@@ -149,6 +149,7 @@ void Recorded::compare() {
     }
     if (!is_relative())
         return;
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): what is relative has a drift
     for (const std::uint8_t level : fine->drift->leaf_max_level) {
         if (level != no_match_level)
             compared.max_share = std::max(compared.max_share, level / (fine->plan.half + 1.0));

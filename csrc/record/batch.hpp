@@ -63,6 +63,7 @@ struct Recorded {
     std::unique_ptr<TreeParts> fine;
     Compared compared;
     std::vector<Sample> samples;
+    bool is_ignored = false;   // what does not match of it is of no account
     std::string not_compared;  // why, if there is a reference run and it was not
     std::string fault;         // why it could not be hashed; empty: it was
 };

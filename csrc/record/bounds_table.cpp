@@ -1,7 +1,6 @@
 #include "record/bounds_table.hpp"
 
-#include <fnmatch.h>
-
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include "base/fill_value.hpp"
 #include "base/read_decimal.hpp"
 #include "ciwrap/error.hpp"
+#include "record/name_pattern.hpp"
 
 namespace ciwrap::record {
 namespace {
@@ -28,13 +28,15 @@ Number number(const std::string& text) {
     return value;
 }
 
-std::uint64_t fill_bits(const std::string& dtype, ScalarType type, double value) {
-    if (!is_integer(type))
-        return float_fill_bits(dtype, type, value);
-    if (value != std::floor(value) || std::abs(value) > 0x1p+53)
-        throw Error(ErrorCode::invalid_argument, "a fill value does not fit dtype '" + dtype + "'");
-    const auto whole = static_cast<std::int64_t>(value);
-    return integer_fill_bits(dtype, type, whole < 0, static_cast<std::uint64_t>(whole));
+// As the dtype holds them; what it cannot hold no element can equal.
+std::vector<std::uint64_t> fill_bits(ScalarType type, const std::vector<double>& values) {
+    std::vector<std::uint64_t> held;
+    for (const double value : values) {
+        const std::optional<std::uint64_t> bits = rounded_fill_bits(type, value);
+        if (bits && std::find(held.begin(), held.end(), *bits) == held.end())
+            held.push_back(*bits);
+    }
+    return held;
 }
 
 std::vector<std::string> split(const std::string& text, char separator) {
@@ -56,8 +58,11 @@ std::optional<std::string> read_text(const std::string& path) {
         return std::nullopt;
     std::string text;
     char part[4096];
-    while (const std::size_t count = std::fread(part, 1, sizeof part, file.get()))
+    std::size_t count = sizeof part;
+    while (count == sizeof part) {
+        count = std::fread(part, 1, sizeof part, file.get());
         text.append(part, count);
+    }
     if (std::ferror(file.get()) != 0)
         return std::nullopt;
     return text;
@@ -65,9 +70,8 @@ std::optional<std::string> read_text(const std::string& path) {
 
 }  // namespace
 
-// `*` is any text, `?` one character, `[a-z]` and `[!a-z]` sets.
 bool BoundsTable::Row::matches(const std::string& name) const {
-    return is_exact ? pattern == name : fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
+    return is_exact ? pattern == name : name_matches(pattern, name);
 }
 
 BoundsTable::Row BoundsTable::parse(const std::string& line) {
@@ -103,14 +107,40 @@ BoundsTable::BoundsTable(const std::string& path) {
     std::vector<std::string> lines = split(*text, '\n');
     if (lines.back().empty())
         lines.pop_back();  // behind the last line's end
-    if (lines[0] != "ciwrap-bounds 2")
+    if (lines[0] != "ciwrap-bounds 3")
         throw Error(ErrorCode::corrupt_file, path + ": is no table of bounds");
     try {
         for (std::size_t i = 1; i < lines.size(); ++i)
-            rows_.push_back(parse(lines[i]));
+            add(lines[i]);
     } catch (const Error& error) {
         throw Error(error.code(), path + ": " + error.what());
     }
+}
+
+void BoundsTable::add(const std::string& line) {
+    const std::string said = line.substr(std::min<std::size_t>(line.size(), 2));
+    if (line.starts_with("!\t"))
+        ignored_.push_back(said);
+    else if (line.starts_with(">\t"))
+        last_iteration_ = number<std::int64_t>(said);
+    else
+        rows_.push_back(parse(line));
+}
+
+bool BoundsTable::is_ignored(const std::string& name, std::int64_t iteration, int rank) const {
+    if (last_iteration_ && iteration > *last_iteration_)
+        return true;
+    const auto means = [](const std::string& pattern, const std::string& text) {
+        return pattern == text || name_matches(pattern, text);
+    };
+    return std::any_of(ignored_.begin(), ignored_.end(), [&](const std::string& pattern) {
+        if (means(pattern, name))
+            return true;
+        if (pattern.find(" / ") == std::string::npos)
+            return false;
+        return means(pattern, "iter " + std::to_string(iteration) + " / rank " +
+                                  std::to_string(rank) + " / " + name);
+    });
 }
 
 TreeParameters BoundsTable::parameters_for(const std::string& name, StatedParameters stated) const {
@@ -131,9 +161,7 @@ TreeParameters BoundsTable::parameters_for(const std::string& name, StatedParame
     }
     if (fills) {
         const ScalarType type = DataType::parse(stated.dtype).scalar;
-        stated.fill_bits.clear();
-        for (const double value : *fills)
-            stated.fill_bits.push_back(fill_bits(stated.dtype, type, value));
+        stated.fill_bits = fill_bits(type, *fills);
     }
     return TreeParameters(stated);
 }

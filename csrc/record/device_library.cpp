@@ -16,7 +16,7 @@ std::string device_library_path() {
         return asked;
     static const char here = 0;
     Dl_info found{};
-    const std::string name = "libciwrap_record_cuda.so";
+    std::string name = "libciwrap_record_cuda.so";
     if (dladdr(&here, &found) == 0 || found.dli_fname == nullptr)
         return name;
     const std::string path = found.dli_fname;

@@ -76,7 +76,7 @@ void Online::judge(Batch& batch) {
         if (!one->reference)
             continue;
         one->compare();
-        if (one->compared.suspects.empty())
+        if (one->compared.suspects.empty() || one->is_ignored)
             continue;
         if (first == nullptr)
             first = one.get();
@@ -115,7 +115,8 @@ void Online::begin_telling(const Batch& batch, const Recorded& one) {
 
 bool Online::tell() {
     if (news_ && callback_ != nullptr && options_.on_divergence == OnDivergence::callback) {
-        const News news = *std::exchange(news_, std::nullopt);
+        const News news = *news_;
+        news_.reset();
         const ciwrap_divergence told{sizeof told,           news.iteration,     news.point.c_str(),
                                      news.variable.c_str(), news.suspect_count, news.leaf_count};
         callback_(callback_data_, &told);

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ciwrap/error.hpp"
 #include "record/recorder.hpp"
 
 using ciwrap::record::Recorder;
@@ -43,6 +45,37 @@ OpenRuns& open_runs() {
     return *runs;
 }
 
+const char* folder_of_run() {
+    const char* const folder = std::getenv("CIWRAP_RECORD");
+    return folder == nullptr ? "" : folder;
+}
+
+// A file beside the journals for what a process did not record at all: the journals of others do
+// not tell of it, and without it would be taken for all that there is.
+void tell_unrecorded(const std::string& what) {
+    static std::atomic<int> count{0};
+    std::fprintf(stderr, "ciwrap: nothing is recorded: %s\n", what.c_str());
+    const std::string path = std::string(folder_of_run()) + "/unrecorded-" +
+                             std::to_string(getpid()) + "-" + std::to_string(count.fetch_add(1)) +
+                             ".txt";
+    if (std::FILE* const file = std::fopen(path.c_str(), "wxe")) {
+        std::fprintf(file, "%s\n", what.c_str());
+        (void)std::fclose(file);
+    }
+}
+
+template <class Given>
+Given& given(Given* pointer, const char* what) {
+    if (pointer == nullptr)
+        throw ciwrap::Error(ciwrap::ErrorCode::invalid_argument,
+                            std::string("NULL was given for ") + what);
+    return *pointer;
+}
+
+const char* given_text(const char* text, const char* what) {
+    return &given(text, what);
+}
+
 template <class Call>
 auto guarded(ciwrap_run* run, Call call) -> decltype(call(recorder_of(run))) {
     using Result = decltype(call(recorder_of(run)));
@@ -60,6 +93,19 @@ auto guarded(ciwrap_run* run, Call call) -> decltype(call(recorder_of(run))) {
     }
     errno = before;
     return result;
+}
+
+// A call that records. In a child made by fork() it cannot: the journal is its parent's.
+template <class Call>
+int recording(ciwrap_run* run, Call call) {
+    if (!recorder_of(run).is_ours()) {
+        static std::atomic<pid_t> told{0};
+        const int before = errno;
+        if (told.exchange(getpid()) != getpid())
+            tell_unrecorded("this is a child of fork(); let it open a run with a rank of its own");
+        errno = before;
+    }
+    return guarded(run, call);
 }
 
 const ciwrap_table* table();
@@ -94,18 +140,16 @@ ciwrap_run* open_run(const char* name, int rank, int ranks) {
     const int before = errno;
     ciwrap_run* opened = nullptr;
     try {
-        const char* const folder = std::getenv("CIWRAP_RECORD");
         const char* const bounds = std::getenv("CIWRAP_RECORD_BOUNDS");
-        auto run = std::make_unique<Run>(table(), folder == nullptr ? "" : folder,
-                                         name == nullptr ? "" : name, rank, ranks,
-                                         bounds == nullptr ? "" : bounds);
+        auto run = std::make_unique<Run>(table(), folder_of_run(), name == nullptr ? "" : name,
+                                         rank, ranks, bounds == nullptr ? "" : bounds);
         const std::lock_guard lock(open_runs().mutex);
         static const int registered = std::atexit(close_all);
         (void)registered;
         open_runs().runs.push_back(run.get());
         opened = run.release();
     } catch (const std::exception& error) {
-        std::fprintf(stderr, "ciwrap: nothing is recorded: %s\n", error.what());
+        tell_unrecorded(error.what());
     }
     errno = before;
     return opened;
@@ -116,10 +160,11 @@ const ciwrap_table* table() {
         sizeof(ciwrap_table),
         open_run,
         [](ciwrap_run* run, const ciwrap_array* array) {
-            return guarded(run, [&](Recorder& one) { return one.add(*array); });
+            return guarded(run, [&](Recorder& one) { return one.add(given(array, "an array")); });
         },
         [](ciwrap_run* run, std::int64_t id, const ciwrap_array* array) {
-            return guarded(run, [&](Recorder& one) { return one.replace(id, *array); });
+            return guarded(
+                run, [&](Recorder& one) { return one.replace(id, given(array, "an array")); });
         },
         [](ciwrap_run* run, std::int64_t id, const void* data) {
             return guarded(run, [&](Recorder& one) { return one.move(id, data); });
@@ -128,18 +173,23 @@ const ciwrap_table* table() {
             return guarded(run, [&](Recorder& one) { return one.remove(id); });
         },
         [](ciwrap_run* run, std::int64_t iteration, const char* point) {
-            return guarded(run, [&](Recorder& one) { return one.prepare(iteration, point); });
+            return recording(run, [&](Recorder& one) {
+                return one.prepare(iteration, given_text(point, "a point's name"));
+            });
         },
         [](ciwrap_run* run) { return guarded(run, [](Recorder& one) { return one.work(); }); },
         [](ciwrap_run* run) { return guarded(run, [](Recorder& one) { return one.complete(); }); },
         [](ciwrap_run* run, std::int64_t iteration, const char* point, int flags) {
-            return guarded(run,
-                           [&](Recorder& one) { return one.checkpoint(iteration, point, flags); });
+            return recording(run, [&](Recorder& one) {
+                return one.checkpoint(iteration, given_text(point, "a point's name"), flags);
+            });
         },
         [](ciwrap_run* run) { return guarded(run, [](Recorder& one) { return one.errors(); }); },
         close_run,
         [](ciwrap_run* run, const char* name) {
-            return guarded(run, [&](Recorder& one) { return one.find_name(name); });
+            return guarded(run, [&](Recorder& one) {
+                return one.find_name(given_text(name, "an array's name"));
+            });
         },
         [](ciwrap_run* run) {
             return guarded(run, [](Recorder& one) { return one.should_stop() ? 1 : 0; });

@@ -5,22 +5,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
 
 #include "ciwrap/error.hpp"
+#include "record/now.hpp"
 
 namespace ciwrap::record {
 namespace {
-
-std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 void make_folder(const std::string& path) {
     if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST) {
@@ -50,7 +44,7 @@ Payload variable_payload(const std::string& name, const TreeParameters& p) {
 
 Recorder::Recorder(const std::string& folder, const std::string& name, int rank, int ranks,
                    const std::string& bounds_path, const OnlineOptions& online)
-    : pid_(getpid()) {
+    : pid_(getpid()), rank_(rank) {
     if (rank < 0 || ranks < 1 || rank >= ranks) {
         throw Error(ErrorCode::invalid_argument,
                     "rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " is none");
@@ -60,8 +54,8 @@ Recorder::Recorder(const std::string& folder, const std::string& name, int rank,
     path_ = journal_path(folder, rank);
     auto journal = std::make_unique<Journal>(path_, static_cast<std::uint64_t>(rank),
                                              static_cast<std::uint64_t>(ranks));
-    const bool has_bounds = !bounds_path.empty();
     const auto seconds = static_cast<std::uint64_t>(std::time(nullptr));
+    const std::uint32_t has_bounds = bounds_.has_bounds() ? 1 : 0;
     journal->add({RecordType::attempt},
                  Payload().text(name).text(CIWRAP_VERSION).u64(seconds).u32(has_bounds).span());
     journal->commit();
@@ -210,8 +204,12 @@ std::unique_ptr<Recorded> Recorder::recorded(const Variable& one, std::int64_t i
         try {
             auto reference = online_->reference().find(iteration, point, one.name, why);
             if (reference) {
-                return std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
-                                                  std::move(reference), writer_->spare(one.name));
+                auto held =
+                    std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
+                                               std::move(reference), writer_->spare(one.name));
+                const std::string name = point.empty() ? one.name : one.name + "@" + point;
+                held->is_ignored = bounds_.is_ignored(name, iteration, rank_);
+                return held;
             }
         } catch (const Error& error) {
             why = error.what();

@@ -73,6 +73,7 @@ class Recorder {
 
     std::string path_;
     int pid_;
+    int rank_;
     BoundsTable bounds_;
     std::mutex mutex_;
     std::vector<Variable> variables_;

@@ -6,6 +6,7 @@
 
 namespace __gnu_cxx {
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): it is theirs
 [[noreturn]] void __verbose_terminate_handler();
 
 void __verbose_terminate_handler() {

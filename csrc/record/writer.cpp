@@ -11,9 +11,8 @@
 #include <sys/syscall.h>
 #endif
 
-#include <chrono>
-
 #include "ciwrap/error.hpp"
+#include "record/now.hpp"
 
 namespace ciwrap::record {
 namespace {
@@ -21,12 +20,6 @@ namespace {
 constexpr std::size_t most_waiting = 8;
 constexpr std::uint64_t most_waiting_bytes = std::uint64_t{256} << 20;
 constexpr std::int64_t seconds_between_syncs = 30;
-
-std::int64_t now_ns() {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(
-               std::chrono::steady_clock::now().time_since_epoch())
-        .count();
-}
 
 // With all signals blocked: they are the program's.
 std::thread start_quietly(std::function<void()> body) {

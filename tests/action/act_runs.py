@@ -21,6 +21,8 @@ from typing import Any
 
 import yaml
 
+from ciwrap import _core
+
 ROOT = Path(__file__).resolve().parents[2]
 STUBS = Path(__file__).resolve().parent / "stubs"
 _API_PORT = 8123  # in a namespace of its own, so it is always free
@@ -171,7 +173,10 @@ class Act:
         told = dict(line.split("=", 1) for line in outputs.read_text().splitlines())
         folder = Path(told["folder"])
         venv.create(folder, symlinks=True)
-        places = [str(ROOT), *dict.fromkeys(p for p in sys.path if p.endswith("site-packages"))]
+        # Where this process has it from: a source tree has a core only if it was built there.
+        package = Path(str(_core.__file__)).parents[1]
+        installed = (p for p in sys.path if p.endswith("site-packages"))
+        places = dict.fromkeys([str(package), *installed])
         site = (
             sysconfig.get_path(
                 "purelib", vars={"base": str(folder), "platbase": str(folder)}, scheme="venv"

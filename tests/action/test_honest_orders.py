@@ -50,6 +50,9 @@ def test_each_configuration_has_an_artifact_of_its_own() -> None:
     assert name(config="a/ciwrap.yaml", platform_key="arm") == "ciwrap-arm-a"
     long = [name(config=f"{'x' * 200}{end}/ciwrap.yaml") for end in "ab"]
     assert len(set(long)) == 2
+    odd = [name(config=f"{one}/ciwrap.yaml") for one in ("é", "ü", "a b", "a  b", "../a", "a,b")]
+    assert len({*odd, "ciwrap", "ciwrap-a", "ciwrap-a-b"}) == len(odd) + 3
+    assert name(config="./ciwrap.yaml") == "ciwrap"
     assert name(config="../up/ciwrap.yaml", artifact_name="own") == "own"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ciwrap import api
 from ciwrap.action.__main__ import main
-from ciwrap.action.check import Call, finished
+from ciwrap.action.check import Call, finished, fresh_stage
 from ciwrap.action.gate import gate
 from ciwrap.action.inputs import FailOn, read_inputs, safe_key
 from ciwrap.action.outcome import Outcome, publish, read_result
@@ -218,6 +218,63 @@ def test_outputs_of_a_step(tmp_path: Path) -> None:
     assert (told["status"], told["compared"], told["differing"]) == ("differ", "3", "3")
     assert (tmp_path / "reports/numbers.html").read_bytes() == (stage / "report.html").read_bytes()
     assert json.loads((stage / "result.json").read_text())["verdict"] == "differ"
+
+
+@pytest.mark.parametrize(
+    ("upload", "is_uploaded"), [("", True), ("true", True), ("TRUE ", True), ("false", False)]
+)
+def test_what_the_summary_calls_an_artifact_is_uploaded(
+    tmp_path: Path, upload: str, is_uploaded: bool
+) -> None:
+    """action.yml uploads whatever has a path."""
+    (tmp_path / "outputs").touch()
+    (tmp_path / "stage/pending").mkdir(parents=True)
+    stage = tmp_path / "stage"
+    (stage / "result.json").write_text(document_text(to_document(result_of(1))))
+    runner = Runner({"GITHUB_OUTPUT": str(tmp_path / "outputs"), "GITHUB_WORKSPACE": ""})
+    inputs = read_inputs({"CIWRAP_INPUT_UPLOAD": upload})
+    publish(read_result(stage / "result.json"), inputs, runner, stage)
+    told = parse_outputs((tmp_path / "outputs").read_text())
+    assert told["artifact-path"] == (str(stage) if is_uploaded else "")
+    assert ("with the artifact" in (stage / "summary.md").read_text()) == is_uploaded
+
+
+def test_an_empty_mode_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    monkeypatch.setenv("RUNNER_TEMP", str(tmp_path / "temporary"))
+    monkeypatch.setenv("CIWRAP_INPUT_MODE", "")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+    assert main([""]) == 0
+    assert "there is no ciwrap.yaml" in capsys.readouterr().out
+    assert parse_outputs((tmp_path / "outputs").read_text())["status"] == "error"
+
+
+def test_a_report_that_cannot_be_written_hides_no_verdict(tmp_path: Path) -> None:
+    for name in ("outputs", "summary"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder").mkdir()
+    stage = tmp_path / "stage"
+    stage.mkdir()
+    (stage / "result.json").write_text(document_text(to_document(result_of(3))))
+    files = {"GITHUB_OUTPUT": "outputs", "GITHUB_STEP_SUMMARY": "summary", "GITHUB_WORKSPACE": ""}
+    runner = Runner({name: str(tmp_path / file) for name, file in files.items()})
+    inputs = read_inputs({"CIWRAP_INPUT_REPORT": "folder"})
+    with pytest.raises(UsageError, match="folder: the input report cannot be followed: Is a dir"):
+        publish(read_result(stage / "result.json"), inputs, runner, stage)
+    told = parse_outputs((tmp_path / "outputs").read_text())
+    assert (told["status"], told["artifact-path"]) == ("differ", str(stage))
+    assert "Numbers differ" in (tmp_path / "summary").read_text()
+
+
+def test_an_earlier_step_of_the_job_keeps_its_results(tmp_path: Path) -> None:
+    runner = Runner({"RUNNER_TEMP": str(tmp_path)})
+    stages = [fresh_stage(runner, "ciwrap") for _ in range(3)]
+    (stages[0] / "result.json").touch()
+    assert fresh_stage(runner, "ciwrap") not in stages
+    assert len(set(stages)) == 3
+    assert (stages[0] / "result.json").is_file()
 
 
 def test_the_picture_of_the_first_difference_lies_in_the_artifact(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def test_residues(tmp_path: Path, dtype: str, atol: float, rtol: float) -> None:
     """A journal has the residues that the core makes of the same array, slices and all."""
     need_library()
     table = tmp_path / "bounds.txt"
-    table.write_text("ciwrap-bounds 2\n*\t*\t-\t-\t2048\t-\t15\n")
+    table.write_text("ciwrap-bounds 3\n*\t*\t-\t-\t2048\t-\t15\n")
     text = f"""
 import numpy as np, ciwrap
 x = np.random.default_rng(5).normal(size=(40, 90, 2)).astype("{dtype}")

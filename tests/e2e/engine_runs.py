@@ -292,6 +292,9 @@ class Cluster:
             )
         self._processes.append(process)
 
+    def end_scheduler(self, number: signal.Signals) -> None:
+        os.killpg(self._processes[0].pid, number)
+
     def close(self) -> None:
         """Ends all of it at once; workers are children of the process that was started."""
         for process in self._processes:

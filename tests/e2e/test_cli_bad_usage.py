@@ -62,6 +62,7 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
         (("capture", "out", "--settle=0", "--chunk-bytes=0"), ("chunk_bytes", "64")),
         (("check", "--threads", "-1"), ("--threads",)),
         (("check", "--engine", "mmap"), ("--engine",)),
+        (("snapshot", "show", ""), ("'' names no snapshot",)),
     ],
 )
 def test_wrong_usage(project: Project, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
@@ -71,6 +72,13 @@ def test_wrong_usage(project: Project, arguments: tuple[str, ...], words: tuple[
     assert len(outcome.error_lines) == 1
     assert all(word in outcome.err for word in words), outcome.err
     assert project.snapshot() == before
+
+
+@pytest.mark.parametrize("group", ["snapshot", "variability"])
+def test_half_of_a_command(project: Project, group: str) -> None:
+    outcome = project.run(group, json_too=False)
+    assert outcome.code == 2
+    assert outcome.error_lines == [f"error: Missing command; see `ciwrap {group} --help`"]
 
 
 def test_no_configuration(tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ def test_after_a_kill_git_says_how_to_go_on(told: Told) -> None:
     process.communicate(timeout=30)
     outcome = told.run("bisect", told.good, "main")
     assert outcome.code == 2
-    assert "end it with `git bisect reset`" in outcome.err
+    assert "end it with `git bisect reset` in that folder" in outcome.err
     told.repository.git("bisect", "reset")
     np.save(told.folder / "out/speed.npy", np.arange(3.0))  # somebody goes on working here
     outcome = told.run("bisect", told.good, "main")

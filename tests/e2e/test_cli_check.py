@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -176,7 +177,7 @@ def test_what_of_the_configuration_has_no_effect_is_told_of(project: Project) ->
     project.configure(settings)
     told = [
         "the pattern 'wall_tmie' under 'variables' or 'ignore' matches no variable",
-        "the pattern '*.tpm' under 'exclude' matches no file of the outputs",
+        "the pattern '*.tpm' under 'exclude' leaves out no file of the outputs",
         "the pattern '*.bni' under 'formats' matches no file of the outputs",
     ]
     outcome = project.accept()
@@ -186,6 +187,18 @@ def test_what_of_the_configuration_has_no_effect_is_told_of(project: Project) ->
     messages = outcome.document["checks"][0]["messages"]
     assert [one["text"] for one in messages] == [f"{one}; is it misspelt?" for one in told]
     assert {one["level"] for one in messages} == {"warning"}
+
+
+def test_settings_that_have_no_effect_are_told_of(project: Project) -> None:
+    project.configure("    until_iteration: 3\n    across_ranks: true\n    layout: '{name}'\n")
+    path = project.folder / "ciwrap.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub("outputs: .*", "outputs: 'out/{name}.npy'", text), encoding="utf-8")
+    assert project.accept().document["checks"][0]["misspelt"] == [
+        "'until_iteration: 3' has no effect, since no variable has an iteration",
+        "'across_ranks' has no effect, since no variable has 'align_by'",
+        "'layout' has no effect, since 'outputs' says where all of it stands",
+    ]
 
 
 def test_an_iteration_variable_that_has_no_effect_is_told_of(project: Project) -> None:

@@ -434,7 +434,9 @@ def test_runs_that_repeat_has_kept(tmp_path: Path) -> None:
             f"run: {command}\nchecks: {{air: {{outputs: out, ensemble: .ciwrap/repeat/run_*}}}}\n"
         )
         count = 24 if code == 0 else 3
-        kept = project.run("repeat", "-n", str(count), "--keep", json_too=False)
+        kept = project.run(
+            "repeat", "-n", str(count), "--seed", str(count), "--keep", json_too=False
+        )
         assert kept.code == 0, kept
         folders = [f".ciwrap/repeat/run_{number}" for number in range(1, count + 1)]
         if code == 0:

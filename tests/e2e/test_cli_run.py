@@ -41,6 +41,7 @@ def test_outputs_left_from_an_earlier_run_are_no_evidence(project: Project) -> N
     outcome = project.run("run")
     assert outcome.code == 3
     assert "out/ids.npy: was not written by this run" in outcome.out
+    assert "remove it, or leave it out with 'exclude'" in outcome.out
     assert "temperature" not in outcome.out
 
 

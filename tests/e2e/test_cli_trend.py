@@ -274,6 +274,18 @@ def test_nothing_more_is_said_than_results_tell(folder: Project) -> None:
     few = folder.run("trend", *written(folder, results[:4]))
     assert "too few results to tell a trend" in few.out
     assert "too few runs to tell a change of level" in few.out
+    # Five that rise are no accident rare enough to tell, and 14 times have no order that is.
+    for count, is_told in ((5, False), (6, True)):
+        (one,) = folder.run("trend", *written(folder, results[:count])).document["shares"]
+        assert ("slope" in one) is one.get("is_enough", True) is is_told
+    many = [
+        result(n, [variable(f"v{m}", 0.1 + 0.01 * (n + m) * (m < 9)) for m in range(10)], seconds=1)
+        for n in range(15)
+    ]
+    outcome = folder.run("trend", *written(folder, many[:6]))
+    assert outcome.out.count("too few results to tell a trend") == 10
+    assert "no change of level" not in folder.run("trend", *written(folder, many[:14])).out
+    assert "no change of level found" in folder.run("trend", *written(folder, many)).out
 
 
 def test_a_line_that_has_passed_the_bound(folder: Project) -> None:
@@ -481,3 +493,19 @@ def test_words_beside_a_late_line_stay_within_the_picture(folder: Project) -> No
     (chart,) = charts_of((folder.folder / "page.html").read_text())
     (words,) = [one for one in chart.iter("text") if one.text == "today's golden and bound"]
     assert words.get("text-anchor") == "end"
+
+
+def test_a_step_up_and_down_again_is_told_as_it_is(folder: Project) -> None:
+    """Nothing to warn of is not nothing that moved; words of close steps lie below each other."""
+    results = [
+        result(n, [variable("density", 0.01 * n)], seconds=(1.5 if 10 <= n < 18 else 1) + n / 1000)
+        for n in range(1, 31)
+    ]
+    page = folder.folder / "trend.html"
+    outcome = folder.run("trend", *written(folder, results), "--report", str(page))
+    assert outcome.out.splitlines()[1] == "nothing to warn of"
+    html = page.read_text()
+    assert "<title>Nothing to warn of" in html
+    assert "became slower" not in html
+    told = re.findall(r'<text[^>]* y="([0-9.]+)"[^>]*>[^<]* (?:more|less) time</text>', html)
+    assert len(told) == len(set(told)) == 2

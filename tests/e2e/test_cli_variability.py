@@ -108,7 +108,7 @@ def test_fit_predict_and_plan(folder: Project) -> None:
     assert repeats["for_sigma"] == repeats["more_for_sigma"] > 100
     z = 1.6448536269514722
     expected = (z / 0.05) ** 2 * (repeats["kurtosis"] - 1) / 4
-    assert repeats["for_sigma"] == int(np.ceil(expected))
+    assert expected < repeats["for_sigma"] < expected + 8  # a few more: few runs tell less
     assert 10 < repeats["curve"]["at_75"] < repeats["curve"]["at_90"] <= 40
     known = folder.run("variability", "plan", "m.json", "threads=4", "size=64")
     (there,) = known.document["repeats"]

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shlex
+import signal
 import subprocess
 from pathlib import Path
 from typing import IO
@@ -135,6 +137,33 @@ def test_a_full_disk_is_an_error_and_no_verdict(here: Path) -> None:
         assert "No space left" in errors
         assert "Traceback" not in errors
         check_files(here, code, told=3)
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_list_on_a_full_disk_is_an_error_and_no_verdict(tmp_path: Path, files: int) -> None:
+    """The list is written by another thread than the one that asks for what differs."""
+    for side in ("a", "b"):
+        (tmp_path / side).mkdir()
+        for i in range(files):
+            np.save(tmp_path / side / f"x{i}.npy", np.full(100_000, side == "b", dtype=float))
+
+    def no_more_than_20_kb() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = subprocess.run(
+        command("compare", "a", "b", "--list=all.csv"),
+        cwd=tmp_path,
+        preexec_fn=no_more_than_20_kb,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert (
+        done.stderr == "error: all.csv: the list of differences cannot be written: File too large\n"
+    )
+    assert not (tmp_path / "all.csv").exists()
 
 
 class unread_pipe:  # noqa: N801 - a context manager, used like a function

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from command_line import call
+from e2e import engine_runs
 from e2e.cli_project import ROOT, environment
 from e2e.engine_runs import (
     ITERATIONS,
     MPIEXEC,
     RANKS,
     Cluster,
+    array_of,
     comparable,
     compared,
     document_in,
@@ -30,6 +33,7 @@ from e2e.engine_runs import (
     words_of,
     write_runs,
 )
+from mpi_installations import ENVIRONMENT, need_mpi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +130,22 @@ def test_a_worker_that_dies_changes_nothing(
         assert not order.exists(), "nobody died"
         assert code == 1, text
         assert comparable(together) == alone
+
+
+def test_what_one_run_alone_has_is_told_in_one_order(folder: Path) -> None:
+    """However they were cut into units, such as one that is taken apart since its worker died."""
+    write_runs(folder)
+    for iteration in (1, 3):
+        np.save(folder / f"B/iter_{iteration}/rank_0/new.npy", array_of(0, 0))
+    shutil.rmtree(folder / "A/iter_2")
+    told = []
+    for size in ("1000000", "1"):
+        (folder / "unit-bytes").write_text(size)
+        code, document, text = compared(folder, "here")
+        assert code == 3, text
+        told.append(document["checks"][0]["extra_variables"])
+    assert [one["iteration"] for one in told[0]] == [1, 2, 2, 3]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("engine", [PROCESS, DASK])
@@ -330,6 +350,68 @@ def test_what_is_known_is_told_at_the_end_of_a_job(
     assert b"go on with --resume" in told
     (folder / "slow").unlink()
     assert compared(folder, engine, "--journal=j.jsonl", "--resume")[0] == 1
+
+
+@needs_dask
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_is_known_is_told_when_the_scheduler_ends(
+    tmp_path: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask looks for it for half a minute, here for a second. The command waited for ever, or told
+    nothing of what it had compared.
+    """
+    monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    write_runs(tmp_path, unit_bytes=1)
+    (tmp_path / "slow").write_text("0.5")
+    cluster = Cluster(tmp_path)
+    try:
+        process = begun(tmp_path, "dask", "--journal=j.jsonl")
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "j.jsonl").exists() or len(journalled(tmp_path)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        cluster.end_scheduler(number)
+        told, _ = process.communicate(timeout=60)
+    finally:
+        cluster.close()
+    assert b"Traceback" not in told
+    assert process.returncode == 3, told.decode()
+    check = document_in(tmp_path)["checks"][0]
+    lost = check["history"]["not_compared_checkpoints"]
+    assert len(check["variables"]) == ITERATIONS * RANKS - lost == len(journalled(tmp_path))
+    assert b"the Dask scheduler does not answer any more; go on with --resume" in told
+    (tmp_path / "slow").unlink()
+    assert compared(tmp_path, "here", "--journal=j.jsonl", "--resume")[0] == 1
+
+
+@pytest.mark.slow
+@needs_mpi
+def test_what_open_mpi_ends_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its launcher kills all processes, and its own exit code is 1: the journal counts."""
+    mpi = need_mpi("Open MPI")
+    libraries = sorted((mpi.folder.parent / "lib").glob("libmpi.so.*"))
+    if not libraries:
+        pytest.skip("the library of that Open MPI is elsewhere")
+    for name, text in {**ENVIRONMENT, "MPI4PY_LIBMPI": str(libraries[0])}.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setattr(engine_runs, "MPIEXEC", mpi.folder / "mpiexec")
+    write_runs(tmp_path, unit_bytes=1)
+    (tmp_path / "slow").write_text("0.4")
+    process = begun(tmp_path, "mpi-3", "--journal=j.jsonl")
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "j.jsonl").exists() or len(journalled(tmp_path)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.terminate()
+    told, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"iter" not in told
+    assert document_in(tmp_path) is None
+    (tmp_path / "slow").unlink()
+    code, document, text = compared(tmp_path, "mpi-3", "--journal=j.jsonl", "--resume")
+    assert code == 1, text
+    assert len(document["checks"][0]["variables"]) == ITERATIONS * RANKS
 
 
 def begun(folder: Path, engine: str, *more: str) -> subprocess.Popen[bytes]:

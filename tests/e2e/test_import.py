@@ -304,3 +304,52 @@ def test_tolerances_of_lammps_that_are_none(tmp_path: Path, bound: str) -> None:
     code, out = run(tmp_path, "import", "lammps", "c.yaml")
     assert (code, "gives no number for 'abs'" in out) == (0, True), out
     assert "atol" not in (tmp_path / "ciwrap.yaml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("skip: in.slow", ("2 tests, 1 carried", "in.slow: is skipped there")),
+        ("skip: 3", ("skip: is no list of tests",)),
+        ("overrides: [in.melt]", ("overrides: is no mapping of tests",)),
+        ("nugget: 1e-3", ("|golden| + 0.001",)),
+        ("nugget: .nan", ("nugget: is no number",)),
+        ("overrides: {'in.{a}': {}}", ("overrides.in.{a}: has a name that reads as a template",)),
+    ],
+)
+def test_lammps_of_another_shape(tmp_path: Path, more: str, said: tuple[str, ...]) -> None:
+    text = f"tolerance: {{PotEng: {{abs: 1, rel: 1e-7}}}}\n{more}\n"
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    code, out = run(tmp_path, "import", "lammps", "c.yaml")
+    assert code == 0, out
+    assert all(part in out for part in said), out
+    assert run(tmp_path, "check")[0] == 3  # its configuration can be read: the logs are not there
+
+
+def test_overrides_take_no_other_checks_place(tmp_path: Path) -> None:
+    text = "tolerance: {PotEng: {abs: 1, rel: 1e-7}}\noverrides:\n"
+    for name, bound in (("in.logs", 2), ("in.melt", 3), ("melt", 4)):
+        text += f"  {name}: {{PotEng: {{abs: {bound}, rel: 1e-7}}}}\n"
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    assert run(tmp_path, "import", "lammps", "c.yaml")[0] == 0
+    made = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    found = {name: one["variables"]["thermo.PotEng"]["atol"] for name, one in made.items()}
+    assert found == {"logs": 1, "logs_2": 2, "melt": 3, "melt_2": 4}
+
+
+@pytest.mark.parametrize(
+    ("matcher", "test", "said"),
+    [
+        ('"E:"', "", "has the matcher 'E', whose column is no whole number"),
+        ('"E:", col="x"', "", "has the matcher 'E', whose column is no whole number"),
+        ('"E:", col=1', ", file=['a']", "names a file that is no path"),
+        ('"E:", col=1', ", file='{a}'", "names a file that is no path"),
+    ],
+)
+def test_cp2k_of_another_shape(cp2k: Path, matcher: str, test: str, said: str) -> None:
+    (cp2k / "matchers.py").write_text(f'r["E"] = GenericMatcher({matcher})\n', encoding="utf-8")
+    test = f'"a.inp" = [{{matcher="E", tol=1e-6, ref=1.0{test}}}]\n'
+    (cp2k / "QS/regtest/TEST_FILES.toml").write_text(test, encoding="utf-8")
+    code, out = run(cp2k, "import", "cp2k", ".")
+    assert (code, said in out) == (0, True), out
+    assert "1 test, 0 carried over whole" in out

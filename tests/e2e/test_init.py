@@ -68,6 +68,18 @@ def test_on_what_real_programs_print(tmp_path: Path, name: str) -> None:
     assert run(tmp_path, "check")[0] == 0
 
 
+def test_what_is_told_of_a_table_is_what_is_found(tmp_path: Path) -> None:
+    """A log of LAMMPS with too few digits for anything but its table."""
+    text = "Step Temp\n 0 1.5\n 10 2.5\nLoop time of 1\nStep Temp\n 0 9.5\nLoop time of 1\n"
+    (tmp_path / "a.log").write_text(text, encoding="utf-8")
+    code, out = run(tmp_path, "init", "--logs", "a.log", "a.log")
+    assert code == 0
+    assert "check a: 1 file, 2 variables" in out
+    assert "2 variables" in run(tmp_path, "accept")[1]
+    (tmp_path / "a.log").write_text(text.replace("1.5", "1.6"), encoding="utf-8")
+    assert run(tmp_path, "check")[0] == 1
+
+
 def test_mistakes(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("nothing\n", encoding="utf-8")
     code, out = run(tmp_path, "init", "--logs", "a.log")
@@ -76,6 +88,8 @@ def test_mistakes(tmp_path: Path) -> None:
     assert (code, "no number in common" in out) == (3, True)
     code, out = run(tmp_path, "init", "--logs", "a.log", "b.log")
     assert (code, "does not exist" in out) == (3, True)
+    code, out = run(tmp_path, "compare", ".", "b.log")
+    assert (code, "b.log: does not exist; mend the path" in out) == (3, True)
 
 
 def test_why_no_number_is_proposed(tmp_path: Path) -> None:

@@ -539,6 +539,23 @@ def test_shipped_rules_find_what_real_programs_print(
     }
 
 
+def test_every_run_in_a_log_of_lammps_counts(folder: Path) -> None:
+    """Runs after `reset_timestep 0`, and runs appended to one log, have the same steps."""
+    (folder / "ciwrap.yaml").write_text(
+        "checks: {melt: {format: log, outputs: log.lammps, use: lammps}}\n", encoding="utf-8"
+    )
+    log = folder / "log.lammps"
+    one = "   Step  Temp\n  0  {}\n  10  2.5\nLoop time of 1 on 1 procs\n"
+    log.write_text(one.format(1.44) + one.format(3.0), encoding="utf-8")
+    assert run("accept")[0] == 0
+    log.write_text(one.format(9.99) + one.format(3.0), encoding="utf-8")
+    code, out = run("check")
+    assert (code, "first at [0] (step 0, line 2, column 6)" in out) == (1, True), out
+    log.write_text(one.format(3.0), encoding="utf-8")
+    code, out = run("check")
+    assert (code, "4 matches against 2" in out) == (3, True), out
+
+
 @pytest.mark.parametrize(
     "run_in_another_style",
     [

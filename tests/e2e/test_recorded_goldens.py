@@ -215,6 +215,14 @@ def test_a_restart_that_did_otherwise_is_no_golden(folder: Path) -> None:
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "was recorded twice, and not the same" in text
     assert not Path("run.tree").exists()
+    # What did otherwise is ignored.
+    config = Path("ciwrap.yaml").read_text()
+    Path("ciwrap.yaml").write_text(config + "    ignore: ['x*']\n")
+    code, text = ciwrap("accept")
+    assert code == ExitCode.MATCH, text
+    code, text = ciwrap("check")
+    assert code == ExitCode.MATCH, text
+    assert "attempt" not in text
 
 
 def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:

@@ -113,3 +113,41 @@ def test_what_both_runs_record_twice_is_compared_within_its_bound(
     assert run_cli(["compare", "a", "b"]) == ExitCode.MATCH
     assert run_cli(["compare", "a", "c"]) == ExitCode.NOT_COMPARABLE
     assert "asked for is exact" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("ciwrap.Recorder(rank=2**32, ranks=2**32 + 1)", "there is no rank 4294967296 of 4294967"),
+        ("ciwrap.Recorder(rank=0.5)", "there is no rank 0.5 of 1"),
+        ("ciwrap.Recorder(rank='0')", "there is no rank '0' of 1"),
+        ("ciwrap.Recorder(5)", "5 is no text"),
+        ("r.record(0, None, x=x)", "None is no text"),
+        ("r.bound('x', atol=-1)", "the bound of 'x': atol"),
+        ("r.bound('x', atol=1e-3, rtol=float('nan'))", "the bound of 'x': rtol"),
+        ("r.bound('x', atol='1e-3 m')", "the bound of 'x': atol"),
+        ("r.close(); r.record(1, x=x)", "iteration 1 is recorded after the run was closed"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_where_it_is_made(body: str, said: str) -> None:
+    """A negative bound was none, a rank of 2**32 was rank 0, and what came after the end was
+    dropped without a word.
+    """
+    need_library()
+    text = PROGRAM.replace("@BODY@", body)
+    done = python(text, recording(Path("a").absolute()))
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ciwrap.errors.UsageError: ")
+    assert said in last
+
+
+def test_a_program_is_called_whatever_it_likes() -> None:
+    record("a", r"s = ciwrap.Recorder('a\ud800\0b', rank=1, ranks=2); s.close()")
+
+
+def test_a_child_says_that_it_records_nothing() -> None:
+    body = "import os; pid = os.fork()\n    r.record(1 if pid else 2, x=x); r.record(3, x=x)\n"
+    said = record("a", f"{body}    pid or os._exit(0); os.wait()")
+    assert said.count("this is a child of fork()") == 1
+    assert {name.split()[1] for name in captured(Path("a"))} == {"1", "3"}

@@ -150,18 +150,54 @@ end program
 """
 
 
+def fortran_program(source: Path) -> Path:
+    """The program, with the module beside it."""
+    folder = source.parent
+    for path in fortran_folder().iterdir():
+        shutil.copy(path, folder)
+    shutil.copytree(include_folder() / "ciwrap", folder / "ciwrap")
+    halves = [folder / "ciwrap_record.f90", folder / "ciwrap_record_fortran.c"]
+    return compiled("gfortran", [*halves, source], folder / "model", "-I.")
+
+
+LOGICALS = """
+program model
+use ciwrap_record
+implicit none
+type(ciwrap_recorder) :: run
+integer, parameter :: k1 = 1, k2 = 2, k4 = 4, k8 = 8
+logical(k1), target :: a(3) = [.true., .false., .true.]
+logical(k2), target :: b(3) = [.true., .false., .true.]
+logical(k4), target :: c(3) = [.true., .false., .true.]
+logical(k8), target :: d(3) = [.true., .false., .true.]
+call run%open("model")
+call run%add("a", a)
+call run%add("b", b)
+call run%add("c", c)
+call run%add("d", d)
+call run%checkpoint(5)
+call run%close()
+end program
+"""
+
+
+def test_fortran_logicals(tmp_path: Path) -> None:
+    need_library()
+    (tmp_path / "model.f90").write_text(LOGICALS)
+    runs(fortran_program(tmp_path / "model.f90"), tmp_path / "run")
+    assert roots(tmp_path / "run") == {
+        f"iter 5 / rank 0 / {name}": root(np.array([1, 0, 1], f"i{size}"), 0.0)
+        for name, size in zip("abcd", (1, 2, 4, 8), strict=True)
+    }
+
+
 def test_fortran(tmp_path: Path) -> None:
     need_library()
-    for source in fortran_folder().iterdir():
-        shutil.copy(source, tmp_path)
-    shutil.copytree(include_folder() / "ciwrap", tmp_path / "ciwrap")
     use, declared, body = lines_of("Fortran", "fortran").split("\n", 2)
     source = tmp_path / "model.f90"
     words = {"use": use, "declared": declared, "body": body, "NY": NY, "NX": NX}
     source.write_text(FORTRAN % words)
-    halves = [tmp_path / "ciwrap_record.f90", tmp_path / "ciwrap_record_fortran.c"]
-    program = compiled("gfortran", [*halves, source], tmp_path / "model", "-I.")
-    runs(program, tmp_path / "run")
+    runs(fortran_program(source), tmp_path / "run")
     # Dimensions come reversed, as files show them.
     assert roots(tmp_path / "run") == {
         "iter 5 / rank 0 / temperature": root(TEMPERATURE.T, 1e-9),

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def start(words: list[str], output: str) -> subprocess.Popen[bytes]:
     """A run that is recorded with residues by itself, and that goes on."""
-    Path("table.txt").write_text("ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n")
+    Path("table.txt").write_text("ciwrap-bounds 3\n*\t*\t-\t-\t-\t-\t15\n")
     env = recording(Path(output).absolute(), CIWRAP_RECORD_BOUNDS=str(Path("table.txt").absolute()))
     process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL)
     until = time.monotonic() + 30
@@ -131,7 +131,7 @@ def test_kills_at_random_moments_lose_no_whole_checkpoint(tmp_path: Path, long_m
     source.write_text(ENDLESS_SOURCE)
     program = build("cc", [f"-I{include_folder()}", source], tmp_path / "endless")
     table = tmp_path / "table.txt"
-    table.write_text("ciwrap-bounds 2\n*\t*\t-\t-\t-\t-\t15\n")
+    table.write_text("ciwrap-bounds 3\n*\t*\t-\t-\t-\t-\t15\n")
     alone = {"CIWRAP_RECORD_BOUNDS": str(table)}
     reference = run_and_kill(program, tmp_path / "reference", (0.4, 0.4), **alone)
     held = {"CIWRAP_RECORD_AGAINST": str(tmp_path / "reference"), "NOISE": "0.5e-6"}

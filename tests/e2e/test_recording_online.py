@@ -109,6 +109,33 @@ def test_what_comes_after_a_program_that_stops_by_itself_goes_on(
     assert Path("waited").exists()
 
 
+@pytest.mark.parametrize("policy", ["stop", "abort"])
+def test_a_program_that_ends_by_itself_was_not_ended(program: list[str], policy: str) -> None:
+    """What it lacks was left out, since it had diverged, though nobody had told it to end yet."""
+    record(program)
+    words = [*program, "7", "1234", "0.0013", "0.0005", "12"]
+    code, text = ciwrap(*against("a", policy, "--patience", "10"), "-o", "b", "--", *words)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert last_step(text) == 11
+    assert "was ended since" not in text
+    assert "is on the first side, but not on the second side" in text
+    # Ten checkpoints after the first one it was told to.
+    words[-1] = "13"
+    code, text = ciwrap(*against("a", policy, "--patience", "10"), "-o", "c", "--", *words)
+    assert code == ExitCode.DIFFER, text
+    assert "the second run was ended since it diverged in iteration 7" in text
+
+
+def test_a_program_that_fails_by_itself_after_it_diverged_is_told(program: list[str]) -> None:
+    record(program)
+    fails = Path("walk.py").read_text().replace("sys.exit(5 if r.errors else 0)", "sys.exit(9)")
+    Path("fails.py").write_text(fails)
+    words = [program[0], "fails.py", "7", "1234", "0.0013", "0.0005"]
+    code, text = ciwrap(*against("a", "stop", "--patience", "100"), "-o", "b", "--", *words)
+    assert code != ExitCode.MATCH
+    assert "ended with exit code 9" in text
+
+
 def test_noise_of_half_the_bound_raises_no_alarm(two_ranks: list[str]) -> None:
     record([*two_ranks, "200", "-1", "0", "0", "0", "0"])
     words = [*two_ranks, "200", "-1", "0", "0", "0", "0.5e-6"]

@@ -48,6 +48,44 @@ def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_res
     assert "does not match the reference in iteration 0" in text
 
 
+AGAIN_TEXT = """
+import sys, numpy as np, ciwrap
+first, by = map(float, sys.argv[1:])
+with ciwrap.Recorder("again") as r:
+    for n in range(int(first), 4):
+        r.record(n, "half", noise=np.full(100, by), y=np.full(100, 0.5))
+        if r.should_stop():
+            break
+"""
+
+
+@pytest.mark.parametrize("ignore", ["noise@half", "noise*", "* / rank 0 / noise@half"])
+@pytest.mark.parametrize("policy", ["report", "stop"])
+def test_what_is_ignored_is_ignored_when_it_is_recorded_again(
+    filled: list[str], ignore: str, policy: str
+) -> None:
+    """Under `NAME (attempt 2)` it was not comparable, and told as what first did not match."""
+    Path("again.py").write_text(AGAIN_TEXT)
+    Path("ciwrap.yaml").write_text(f"checks: {{c: {{outputs: o, ignore: ['{ignore}'], atol: 1}}}}")
+    program = [filled[0], "again.py"]
+    record([*program, "0", "0"], "a", "--check", "c")
+    words = [*against("a", policy), "-o", "b", "--check", "c"]
+    assert ciwrap(*words, "--", *program, "0", "5")[0] == ExitCode.MATCH
+    code, text = ciwrap(*words, "--again", "--", *program, "2", "9")
+    assert code == ExitCode.MATCH, text
+    assert "attempt" not in text
+    assert "compared 1 variable in 4 arrays" in text
+    code, text = ciwrap("compare", "a", "b", "--check", "c")
+    assert code == ExitCode.MATCH, text
+    code, text = ciwrap("compare", "a", "b", "--check", "c", "--executor", "process")
+    assert code == ExitCode.MATCH, text
+    # Whoever asks for all of it is told.
+    code, text = ciwrap("compare", "a", "b", "--ignore", "y*")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "noise@half (attempt 2)" in text
+    assert "was recorded twice, and not the same" in text
+
+
 def test_the_second_recording_is_named_where_it_alone_does_not_match(filled: list[str]) -> None:
     record([*filled, "0:0.55", "1:0.55"], "a", "--atol", "1")
     recorded = ("0:0.55", "1:0.55", "1:3.0")
@@ -158,6 +196,10 @@ def test_a_program_that_fails_leaves_a_whole_result(filled: list[str], tmp_path:
     assert document["verdict"] == "not_comparable"
     assert [one["verdict"] for one in document["checks"]] == ["match"]
     assert "though all that it recorded matches" in (tmp_path / "b.html").read_text()
+    for values in (("0:1",), ("0:1", "1:6")):  # an iteration is missing, a number differs
+        code, said = ciwrap(*against("a", "report"), "-o", "b", "--replace", "--", *filled, *values)
+        assert code == (ExitCode.NOT_COMPARABLE if len(values) == 1 else ExitCode.DIFFER), said
+        assert "ended with exit code 5, so what it recorded may not be all" in said
     code, said = ciwrap("record", "-o", "c", "--", *filled, "0:1")
     assert (code, "so what it recorded may not be all" in said) == (3, True), said
 

@@ -193,6 +193,16 @@ def test_a_variable_that_is_missing_in_one_run(project: Project) -> None:
     assert variable(outcome, "x")["kind"] == "equal"
 
 
+def test_the_largest_doubles_with_another_sign(project: Project) -> None:
+    """What no double holds is told in words."""
+    with_program(project, 'np.save("out/x.npy", np.full(500, 1.7e308 * (-1) ** run))')
+    outcome = project.run("repeat", "-n", "4")
+    assert outcome.code == 0
+    assert variable(outcome)["kind"] == "unrelated"
+    assert "runs differ by more than the values spread" in outcome.out
+    assert "inf" not in outcome.out
+
+
 def test_a_random_seed_left_open(project: Project) -> None:
     with_program(project, 'np.save("out/x.npy", noise.normal(size=500))')
     outcome = project.run("repeat", "-n", "10")

@@ -19,7 +19,10 @@ matrix = np.random.default_rng(36).normal(size=(400, 400))
 values = np.random.default_rng(37).normal(size=2000)
 np.save("out/eigenvalues.npy", np.linalg.eigvalsh(matrix + matrix.T))
 words = {repr(value) for value in values.tolist()}
-np.save("out/set_sum.npy", np.array([sum(map(float, words))]))
+total = 0.0
+for word in words:  # not by sum(), which since Python 3.12 loses nothing on the way
+    total += float(word)
+np.save("out/set_sum.npy", np.array([total]))
 np.save("out/product.npy", np.array([np.prod(1 + values[:100] / 100)]))
 np.save("out/pairwise_sum.npy", np.array([np.sum(values)]))
 """

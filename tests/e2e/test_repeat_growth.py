@@ -78,6 +78,8 @@ def test_nothing_is_said_of_iterations_that_there_are_not(project: Project) -> N
     assert found["compare_until"] == max(one["iteration"] for one in found["by_iteration"])
     assert "is too tight (differences reach" in outcome.out
     assert "beyond" not in outcome.out
+    assert "x grows exponentially\n" in outcome.out
+    assert "until_iteration" not in project.run("repeat", "-n", "6", "--write-bounds").out
 
 
 def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Project) -> None:

@@ -162,6 +162,10 @@ def test_a_call_that_fails_early_leaves_a_report(tmp_path: Path) -> None:
         (b"[" * 100_000, "is nested too deeply"),
         (b'{"schema_version": 99}', "has schema version 99"),
         (b'{"schema_version": 1, "kind": "doctor"}', "is no result"),
+        (
+            b'{"schema_version": 1, "kind": "repeat"}',
+            "`verdict` is missing; give a file that one of these commands wrote with --json",
+        ),
         (b"\xff\xfe", "is not UTF-8 text"),
     ],
 )

@@ -286,7 +286,20 @@ def test_save_and_diff_and_their_exit_codes(project: Project) -> None:
     assert "no snapshot" in damaged.err
     assert project.run("snapshot", "show", "golden:mesh", json_too=False).code == 3
     assert project.run("snapshot", "restore", "--verify", "--dry-run", json_too=False).code == 2
-    assert project.run("snapshot", "save", "--", "/bin/false", json_too=False).code == 3
+    failed = project.run("snapshot", "save", "--", "/bin/false", json_too=False)
+    assert failed.code == 3
+    assert "the command '/bin/false' ended with exit code 1, so there is no snapshot" in failed.err
+
+
+def test_a_command_that_is_given_runs_in_this_folder(project: Project) -> None:
+    """`working_dir` is where the configured one runs."""
+    (project.folder / "build").mkdir()
+    path = project.folder / "ciwrap.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(f"{text}run: {{command: 'true', working_dir: build}}\n", encoding="utf-8")
+    command = ("--", sys.executable, "-c", "import os; os.mkdir('made')")
+    assert project.run("snapshot", "save", *command, json_too=False).code == 0
+    assert (project.folder / "made").is_dir()
 
 
 def test_a_killed_run_leaves_no_half_snapshot(project: Project) -> None:

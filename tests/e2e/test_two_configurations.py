@@ -114,3 +114,13 @@ def test_files_that_are_no_configuration_are_passed_over(two: Project) -> None:
     (two.folder / "elsewhere.yaml").write_text(config_text("gone", more="golden_dir: other\n"))
     (two.folder / "odd.yaml").write_text("checks: 3\n")
     assert unused(two) == ["gone", "nightly"]
+
+
+def test_a_configuration_that_a_sparse_checkout_leaves_out(two: Project) -> None:
+    repository = GitRepository.make(two.folder)
+    repository.commit("both", {})
+    repository.git("sparse-checkout", "set", "--no-cone", "/*", "!/nightly.yaml")
+    assert not (two.folder / "nightly.yaml").exists()
+    assert unused(two) == ["gone"]
+    assert two.run("prune", "--yes").document["deleted"] == ["golden/gone.golden"]
+    assert goldens(two) == ["mesh", "nightly"]

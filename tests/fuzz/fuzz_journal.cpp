@@ -97,7 +97,7 @@ struct Data {
 // A whole journal, with residues.
 Bytes record_whole(const std::filesystem::path& folder) {
     const std::string table = folder / "bounds.txt";
-    std::ofstream(table) << "ciwrap-bounds 2\n=\tx\t1e-3 0 0\t-\t512\t-\t15\n";
+    std::ofstream(table) << "ciwrap-bounds 3\n=\tx\t1e-3 0 0\t-\t512\t-\t15\n";
     const std::string run = folder / "whole";
     {
         Recorder recorder(run, "fuzz", 0, 1, table);

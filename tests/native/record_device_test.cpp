@@ -23,7 +23,7 @@ class DeviceTest : public RecordTest {
     void SetUp() override {
         RecordTest::SetUp();
         table_ = (folder_ / "bounds.txt").string();
-        std::ofstream(table_) << "ciwrap-bounds 2\n*\t*\t1e-3 0 0\t-\t512\t-\t15\n";
+        std::ofstream(table_) << "ciwrap-bounds 3\n*\t*\t1e-3 0 0\t-\t512\t-\t15\n";
         std::mt19937 random(5);
         std::normal_distribution<double> normal;
         for (double& value : values_)

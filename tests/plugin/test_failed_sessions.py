@@ -245,3 +245,25 @@ def test_refused_checks_are_in_the_document(suite: Suite) -> None:
     refused = document["checks"][1]
     assert refused["name"] == "tests/test_it.py::test_b::x"
     assert refused["messages"][0]["slug"] == "unsupported-dtype"
+
+
+@pytest.mark.parametrize(
+    ("case", "exit_code"), [("ends the process", 0), ("update without a reason", 4)]
+)
+def test_no_result_of_an_earlier_session_is_left(suite: Suite, case: str, exit_code: int) -> None:
+    suite.write("""
+        import os
+        def test_a(ciwrap):
+            ciwrap.check(1.0)
+            if "END" in os.environ: os._exit(0)
+    """)
+    files = ("--ciwrap-json=result.json", "--ciwrap-report=report.html")
+    suite.run("--ciwrap-update=new")
+    suite.run(*files)
+    written = [suite.root / "result.json", suite.root / "report.html"]
+    assert all(path.is_file() for path in written)
+    assert suite.subprocess("--collect-only", *files, END="1").returncode == 0
+    assert all(path.is_file() for path in written)
+    more = () if exit_code == 0 else ("--ciwrap-update=all",)
+    assert suite.subprocess(*files, *more, END="1").returncode == exit_code, case
+    assert not any(path.exists() for path in written)

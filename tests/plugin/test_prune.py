@@ -457,3 +457,56 @@ class Steps:
     def used(self) -> set[str]:
         text = self._path.read_text()
         return {f"tests/test_it/test_{name}.golden" for name in "abcd" if f"test_{name}(" in text}
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_tests_that_a_sparse_checkout_leaves_out(suite: Suite, delete: bool) -> None:
+    """Neither are they gone, nor are files that others may look at."""
+    suite.write("def test_a(ciwrap): ciwrap.check(1.0)")
+    suite.write("def test_b(ciwrap): ciwrap.check(2.0)", "tests/far/test_far.py")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    suite.git("init", "-q", "-b", "main")
+    commit(suite, "both")
+    suite.git("sparse-checkout", "set", "--no-cone", "/*", "!/tests/far/")
+    assert not (suite.root / "tests/far").exists()
+    more = ("--ciwrap-unused=delete",) if delete else ()
+    result = suite.run("--ciwrap-unused=fail")
+    assert (result.ret, summary(result)) == (0, "ciwrap: 1 matched")
+    suite.write("def test_a(): pass")
+    result = suite.run(*more)
+    assert summary(result) == "ciwrap: 1 unused"
+    # With what Python has compiled of it there are two.
+    result.stdout.re_match_lines([r".*warning: the sparse checkout leaves out \d files?: nobody"])
+    suite.cli("prune", "--yes")
+    assert len(suite.goldens()) == 2
+    suite.git("sparse-checkout", "disable")
+    suite.run(*more)
+    suite.cli("prune", "--yes")
+    assert suite.goldens() == ["tests/far/test_far/test_b.golden"]
+
+
+def test_goldens_that_a_sparse_checkout_leaves_out(suite: Suite) -> None:
+    """Their snapshot stays."""
+    suite.write("def test_b(ciwrap): ciwrap.check(2.0)", "tests/far/test_far.py")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    suite.git("init", "-q", "-b", "main")
+    commit(suite, "far")
+    snapshots = sorted((suite.root / "golden/.snapshots").iterdir())
+    assert snapshots
+    suite.git("sparse-checkout", "set", "--no-cone", "/*", "!/golden/tests/")
+    said = suite.cli("prune", "--yes").stdout
+    assert "snapshots stay: " in said
+    assert "test_far.goldens: cannot be read" in said
+    assert "the sparse checkout leaves it out" in said
+    assert sorted((suite.root / "golden/.snapshots").iterdir()) == snapshots
+
+
+def test_goldens_in_a_linked_folder_keep_their_snapshot(suite: Suite) -> None:
+    suite.write("def test_a(ciwrap): ciwrap.check(2.0)")
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
+    (suite.root / "golden/tests").rename(suite.root / "far")
+    (suite.root / "golden/tests").symlink_to("../far")
+    suite.run().assert_outcomes(passed=1)
+    said = suite.cli("prune", "--yes").stdout
+    assert "golden/tests: cannot be read, so nobody knows which snapshot it needs" in said
+    assert any((suite.root / "golden/.snapshots").iterdir())

@@ -141,7 +141,11 @@ def test_an_artifact_of_another_commit(changed: Suite) -> None:
     error = refused(changed, "run.zip")
     assert "was made from commit" in error
     assert made_from in error
+    assert "checked out here is" in error
     refused(changed, "run.zip", "--commit", "0" * 40)
+    error = refused(changed, "run.zip", "--commit", "HEAD~1")
+    assert ", --commit HEAD~1 is no beginning of that" in error
+    assert "checked out here" not in error
     refused(changed, "run.zip", "--commit", made_from[:4])
     done = changed.cli("accept", "--from", "run.zip", "-m", "x", "--commit", made_from[:10])
     assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ Each test names where it was seen.
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
@@ -123,6 +124,70 @@ def test_a_test_that_fails_before_its_check_matches_nothing(suite: Suite) -> Non
             f"tests/test_it.py::{test} failed, and what it did not come to is not compared"
             for test in lost
         ]
+
+
+@pytest.mark.parametrize(
+    ("how", "arguments"),
+    [
+        ("raise KeyboardInterrupt", ()),
+        ("pytest.exit('enough', returncode=0)", ()),
+        ("assert False", ("-x",)),
+        ("assert False", ("-n2", "--maxfail=1")),
+    ],
+)
+def test_tests_that_an_interrupted_session_does_not_come_to(
+    suite: Suite, how: str, arguments: tuple[str, ...]
+) -> None:
+    text = """
+        import time
+        def test_a(ciwrap): ciwrap.check(1.0)
+        def test_b():
+            HOW
+        @pytest.mark.parametrize("i", range(30))
+        def test_c(ciwrap, i):
+            time.sleep(PAUSE)
+            ciwrap.check(2.0)
+    """
+    suite.write(text.replace("HOW", "pass").replace("PAUSE", "0"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=32)
+    assert suite.document()["verdict"] == "match"
+    suite.write(text.replace("HOW", how).replace("PAUSE", "0.2"))
+    suite.subprocess("--ciwrap-json=result.json", *arguments)
+    document = json.loads((suite.root / "result.json").read_text())
+    assert (document["verdict"], document["exit_code"]) == ("not_comparable", 3)
+    texts = [one["text"] for one in document["messages"] if one["level"] == "error"]
+    end = " was not run to its end, and what it checks is not compared"
+    assert texts[0].startswith("tests/test_it.py::test_c[")
+    assert texts[0].endswith(end)
+    assert texts[-1].startswith("... and ")
+
+
+def test_an_interrupt_within_a_test_that_makes_checks(suite: Suite) -> None:
+    text = "def test_a(ciwrap): ciwrap.check(1.0)\ndef test_b(ciwrap): HOW; ciwrap.check(1.0)"
+    suite.write(text.replace("HOW", "pass"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    suite.write(text.replace("HOW", "raise KeyboardInterrupt"))
+    suite.subprocess("--ciwrap-json=result.json")
+    document = json.loads((suite.root / "result.json").read_text())
+    assert document["verdict"] == "not_comparable"
+    assert "test_b was not run to its end" in document["messages"][0]["text"]
+
+
+def test_a_test_that_asks_late_and_fails_before_its_check(suite: Suite) -> None:
+    text = """
+        def test_a(ciwrap): ciwrap.check(1.0)
+        def test_b(request):
+            late = request.getfixturevalue("ciwrap")
+            EARLY
+            late.check(2.0)
+    """
+    suite.write(text.replace("EARLY", "pass"))
+    suite.run("--ciwrap-update=new").assert_outcomes(passed=2)
+    assert suite.document()["verdict"] == "match"
+    suite.write(text.replace("EARLY", "assert False"))
+    document = suite.document()
+    assert (document["verdict"], document["exit_code"]) == ("not_comparable", 3)
+    assert "test_b failed, and what it did not come to" in document["messages"][0]["text"]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from plugin.conftest import Suite
 
@@ -85,3 +87,45 @@ def test_where_goldens_lie(suite: Suite) -> None:
     result = suite.run("sub")
     result.assert_outcomes(errors=1)
     assert "ciwrap.yaml:2" in result.stdout.str()
+
+
+@pytest.mark.parametrize("option", ["--ciwrap-json", "--ciwrap-report"])
+@pytest.mark.parametrize("is_in_environment", [False, True])
+def test_a_result_of_an_earlier_run_moves_no_project(
+    suite: Suite, option: str, is_in_environment: bool
+) -> None:
+    # pytest reads options before it knows ours: it took the file for a path to tests.
+    suite.write("def test_a(ciwrap): ciwrap.check(1.0)")
+    assert suite.subprocess("--ciwrap-update=new").returncode == 0
+    file = suite.root.parent / f"{suite.root.name}-result"
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        if is_in_environment:
+            return suite.subprocess(PYTEST_ADDOPTS=" ".join(words))
+        return suite.subprocess(*words)
+
+    assert run(option, str(file)).returncode == 0
+    written = file.read_bytes()
+    done = run(option, str(file))
+    assert done.returncode == 4
+    line = done.stderr.strip()
+    assert "\n" not in line
+    assert line.startswith(f"ERROR: {option} {file}: pytest takes an existing file")
+    assert line.endswith(f"the project would be {suite.root.parent}; write {option}={file}")
+    assert file.read_bytes() == written
+    assert run(f"{option}={file}").returncode == 0
+    assert run(option, str(file), "--rootdir", str(suite.root), "-c", "pytest.ini").returncode == 0
+
+
+def test_a_result_in_the_project_is_named_as_two_words(suite: Suite) -> None:
+    suite.write("def test_a(ciwrap): ciwrap.check(1.0)")
+    (suite.root / "result.json").write_text("{}")
+    done = suite.subprocess("--ciwrap-update=new", "--ciwrap-json", "result.json")
+    assert done.returncode == 0, done.stdout
+    done = subprocess.run(
+        suite.command("--ciwrap-json", "../result.json"),
+        cwd=suite.root / "tests",
+        env=suite.environment(),
+        check=False,
+    )
+    assert done.returncode == 0

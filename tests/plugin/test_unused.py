@@ -50,6 +50,20 @@ def test_a_check_that_is_gone(two: Suite) -> None:
     assert summary(two.run("--ciwrap-unused=fail")) == "ciwrap: 2 matched"
 
 
+def test_a_project_that_cannot_be_written(two: Suite) -> None:
+    """Nothing is wrong with the numbers: the session ends as if the list had been noted."""
+    without(two, "def test_a(ciwrap): ciwrap.check(1.0)")
+    work = two.root / ".ciwrap"
+    shutil.rmtree(work, ignore_errors=True)
+    work.write_text("no folder")
+    result = two.run()
+    assert (result.ret, summary(result)) == (0, "ciwrap: 2 matched, 1 unused")
+    text = result.stdout.str()
+    assert "warning: what is unused is not noted for `ciwrap prune`: " in text
+    assert "to delete what no test uses" not in text
+    assert two.run("--ciwrap-unused=fail").ret == 1
+
+
 def test_a_test_that_is_gone(two: Suite) -> None:
     without(two, "def test_a(ciwrap): ciwrap.check(1.0)")
     result = two.run("--ciwrap-unused=fail")

@@ -156,9 +156,10 @@ class CaptureMachine(RuleBasedStateMachine):
 
     @rule(one=st.sampled_from(RUNS), other=st.sampled_from(RUNS))
     def copy_a_run_without_its_times(self, one: str, other: str) -> None:
+        """As archives do that are the same bytes whenever they are made."""
         self.copy_a_run(one, other)
-        for number, path in enumerate(sorted((self.folder / other).rglob("*.npy"))):
-            os.utime(path, ns=(number, number))
+        for path in (self.folder / other).rglob("*.npy"):
+            os.utime(path, (0, 0))
 
     @rule(run=st.sampled_from(RUNS), as_folder=st.booleans())
     def take_the_capture_away(self, run: str, as_folder: bool) -> None:

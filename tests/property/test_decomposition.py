@@ -35,6 +35,15 @@ def test_particles_on_other_ranks_are_found(ranks: tuple[int, int]) -> None:
     assert found.remedy == "across_ranks: true"
 
 
+def test_a_rank_may_hold_no_rows() -> None:
+    """The keys of its rows were of another type, and nothing could be put beside them."""
+    full = particles(1, 2)
+    moved = [np.concatenate(full[::-1]), full[0][:0]]
+    found = other_decomposition(full, moved, None)
+    assert found is not None
+    assert (found.words, found.held_count, found.differing_count) == ("rows", 1800, 1800)
+
+
 @pytest.mark.parametrize("noise", [0.0, 1e-9])
 @pytest.mark.parametrize(
     ("one", "other"),

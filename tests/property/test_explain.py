@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import yaml
 
 from ciwrap import api
 from ciwrap.compare.explain.values import _rounded
@@ -217,6 +218,92 @@ def test_a_periodic_image_is_found_and_its_period_helps(shape: tuple[int, ...]) 
     assert found.values == tuple(float(one) for one in box)
     period = box.tolist() if len(box) > 1 else float(box[0])
     assert api.compare_arrays(golden, new, atol=1e-6, period=period).differing_count == 0
+
+
+def settings_in(remedy: str | None) -> dict[str, Any]:
+    """What a line for ciwrap.yaml sets."""
+    assert remedy is not None
+    found = yaml.safe_load(remedy)
+    return {key: value if key == "period" else float(value) for key, value in found.items()}
+
+
+BOUNDS: tuple[dict[str, Any], ...] = ({}, {"atol": 1e-6}, {"rtol": 1e-9}, {"ulps": 3})
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=str)
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_offered_for_a_circle_is_enough(seed: int, kind: str, bound: Any) -> None:
+    """It was offered beside bounds that no period goes with, and for exact ones without an atol for
+    what rounding leaves.
+    """
+    random = np.random.default_rng(seed)
+    golden = random.uniform(0, 10, (60, 3))
+    if kind == "f4":  # which rounds away more than a narrow bound lets a hypothesis see
+        golden = np.round(golden, 0) + random.integers(0, 1024, golden.shape) / 1024
+    turns = np.where(random.random(golden.shape) < 0.2, random.choice([-1, 1], golden.shape), 0)
+    sides = golden.astype(kind), (golden + 10 * turns).astype(kind)
+    found = told(*sides, **bound) if bound else api.compare_arrays(*sides).explanations[0]
+    assert found is not None
+    assert found.cause is Cause.PERIODIC_IMAGE
+    offered = settings_in(found.remedy)
+    assert {*offered} - {"atol"} == {"period"}
+    offered.setdefault("atol", bound.get("atol", 0.0))
+    assert api.compare_arrays(*sides, **offered).differing_count == 0
+
+
+@pytest.mark.parametrize("period", [0.94970325, 6.2831855, 10.0, 360.0, 2 * math.pi])
+def test_a_period_is_rounded_no_further_than_the_bound_lets(period: float) -> None:
+    random = np.random.default_rng(1)
+    golden = random.uniform(0, period, 200)
+    new = golden + period * np.where(random.random(200) < 0.2, random.choice([-1, 1], 200), 0)
+    found = told(golden, new, atol=1e-12)
+    assert found is not None
+    assert (found.cause, found.values) == (
+        Cause.PERIODIC_IMAGE,
+        (pytest.approx(period, abs=1e-12),),
+    )
+    assert found.remedy is not None
+    assert found.remedy.startswith("period: ")
+    offered = settings_in(found.remedy)
+    assert api.compare_arrays(golden, new, atol=1e-12, **offered).differing_count == 0
+
+
+def test_each_complex_number_that_became_nan_is_counted() -> None:
+    golden = base((40,), 1) + 1j * base((40,), 2)
+    golden[3] = complex(1.0, np.nan)
+    found = told(golden, np.full_like(golden, complex(np.nan, np.nan)))
+    assert found is not None
+    assert (found.cause, found.held_count, found.differing_count) == (Cause.ALL_NAN, 40, 40)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_rtol_of_a_shorter_type_is_enough(seed: int) -> None:
+    """It takes the place of the whole bound, so that noise next to zero needs the atol with it."""
+    random = np.random.default_rng(seed)
+    golden = base((200,), seed)
+    atol = 0.0 if seed % 4 == 0 else 1e-6
+    new = _rounded(golden, "float16")
+    if seed % 2:
+        golden[:20] = random.uniform(-1, 1, 20) * 1e-7
+        new[:20] = golden[:20] + random.uniform(-1, 1, 20) * atol / 2
+    found = (
+        told(golden, new, atol=atol) if atol else api.compare_arrays(golden, new).explanations[0]
+    )
+    assert found is not None
+    assert found.cause is Cause.LESS_PRECISE
+    offered = settings_in(found.remedy)
+    assert ("atol" in offered) == bool(seed % 2 and atol)
+    assert api.compare_arrays(golden, new, **offered).differing_count == 0
+
+
+def test_a_zero_is_no_number_with_a_bit_turned() -> None:
+    """Turned in its exponent, a number is next to zero, and so within the bound of it."""
+    golden = base((8, 10), 4).astype("f4")
+    golden[0, 0] = -1.2196409
+    new = golden.copy()
+    new[0, 0] = 0.0
+    assert told(golden, new) is None
 
 
 @pytest.mark.parametrize("direction", [-1.0, 1.0])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-RESIDUES = "ciwrap-bounds 2\n*\t*\t-\t-\t{}\t-\t15\n"
+RESIDUES = "ciwrap-bounds 3\n*\t*\t-\t-\t{}\t-\t15\n"
 
 
 @contextmanager

@@ -81,6 +81,8 @@ DOCUMENTS = [json.loads(json.dumps(to_document(run))) for run in (full_result(),
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4))
 @example(14424, 1)  # half a surrogate pair in a card
+@example(2715, 4)  # a share below zero
+@example(11702, 1)  # a box in an array without elements
 def test_changed_documents_are_refused_or_rendered(seed: int, count: int) -> None:
     source = random.Random(seed)
     document = copy.deepcopy(source.choice(DOCUMENTS))

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ciwrap.model import CheckResult, VariableResult, Verdict
+from ciwrap.model import (
+    CheckResult,
+    DifferingElement,
+    ErrorBound,
+    Evidence,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.report.history_terminal import alarm_lines
+from ciwrap.report.lead import top_of_page
+from ciwrap.report.matrix import row_of
+from ciwrap.report.timelines import divergence_lines
+from ciwrap.report.view import group_of
 from ciwrap.report.where import extent_words, where_listed, where_text
+from ciwrap.report.wording import headline
+from ciwrap.structs import replace
 from ciwrap.timeline import HistoryFacts
 
 ITERATIONS, RANKS = 5, 4
@@ -43,7 +59,7 @@ def ranks_in(text: str) -> set[int]:
 
 def map_of(text: str) -> set[tuple[int, int]] | None:
     """All that the sentence says to be beyond the bound; None if it only counts."""
-    if text.startswith("in all"):
+    if text.startswith(("in all", "in both")):
         return {(i, r) for i, r in PLACES if r in ranks_in(text)}
     only = re.match(r"in iteration (\d+) only, ", text)
     if only is not None:
@@ -140,3 +156,80 @@ def test_the_title_of_two_runs_counts_each_verdict() -> None:
     assert title("ad", Verdict.NOT_COMPARABLE) == (
         "not everything could be compared; differ: 1 of 2 variables, at 1 of 2 iterations"
     )
+
+
+def _ranks_of(*verdicts: Verdict) -> list[VariableResult]:
+    return [
+        VariableResult(
+            "x",
+            verdict,
+            iteration=at,
+            element_count=9,
+            differing_count=int(verdict is Verdict.DIFFER),
+            reason="another shape",
+        )
+        for at, verdict in enumerate(verdicts)
+    ]
+
+
+def test_a_checkpoint_that_was_not_compared_is_none_in_which_numbers_differ() -> None:
+    """ "in all 2 iterations" was said of a variable that is there in three."""
+    results = _ranks_of(Verdict.DIFFER, Verdict.NOT_COMPARABLE, Verdict.DIFFER)
+    check = CheckResult("c", Verdict.NOT_COMPARABLE, tuple(results))
+    assert where_listed(check, results) == "in all 3 iterations"
+    assert where_listed(check, results, alarms_only=True) == ("in 2 of 3 iterations, first in 0")
+    (line,) = alarm_lines(check)
+    assert line[2].plain.startswith("in 2 of 3 iterations, first in 0; there 2 of 18 elements")
+    run = RunResult(Verdict.NOT_COMPARABLE, (check,))
+    facts = dict(top_of_page(run).facts)
+    assert facts["Where"].startswith("In 2 of 3 iterations, first in 0")
+
+
+def test_two_of_two_iterations_are_both() -> None:
+    results = _ranks_of(Verdict.DIFFER, Verdict.DIFFER)
+    assert where_text(results) == "in both iterations"
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 of 1 chunk is suspect"), (4, "4 chunks are")])
+def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
+    one = VariableResult(
+        "x",
+        Verdict.SUSPECT,
+        iteration=0,
+        evidence=Evidence.TREE,
+        element_count=9 * count,
+        chunk_count=count,
+        suspect_chunks=count,
+        differing_count_at_most=9 * count,
+    )
+    other = VariableResult("x", Verdict.MATCH, iteration=1, element_count=9, differing_count=0)
+    check = CheckResult("c", Verdict.SUSPECT, (one, other))
+    (line,) = alarm_lines(check)
+    assert words in line[2].plain
+    row = row_of(0, group_of(check, "x", (one,)), ())
+    assert row.count == ("1 of 1 chunk" if count == 1 else "4 of 4 chunks")
+    proven = replace(one, verdict=Verdict.DIFFER, differing_count_at_least=count)
+    verb = "chunk differs: from 1 to" if count == 1 else "chunks differ: from 4 to"
+    assert verb in headline(proven)
+    single = replace(proven, element_count=count, differing_count_at_most=count)
+    verb = "at least 1 of 1 element differs" if count == 1 else "at least 4 of 4 elements differ"
+    assert verb in headline(single)
+
+
+def test_a_single_number_has_no_index() -> None:
+    """ "first divergence: iter 0 / u []: -1.0 and -1.5" """
+    told = DifferingElement((), "-1.0", "-1.5", 0.5, 500.0)
+    one = VariableResult(
+        "u",
+        Verdict.DIFFER,
+        iteration=0,
+        element_count=1,
+        differing_count=1,
+        first_index=(),
+        first_differences=(told,),
+        bound=ErrorBound(1e-3),
+    )
+    other = VariableResult("u", Verdict.MATCH, iteration=1, element_count=1, differing_count=0)
+    check = CheckResult("c", Verdict.DIFFER, (one, other))
+    ((_, _, more, _),) = divergence_lines(check)
+    assert more == ": -1.0 and -1.5, 500 x the bound"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import array
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from ciwrap.api import (
     make_golden,
     read_golden,
 )
+from ciwrap.arrays.convert import widen_bfloat16
+from ciwrap.arrays.intake import _named_bfloat16
+from ciwrap.arrays.shown import text_literals
 from ciwrap.errors import (
     CorruptGoldenError,
     GoldenMissingError,
@@ -262,3 +266,73 @@ def test_a_single_date_of_numpy() -> None:
     assert compare_arrays(one, one).verdict is Verdict.MATCH
     assert compare_arrays(one, other).verdict is Verdict.DIFFER
     assert compare_arrays(one, np.datetime64("2026-01-01", "s")).verdict is Verdict.NOT_COMPARABLE
+
+
+def test_texts_that_damage_has_made_no_texts() -> None:
+    codes = np.array([[65, 0], [0x110000, 66]], "<u4")
+    texts = codes.view("<U2").reshape(-1)
+    other = codes.copy()
+    other[1] = 0x7FFFFFFF, 0
+    result = compare_arrays(texts, other.view("<U2").reshape(-1))
+    assert result.verdict is Verdict.DIFFER
+    (first,) = result.first_differences
+    assert (first.golden, first.new) == ("'\\U00110000B'", "'\\U7fffffff'")
+    assert compare_arrays(texts, texts.copy()).verdict is Verdict.MATCH
+    swapped = codes.astype(">u4").view(">U2").reshape(-1)
+    assert text_literals(swapped) == text_literals(texts) == ["'A'", "'\\U00110000B'"]
+    assert text_literals(np.array(["it's", "a\tb", ""])) == ['"it\'s"', "'a\\tb'", "''"]
+    assert text_literals(np.array([b"ab"])) == ["b'ab'"]
+
+
+def test_bfloat16_of_ml_dtypes_in_either_byte_order() -> None:
+    # Its arrays look so to NumPy; ml_dtypes itself is not installed here.
+    class Bfloat16:
+        def __init__(self, order: str) -> None:
+            self._bits = np.array([0x3F80, 0x4000], f"{order}u2")
+            self.dtype = SimpleNamespace(kind="V", names=None, name="bfloat16", str=f"{order}V2")
+
+        def view(self, dtype: str) -> Any:
+            return self._bits.view(dtype)
+
+    for order in "<>":
+        values: Any = _named_bfloat16(cast("Any", Bfloat16(order)))
+        assert values.dtype == f"{order}bf2"
+        assert widen_bfloat16(values.read(0, 2)).tolist() == [1.0, 2.0]
+
+
+def test_arrays_of_objects_without_elements_keep_their_shape() -> None:
+    golden, new = np.empty((0, 3), object), np.empty((0, 4), object)
+    assert compare_arrays(golden, new).verdict is Verdict.NOT_COMPARABLE
+    assert compare_arrays(golden, golden.copy()).verdict is Verdict.MATCH
+
+
+def test_a_time_zone_beside_the_numbers_is_part_of_what_is_compared() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    utc, berlin = (
+        arrow.array([1], arrow.timestamp("s", zone)) for zone in ("UTC", "Europe/Berlin")
+    )
+    assert compare_arrays(utc, berlin).verdict is Verdict.NOT_COMPARABLE
+    assert compare_arrays(utc, utc).verdict is Verdict.MATCH
+
+
+def test_uncertainties_are_not_dropped() -> None:
+    nddata = pytest.importorskip("astropy.nddata")
+    values = nddata.NDDataArray([1.0], uncertainty=nddata.StdDevUncertainty([0.5]))
+    with pytest.raises(UnsupportedDtypeError, match="has uncertainties, which would be lost"):
+        compare_arrays(values, values)
+    assert compare_arrays(nddata.NDDataArray([1.0]), [1.0]).verdict is Verdict.MATCH
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        *((5, {}), (None, {}), ("\ud800", {})),
+        *(("x", {"iteration": 1.5}), ("x", {"iteration": 1 << 70})),
+        *(("x", {"rank": "a"}), ("x", {"rank": True})),
+    ],
+)
+def test_names_and_places_that_are_none(name: Any, place: Any) -> None:
+    with pytest.raises(UsageError, match="must be a"):
+        make_golden({name: VALUES}, **place)
+    golden = make_golden({"x": VALUES}, iteration=cast("int", np.int64(3)))
+    assert golden.check("x", VALUES, iteration=3).verdict is Verdict.MATCH

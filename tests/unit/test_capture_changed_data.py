@@ -11,7 +11,8 @@ import pytest
 from unit.rules_of_all import RULES
 
 from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.container_writer import CaptureWriter
 from ciwrap.captures.fingerprints import refuse_other_data
 from ciwrap.captures.index_codec import encode_index, read_index
 from ciwrap.errors import CorruptCaptureError, NotComparableError

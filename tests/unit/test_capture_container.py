@@ -20,11 +20,10 @@ from ciwrap.captures.container import (
     SLOT_OFFSETS,
     VERSION,
     CaptureFile,
-    CaptureWriter,
     Section,
     pack_slot,
-    replaced_capture,
 )
+from ciwrap.captures.container_writer import CaptureWriter, replaced_capture
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,

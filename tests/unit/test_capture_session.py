@@ -15,7 +15,8 @@ from unit.rules_of_all import NOT_GIVEN, RULES
 
 from ciwrap.captures import capture
 from ciwrap.captures.capture import CaptureOptions, CaptureReport, capture_run
-from ciwrap.captures.container import CaptureFile, CaptureWriter
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.container_writer import CaptureWriter
 from ciwrap.captures.index_codec import encode_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import GivenSnapshot, snapshot_text
 from ciwrap.errors import UnreadableFileError, UnsupportedFormatError, UsageError

@@ -9,13 +9,8 @@ from pathlib import Path
 import pytest
 
 from ciwrap.captures import container
-from ciwrap.captures.container import (
-    HEAD_BYTES,
-    CaptureFile,
-    CaptureWriter,
-    Section,
-    replaced_capture,
-)
+from ciwrap.captures.container import HEAD_BYTES, CaptureFile, Section
+from ciwrap.captures.container_writer import CaptureWriter, replaced_capture
 from ciwrap.captures.listing import capture_paths
 from ciwrap.errors import LockBusyError, UnreadableFileError, UsageError, WriteFailedError
 

@@ -160,6 +160,33 @@ MISTAKES = {
     "tag": ("!!python/object:os.system x\n", "means nothing here"),
     "own tag": ("checks: !odd {}\n", "means nothing here"),
     "control character": ("checks: \x00\n", "ciwrap.yaml:1: has a character"),
+    "no text": (
+        check_with('mask: "a\\0"'),
+        "4:11: checks.a.mask: has a character that no name, path or command can have (U+0000)",
+    ),
+    "half a character": (check_with('ignore: ["\\uD83D"]'), "checks.a.ignore.0", "(U+D83D)"),
+    "no name": ('checks: {"a\\0": {outputs: x}}\n', "1:10:", "(U+0000)"),
+    "binary": (check_with("mask: !!binary MQ=="), "4:11: checks.a.mask", "means nothing here"),
+    "variable with a sign": (
+        check_with("run: {command: a, env: {A=B: c}}"),
+        "4:29: checks.a.run.env.A=B: is no name of a variable",
+    ),
+    "variable without a name": (
+        check_with("run: {command: a, env: {'': c}}"),
+        "4:29: checks.a.run.env.: is no name of a variable",
+    ),
+    "null in a command": (
+        check_with("run: [solve, --with, null]"),
+        "4:26: checks.a.run.2: must be text, not nothing; put it in quotes",
+    ),
+    "bound next to nothing": (
+        check_with("atol: 1e-400"),
+        "4:11: checks.a.atol: 1e-400 is too close to 0 for a double",
+    ),
+    "no folders of runs": (
+        check_with("ensemble: []"),
+        "4:15: checks.a.ensemble: names no folders",
+    ),
     "list as key": ("? [a]\n: b\n", "a key must be plain text"),
     "several mistakes": (
         "checks:\n  a: {outputs: x, ulps: x}\n  b: {outputs: y, atol: z}\n",
@@ -192,6 +219,13 @@ def test_aliases_cannot_unfold_without_end() -> None:
 def test_aliases_may_be_used() -> None:
     text = check_with("variables: {x: &loose {atol: 1}, y: *loose}")
     assert load(text).checks[0].settings_for(VariableId("y")).bound.atol == 1
+
+
+def test_names_of_files_may_be_of_any_bytes() -> None:
+    """Python's own notation for what is no UTF-8 is let through."""
+    assert load('checks: {a: {outputs: "out/\\uDCE9.npy"}}').checks[0].outputs == (
+        "out/\udce9.npy",
+    )
 
 
 def test_deep_nesting_is_refused() -> None:

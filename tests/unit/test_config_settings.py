@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ciwrap.config import Check, name_matches
 from ciwrap.config.loading import load_text
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
+from ciwrap.patterns import PathPattern
 
 
 def check(text: str) -> Check:
@@ -97,6 +98,30 @@ def test_patterns() -> None:
         assert name_matches(pattern, variable), pattern
     for pattern in ("rho.x", "MESH/*", "mesh", "iter 1 / *", "rank 0 / *"):
         assert not name_matches(pattern, variable), pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("[!x]", "yz^"),
+        ("[^x]", "yz^"),
+        ("[x^]", "x^"),
+        ("[^^]", "xyz"),
+        ("[!^x]", "yz"),
+        ("[x[^y]", "xy^"),
+        ("[^]", "^"),
+        ("[!]", ""),
+        ("[]x]", ""),
+        ("[x", ""),
+    ],
+)
+def test_sets_of_characters(pattern: str, meant: str) -> None:
+    """As in the patterns of files, and as the recording library reads those of variables."""
+    assert "".join(one for one in "xyz^" if name_matches(pattern, VariableId(one))) == meant
+    assert "".join(one for one in "xyz^" if PathPattern(pattern).match(one)) == meant
+    assert name_matches("a" + pattern, VariableId("a!")) == bool(
+        PathPattern("a" + pattern).match("a!")
+    )
 
 
 def test_names_with_a_slash_between_blanks() -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import BrokenExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.compare import engines
+from ciwrap.compare.on_dask import OnDask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 
 class Asked:
     """What Dask calls a future. fate: "comes", "lost" (computed, but never here), "slow" (to be
-    computed), "fails". Of none of them its status is worth anything.
+    computed), "fails", "forgotten" (by a client that is closed). Of none of them its status is
+    worth anything.
     """
 
     def __init__(self, fate: str, answer: Any) -> None:
         self.fate, self.answer, self.status = fate, answer, "pending"
 
     def add_done_callback(self, tell: Callable[[Asked], None]) -> None:
-        threading.Timer(0.3 if self.fate == "slow" else 0, tell, (self,)).start()
+        if self.fate != "forgotten":
+            threading.Timer(0.3 if self.fate == "slow" else 0, tell, (self,)).start()
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._result().__await__()
@@ -46,11 +49,18 @@ class Client:
     """Deals out fates in turn, the last one to all others."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *fates: str) -> None:
-        def add_callback(function: Callable[..., Any], *words: Any) -> None:
-            asyncio.run_coroutine_threadsafe(function(*words), loop)
+        self.tasks: list[asyncio.Task[Any]] = []
 
-        self.loop = SimpleNamespace(add_callback=add_callback)
-        self.fates, self.count = fates, 0
+        def call(function: Callable[..., Any], *words: Any) -> None:
+            made = function(*words)
+            if made is not None:
+                self.tasks.append(loop.create_task(made))
+
+        def add_callback(function: Callable[..., Any], *words: Any) -> None:
+            loop.call_soon_threadsafe(call, function, *words)
+
+        self.loop = SimpleNamespace(add_callback=add_callback, call_later=loop.call_later)
+        self.fates, self.count, self.status = fates, 0, "running"
 
     def submit(self, function: Callable[..., Any], *words: Any, pure: bool) -> Asked:
         assert not pure
@@ -61,7 +71,7 @@ class Client:
 
 @pytest.fixture
 def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[asyncio.AbstractEventLoop]:
-    monkeypatch.setattr(engines._OnDask, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(OnDask, "_PATIENCE_SECONDS", 0.05)
     found = asyncio.new_event_loop()
     thread = threading.Thread(target=found.run_forever)
     thread.start()
@@ -90,14 +100,14 @@ def test_what_was_lost_is_asked_for_again(
     loop: asyncio.AbstractEventLoop, fates: list[str], count: int
 ) -> None:
     client = Client(loop, *fates)
-    answer = engines._OnDask(client).submit(lambda one, other: one + other, 3, 4)
+    answer = OnDask(client).submit(lambda one, other: one + other, 3, 4)
     assert answer.result(timeout=20) == 7
     assert client.count == count
 
 
 def test_what_is_lost_each_time_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
     client = Client(loop, "lost")
-    answer = engines._OnDask(client).submit(int)
+    answer = OnDask(client).submit(int)
     assert "did not come" in str(answer.exception(timeout=20))
     assert isinstance(answer.exception(), TimeoutError)
     assert client.count == 4
@@ -105,7 +115,7 @@ def test_what_is_lost_each_time_is_an_error(loop: asyncio.AbstractEventLoop) -> 
 
 @pytest.mark.parametrize("fates", [["fails"], ["lost", "fails"]])
 def test_an_error_is_the_answer(loop: asyncio.AbstractEventLoop, fates: list[str]) -> None:
-    answer = engines._OnDask(Client(loop, *fates)).submit(int)
+    answer = OnDask(Client(loop, *fates)).submit(int)
     with pytest.raises(ValueError, match="the worker says no"):
         answer.result(timeout=20)
 
@@ -120,7 +130,7 @@ class ClosedClient(Client):
 
 
 def test_a_client_that_takes_nothing_more_is_an_error(loop: asyncio.AbstractEventLoop) -> None:
-    answer = engines._OnDask(ClosedClient(loop, "lost")).submit(int)
+    answer = OnDask(ClosedClient(loop, "lost")).submit(int)
     with pytest.raises(RuntimeError, match="closed"):
         answer.result(timeout=20)
 
@@ -134,8 +144,35 @@ def test_what_nobody_waits_for_any_more_is_not_fetched(loop: asyncio.AbstractEve
         assert begun.wait(20)
         add(function, *words)
 
+    executor = OnDask(client)
     client.loop.add_callback = later
-    answer = engines._OnDask(client).submit(int)
+    answer = executor.submit(int)
     assert answer.cancel()
     begun.set()
     assert answer.cancelled()
+
+
+def test_nobody_waits_for_a_scheduler_that_was_given_up(loop: asyncio.AbstractEventLoop) -> None:
+    """Dask ends none of what it was asked for while it looked for a scheduler: a comparison waited
+    for ever.
+    """
+    client = Client(loop, "forgotten")
+    executor = OnDask(client)
+    answer = executor.submit(int)
+    client.status = "closing"
+    with pytest.raises(BrokenExecutor, match="the Dask scheduler does not answer any more"):
+        answer.result(timeout=20)
+    # Nor for what it is asked for after that.
+    with pytest.raises(BrokenExecutor, match="does not answer"):
+        executor.submit(int).result(timeout=20)
+
+
+def test_a_client_that_is_closed_is_a_broken_executor(loop: asyncio.AbstractEventLoop) -> None:
+    client = ClosedClient(loop, "comes")
+    executor = OnDask(client)
+    assert executor.submit(int).result(timeout=20) == 0
+    with pytest.raises(RuntimeError, match="the client is closed"):
+        executor.submit(int)
+    client.status = "closed"
+    with pytest.raises(BrokenExecutor, match="does not answer"):
+        executor.submit(int)

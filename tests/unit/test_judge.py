@@ -298,7 +298,7 @@ def test_without_pictures_all_else_is_said() -> None:
     assert plain == replace(drawn, details=None, differing_box=None, explanations=())
 
 
-@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("count", [0, 1, 3])
 def test_a_mask_that_takes_out_everything_is_refused(count: int) -> None:
     nothing = MaskedValues(ArrayValues(np.zeros(count)), ArrayValues(np.ones(count, bool)), "land")
     settings = settings_of("data", mask="land")
@@ -309,7 +309,8 @@ def test_a_mask_that_takes_out_everything_is_refused(count: int) -> None:
     ):
         if count:
             assert result.verdict is Verdict.NOT_COMPARABLE
-            assert str(result.reason).startswith("the mask 'land' takes out all 3 elements")
+            taken = "the one element that there is" if count == 1 else "all 3 elements"
+            assert str(result.reason).startswith(f"the mask 'land' takes out {taken}, so nothing")
         else:
             assert result.verdict is Verdict.MATCH
 

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.10 looks here first, and may find the source tree instead of what is installed."""
+    monkeypatch.chdir(tmp_path)
+
+
 def loaded_by(statement: str) -> set[str]:
     code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
     done = subprocess.run(

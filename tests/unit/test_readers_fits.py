@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
+from ciwrap.errors import CorruptFileError
 from ciwrap.readers.fits import FitsReader
 from ciwrap.testing import ReaderSuite
 
@@ -85,6 +86,22 @@ class TestFitsPackedImages(TestFitsImages):
         }
 
     order: ClassVar[str] = "<"
+
+
+def test_a_packed_image_that_crashes_the_library(tmp_path: Path) -> None:
+    """A tile that says it has no rows and columns: astropy's decoder divides by them."""
+    fits = needs("astropy.io.fits")
+    path = tmp_path / "x.fits"
+    one = fits.CompImageHDU(
+        np.arange(256, dtype="i2").reshape(16, 16), compression_type="HCOMPRESS_1"
+    )
+    fits.HDUList([fits.PrimaryHDU(), one]).writeto(path)
+    data = path.read_bytes()
+    at = data.index(b"\xdd\x99\0\0\0\x10\0\0\0\x10") + 2
+    path.write_bytes(data[:at] + bytes(8) + data[at + 8 :])
+    with pytest.raises(CorruptFileError, match="crash") as caught:
+        FitsReader().open(path)
+    assert caught.value.file == str(path)
 
 
 def test_fits_scaled_and_odd_columns(tmp_path: Path) -> None:

@@ -440,3 +440,29 @@ def test_what_is_neither_false_nor_true(tmp_path: Path, base: str, chunks: Any) 
             assert source.info(name).region is None
             with pytest.raises(CorruptFileError, match=f"{name}: holds a number that is neither"):
                 source.read(name, 0, 3)
+
+
+def labels_of_x(path: Path) -> Any:
+    with Hdf5Reader().open(path) as source:
+        return source.info("x").labels
+
+
+def test_words_with_blanks_are_told_from_several_words(tmp_path: Path) -> None:
+    def labels(words: dict[str, int]) -> Any:
+        kind = h5py.enum_dtype(words, basetype="i1")
+        return labels_of_x(
+            written(tmp_path / "x.h5", lambda file: file.create_dataset("x", (2,), kind))
+        )
+
+    assert labels({"A 1=B": 0}) != labels({"A": 0, "B": 1})
+    assert labels({"A": 0, "B": 1}) == (("enum", "0=A 1=B"),)
+
+
+def test_no_array_is_not_an_array_without_elements(tmp_path: Path) -> None:
+    def labels(data: Any) -> Any:
+        return labels_of_x(
+            written(tmp_path / "x.h5", lambda file: file.create_dataset("x", data=data))
+        )
+
+    assert labels(h5py.Empty("f8")) == (("dataspace", "null"),)
+    assert labels(np.empty(0)) == ()

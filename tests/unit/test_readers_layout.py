@@ -166,10 +166,59 @@ def test_nothing_found_is_an_error(tmp_path: Path, outputs: str) -> None:
         find_outputs(tmp_path, ["x.csv", outputs])
 
 
-def test_everything_excluded_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("outputs", "said"),
+    [
+        ("d", "the folder holds no files but what 'exclude' leaves out; mend 'exclude'"),
+        ("d/*.npy", "nothing matches 'd/*.npy' but what 'exclude' leaves out; mend 'exclude'"),
+        ("d/*.nyp", "nothing matches 'd/*.nyp'; run the program first, or say where it writes"),
+        ("d/.*", "nothing matches 'd/.*' (hidden files are passed over); name hidden files"),
+    ],
+)
+def test_everything_excluded_is_an_error(tmp_path: Path, outputs: str, said: str) -> None:
+    make(tmp_path, "d/x.npy", "d/.y.npy")
+    with pytest.raises(OutputMissingError) as caught:
+        find_outputs(tmp_path, [outputs], exclude=["x.npy"])
+    assert said in str(caught.value)
+
+
+def test_what_is_not_included_is_no_output(tmp_path: Path) -> None:
     make(tmp_path, "d/x.npy")
-    with pytest.raises(OutputMissingError):
-        find_outputs(tmp_path, ["d"], exclude=["*.npy"])
+    with pytest.raises(OutputMissingError, match="but what 'include' leaves out; mend 'include'"):
+        find_outputs(tmp_path, ["d"], include=["y.npy"])
+
+
+def test_a_layout_that_nothing_is_held_against_is_told(tmp_path: Path) -> None:
+    make(tmp_path, "d/x.npy", "e/y.npy")
+    layout = "rank_{rank}/{name}"
+    assert ("layout", layout) in find_outputs(tmp_path, ["d/{name}.npy"], layout=layout).unused
+    both = find_outputs(tmp_path, ["d/{name}.npy", "e"], layout=layout)
+    assert not both.unused
+
+
+def test_patterns_may_begin_in_this_folder(tmp_path: Path) -> None:
+    make(tmp_path, "d/x.npy", "x.npy", "d/y.npy")
+    found = find_outputs(tmp_path, ["d", "./x.npy"], exclude=["./d/x.npy"])
+    assert [file.path.relative_to(tmp_path).as_posix() for file in found.files] == [
+        "x.npy",
+        "d/y.npy",
+    ]
+    assert not found.unused
+
+
+def test_a_file_in_a_closed_folder_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the one check that it is among, not of the whole command."""
+
+    def refuse(path: Path, **_: object) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    make(tmp_path, "d/x.npy")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "exists", refuse)
+        with pytest.raises(UnreadableFileError, match=r"d/x.npy: cannot be read: Permission"):
+            find_outputs(tmp_path, ["d/x.npy"])
 
 
 def test_a_folder_that_cannot_be_listed_is_an_error(

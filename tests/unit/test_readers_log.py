@@ -135,6 +135,8 @@ def test_a_step_that_is_there_twice(tmp_path: Path, duplicates: str, expected: l
         assert "step 1 is there twice, in lines 1 and 3" in fault(source, "e")
     with opened(tmp_path, text, values={"e": {**rule, "duplicates": duplicates}}) as source:
         assert values(source, "e") == expected
+        told = f"'e' has a step more than once, the {duplicates} one alone counts (2 left out)"
+        assert [told in note for note in source.notes] == [True] * (duplicates != "all")
 
 
 def test_sections_and_lines_after_a_match(tmp_path: Path) -> None:
@@ -161,6 +163,8 @@ def test_tables_of_several_runs(tmp_path: Path) -> None:
     table = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "last"}
     with opened(tmp_path, text, tables={"t": table}) as source:
         assert values(source, "t.Step") == [0, 50, 60, 70]
+        (note,) = source.notes
+        assert "'t' has a step more than once, the last one alone counts (1 left out)" in note
         assert values(source, "t.Temp") == [3.0, 2.0, 1.5, 1.0]
         assert values(source, "t.E_pair") == [-1.0, -2.0, -3.0]
         assert values(source, "t.E_pair.step") == [0, 50, 60]

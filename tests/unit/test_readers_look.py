@@ -110,6 +110,21 @@ def turns_in_circles(path: Path) -> Source:
         pass
 
 
+def claims_too_much(path: Path) -> Source:
+    np.zeros(3 << 30, dtype="|u1")
+    return opened(path)
+
+
+def has_no_room_for_one(path: Path) -> Source:
+    listing = Listing(path)
+    listing.add_fault("x", "cannot be read: memory allocation failed for chunk")
+    return EntrySource(path, listing.entries)
+
+
+def wants_it_to_read(path: Path) -> Source:
+    return opened(path, lambda *_: np.zeros(3 << 30, dtype="|u1"))
+
+
 def take(open_source: Callable[[Path], Source], path: Path) -> None:
     look_first(path, partial(open_source, path), nothing_open)
 
@@ -130,6 +145,23 @@ def test_what_ends_the_process_is_damaged(number: int, before: int, files: list[
     for _ in range(2):  # a file that failed is looked at again
         with pytest.raises(CorruptFileError, match=rf"file3: is damaged.*{number.name}"):
             take(partial(dies_of, number), files[3])
+
+
+@pytest.mark.parametrize("open_source", [claims_too_much, has_no_room_for_one])
+def test_a_small_file_that_claims_gigabytes(
+    open_source: Callable[[Path], Source], files: list[Path]
+) -> None:
+    for _ in range(2):
+        with pytest.raises(CorruptFileError, match="file3: is damaged: it claims more elements"):
+            take(open_source, files[3])
+    take(noted, files[0])
+
+
+def test_large_files_and_large_chunks_are_opened(files: list[Path]) -> None:
+    take(wants_it_to_read, files[0])  # one chunk of a file that belongs to it, say
+    with files[1].open("wb") as file:
+        file.truncate(1 << 20)
+    take(claims_too_much, files[1])
 
 
 def test_one_process_looks_at_many_files(files: list[Path]) -> None:

@@ -173,7 +173,7 @@ def test_pickles_are_refused_and_not_run(tmp_path: Path) -> None:
     target = tmp_path / "was_run"
     objects = np.array([Trap(target)], dtype=object)
     np.save(tmp_path / "x.npy", objects, allow_pickle=True)
-    np.savez(tmp_path / "x.npz", x=objects, allow_pickle=True)
+    np.savez(tmp_path / "x.npz", x=objects)
     for name in ("x.npy", "x.npz"):
         with pytest.raises(PickledArrayError, match="Python objects"):
             open_file(tmp_path / name)

@@ -422,6 +422,20 @@ def test_a_name_of_two_words_between_two_blanks(tmp_path: Path) -> None:
     }
 
 
+def test_a_row_of_empty_cells_is_a_row_whatever_parts_them(tmp_path: Path) -> None:
+    for delimiter, suffix in ((",", ".csv"), ("\t", ".tsv")):
+        text = "a,b\n1,2\n,\n\n3,4\n".replace(",", delimiter)
+        with pytest.raises(CorruptFileError, match="line 3, column 1: '' is empty"):
+            table(tmp_path, text, suffix)
+        found = table(tmp_path, text, suffix, empty_is_nan=True)
+        assert len(found["a"][1]) == 3
+        assert len(table(tmp_path, text.replace("1", "x").replace("2", "y"), suffix)["a"][1]) == 3
+        with pytest.raises(CorruptFileError, match="the last line has no line break"):
+            table(tmp_path, f"1{delimiter}2\n{delimiter}", suffix)
+    # Blanks around white space between columns are none.
+    assert table(tmp_path, "1 2\n \t \n3 4\n", ".dat")["col_0"] == ("<i8", [1, 3])
+
+
 def test_several_marks_of_comments_and_lines_that_are_skipped(tmp_path: Path) -> None:
     text = '@ legend "x"\n# t y\n! and this\n1 2\n@ end\n3 4\n'
     marks = ["@", "!", "#"]

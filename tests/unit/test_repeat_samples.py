@@ -7,6 +7,7 @@ import pytest
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.repeat.samples import Movement, Spread, has_zeros, read_sample, sample_size
+from ciwrap.statistics.digits import bits_of_spread, common_bits
 
 
 @pytest.mark.parametrize("variables", [0, 1, 48, 10_000, 10**7])
@@ -93,7 +94,7 @@ def test_values_that_are_no_numbers_move_nothing() -> None:
     movement.add(2, np.array([np.nan, np.inf, 0.5, 2.0]))
     movement.add(3, None)
     assert movement.norms == {2: 0.5, 3: 0.0}
-    assert movement.largest_relative.tolist() == [0.0]  # of the only finite one that is not 0
+    assert movement.largest_relative.tolist() == [0.0, 1e150]  # of both that are finite
 
 
 @pytest.mark.filterwarnings("error")
@@ -143,3 +144,29 @@ def test_a_spread_whose_square_is_no_double(scale: float) -> None:
         spread.add(part * scale)
     expected = float(np.concatenate(parts).std())
     assert spread.deviation / scale == pytest.approx(expected, rel=1e-12)
+
+
+def test_what_is_0_in_the_reference_and_moves_has_no_digit_in_common() -> None:
+    """What is 0 in every run, or no number in the reference, tells nothing of digits."""
+    movement = Movement(np.array([0.0, 0.0, 1.0, np.nan, np.inf]))
+    for run, moved in ((2, 0.0), (3, 1e-3), (4, 0.0)):
+        movement.add(run, np.array([moved, 0.0, 1 + 2.0**-20, 5.0, np.inf]))
+    assert movement.largest_relative.tolist() == [2.0**-20, 1e150]
+    assert common_bits(movement.largest_relative[None, :]).tolist() == [20, 0]
+    assert movement.relative_spread[1] > 1
+    assert bits_of_spread(movement.relative_spread, movement.runs)[1] == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_spread_of_the_largest_doubles_is_theirs() -> None:
+    """A sum of theirs is no double: the spread was infinite, and so no run far from another."""
+    generator = np.random.default_rng(6)
+    parts = [1e308 * generator.uniform(0.5, 1.7, 5000) for _ in range(3)]
+    spread = Spread()
+    for part in (*parts, -parts[0]):
+        spread.add(part)
+    everything = np.concatenate([*parts, -parts[0]]) / 1e308
+    assert spread.deviation / 1e308 == pytest.approx(everything.std(), rel=1e-12)
+    assert spread.mean / 1e308 == pytest.approx(everything.mean(), rel=1e-12)
+    assert spread.magnitude is not None
+    assert spread.magnitude / 1e308 == pytest.approx(np.median(np.abs(everything)), rel=0.01)

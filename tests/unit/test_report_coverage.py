@@ -77,7 +77,7 @@ def test_each_reason_has_a_part_of_the_line() -> None:
     assert check.coverage.text == (
         "compared 2 variables, 1,960 elements; not compared: 1 variable not comparable,"
         " 1 variable missing, 1 variable extra, 3 variables by ignore, 40 elements masked,"
-        " 1 variable in part by a mask, 1 variable in part by fill values, 2 files by exclude,"
+        " 1 variable in part by a mask, fill values of 1 variable, 2 files by exclude,"
         " attributes"
     )
     assert (check.coverage.left_out, check.coverage.let_go) == (1, 0)
@@ -193,7 +193,7 @@ PARTIAL: dict[str, tuple[CheckResult, str]] = {
     ),
     "fill values": (
         CheckResult("c", Verdict.MATCH, (match(has_fill_values=True),)),
-        "1 variable in part by fill values",
+        "fill values of 1 variable",
     ),
 }
 # Sentences that are true only if every number was compared.
@@ -234,6 +234,7 @@ def test_what_compared_everything_says_so(output: str) -> None:
     [
         ("check", LEFT_OUT, "1 variable of the golden was not compared (ignore)"),
         ("compare", LEFT_OUT, "1 variable of the first side was not compared (ignore)"),
+        ("record", LEFT_OUT, "1 variable of the first side was not compared (ignore)"),
         (
             "pytest",
             {"missing_variables": ids("a", "b")},

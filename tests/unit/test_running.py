@@ -11,6 +11,7 @@ import threading
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from msgspec.structs import replace
@@ -98,6 +99,26 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     outcome = run_command(CommandSettings(("no-such-program",), tmp_path), is_shown=False)
     assert outcome.exit_code is None
     assert ending_of(outcome) == "could not be started: No such file or directory"
+
+
+@pytest.mark.parametrize(("name", "why"), [("no", "No such file"), ("file", "Not a directory")])
+def test_a_folder_that_is_none_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    outcome = run_command(CommandSettings("true", tmp_path / name))
+    assert ending_of(outcome).startswith(f"could not be started: its folder '{name}': ")
+    assert why in ending_of(outcome)
+
+
+def test_a_command_that_the_locale_cannot_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = UnicodeEncodeError("ascii", "echo \xe9", 5, 6, "ordinal not in range(128)")
+    monkeypatch.setattr(running, "_begin", Mock(side_effect=error))
+    outcome = run_command(CommandSettings("echo \xe9", tmp_path))
+    assert ending_of(outcome) == "could not be started: the locale's ascii has no '\\xe9'"
 
 
 def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,6 @@ import pytest
 from ciwrap.running.together import together
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable
 
 
@@ -34,6 +35,38 @@ def test_an_interrupt_while_jobs_are_started_ends_those_that_run(
     with pytest.raises(KeyboardInterrupt):
         together([lambda stop: told.append(until_stopped(stop))] * 2)
     assert told == ["stopped"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_breaks_into_nothing(
+    monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Where it was an exception in the middle of a pool's or a future's work, that one's locks were
+    left as they were, and the command waited for ever, or ended with an error of its own.
+    """
+    main = threading.main_thread().ident
+    assert main is not None
+    began: list[object] = []
+    submit = ThreadPoolExecutor.submit
+
+    def interrupted(pool: ThreadPoolExecutor, *words: Any) -> Any:
+        future = submit(pool, *words)
+        signal.raise_signal(number)
+        began.append(future)
+        return future
+
+    def impatient(stop: threading.Event | None) -> str:
+        assert stop is not None
+        assert stop.wait(30)
+        signal.pthread_kill(main, number)
+        return "stopped"
+
+    told: list[str] = []
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        together([partial(noted, told, job) for job in (impatient, until_stopped)])
+    assert len(began) == 2
+    assert told == ["stopped"] * 2
 
 
 def test_one_that_fails_ends_the_others() -> None:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from ciwrap import _core
 from ciwrap.captures import stage_one
-from ciwrap.captures.container import HEAD_BYTES, CaptureFile, CaptureWriter
+from ciwrap.captures.container import HEAD_BYTES, CaptureFile
+from ciwrap.captures.container_writer import CaptureWriter
 from ciwrap.captures.index import CapturedVariable, MadeWith, StoredTree
 from ciwrap.errors import CorruptCaptureError
 from ciwrap.model import VariableId

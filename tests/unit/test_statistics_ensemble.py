@@ -35,6 +35,18 @@ def test_the_rate_of_false_alarms_is_the_stated_one() -> None:
     assert 0.03 < rejected / 1000 < 0.07
 
 
+def test_the_rate_holds_where_every_other_run_is_the_same_to_the_bit() -> None:
+    """500 trials at 5 %, as of a program with one usual order of adding up and many rare ones."""
+    generator = np.random.default_rng(4)
+    rejected = 0
+    for trial in range(500):
+        drawn = 10 + generator.normal(size=(103, 4))
+        drawn[generator.random(103) < 0.5] = 0
+        found = compare_with_ensemble(drawn[:100], drawn[100:], rate=0.05, seed=trial)
+        rejected += found.verdict is EnsembleVerdict.INCONSISTENT
+    assert rejected / 500 < 0.07
+
+
 def test_p_is_that_of_all_ways_to_draw_the_runs() -> None:
     """Counted over all of them, with covariance and statistic written out."""
     old, new = rows(1, 20, 3), rows(2, 2, 3, shift=1.0)

@@ -108,6 +108,27 @@ def test_a_random_walk_is_not_chaotic(seed: int) -> None:
     assert classified(1 + np.cumsum(steps, axis=1)).kind == "noise"
 
 
+def test_a_rare_outlier_is_not_chaotic() -> None:
+    """600 numbers with 30 checkpoints: one checkpoint late in a history is no growth."""
+    grown = 0
+    for seed in range(600):
+        generator = np.random.default_rng(seed)
+        histories = 1 + 1e-12 * generator.normal(size=(2, 30, 1))
+        histories[generator.random(histories.shape) < 0.05] += 1e-3
+        sizes = median_sizes(histories)
+        grown += classify(np.arange(30), sizes, 1.0).kind == "growing"
+    assert grown <= 3
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_growth_that_comes_out_of_noise_is_found(share: float) -> None:
+    """Differences as large as the last digit at first, until what grows below them is larger."""
+    place = np.linspace(0, 1, 40)
+    logs = 24 * np.maximum((place - share) / (1 - share), 0) - 32
+    logs += 0.3 * np.random.default_rng(1).normal(size=40)
+    assert classify(np.arange(40), np.exp(logs), 1.0).kind == "growing"
+
+
 def test_equal_runs_are_deterministic() -> None:
     assert classified(np.ones((RUNS, 20, 10))).kind == "deterministic"
 

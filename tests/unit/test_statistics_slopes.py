@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ciwrap.statistics.slopes import LEAST_POINTS, Slope, rare_ones, slope_of
+from ciwrap.statistics.slopes import LEAST_POINTS, Slope, least_points, rare_ones, slope_of
 
 
 def test_a_line_is_found_exactly() -> None:
@@ -36,8 +36,20 @@ def test_chance_is_told_as_often_as_it_should() -> None:
 def test_what_has_no_slope() -> None:
     assert slope_of([0.5] * 20) is None
     assert slope_of([0.1, 0.2, 0.3, 0.4][: LEAST_POINTS - 1]) is None
+    # One step up, which is no accident, and no rise with each measurement either.
+    assert slope_of([0.1] * 17 + [0.2] * 8) is None
     assert Slope(0.0, 0.5, 1.0).steps_until(1.0) is None
     assert Slope(-0.1, 0.5, 0.001).steps_until(1.0) is None
+
+
+@pytest.mark.parametrize("tests", [1, 3, 4, 25, 26, 300])
+def test_how_many_measurements_can_show_a_trend(tests: int) -> None:
+    """Those that rise all the time count among so many others, and one fewer would not."""
+    least = least_points(0.01, tests)
+    for count, is_told in ((least - 1, False), (least, True)):
+        slope = slope_of([0.1 * step for step in range(count)])
+        assert slope is not None
+        assert rare_ones([slope.p, *[1.0] * (tests - 1)], 0.01)[0] is is_told
 
 
 def test_holm_rejects_what_every_order_of_testing_would() -> None:

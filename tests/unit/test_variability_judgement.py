@@ -45,9 +45,20 @@ def measured(points, sigma, *, runs: int = 20, seed: int = 1, **more):
 
 
 def test_repeats_for_sigma_are_the_formulas() -> None:
+    """The least n for which the exact variance of a variance is small enough (Cramer 1946)."""
     z = stats.norm.ppf(0.95)
-    assert repeats_for_sigma(0.1, 0.9) == math.ceil((z / 0.1) ** 2 / 2) == 136
-    assert repeats_for_sigma(0.1, 0.9, kurtosis=1.4) == math.ceil((z / 0.1) ** 2 * 0.1) == 28
+
+    def half_width(count: int, kurtosis: float) -> float:
+        return z / 2 * math.sqrt((kurtosis - (count - 3) / (count - 1)) / count)
+
+    for kurtosis, error in ((3.0, 0.1), (1.4, 0.1), (1.1, 0.2), (28.0, 0.2), (1.8, 0.5)):
+        count = repeats_for_sigma(error, 0.9, kurtosis)
+        assert half_width(count, kurtosis) <= error < half_width(count - 1, kurtosis)
+        assert sigma_half_width(count, 0.9, kurtosis) == pytest.approx(half_width(count, kurtosis))
+    assert repeats_for_sigma(0.1, 0.9) == 137
+    assert repeats_for_sigma(1e-200, 0.9) == repeats_for_sigma(1e-9, 0.9, 1e300) == 10**9
+    assert repeats_for_mean(1e-200, 0.9, 0.1) == 10**9
+    assert repeats_for_sigma(1e200, 0.9) == repeats_for_mean(1e200, 0.9, 0.1) == 2
     assert repeats_for_sigma(5.0, 0.9) == 2
     for error, confidence in ((0, 0.9), (-1, 0.9), (math.inf, 0.9), (0.1, 0), (0.1, 1)):
         with pytest.raises(UsageError):
@@ -65,6 +76,24 @@ def test_so_many_repeats_are_as_precise_as_they_say() -> None:
     runs = 1 + 0.3 * generator.normal(size=(4000, few))
     assert np.mean(np.abs(runs.mean(axis=1) - 1) < 0.2) >= 0.89
     assert repeats_for_mean(0.01, 0.9, 0.3) == math.ceil((stats.norm.ppf(0.95) * 30) ** 2)
+
+
+@pytest.mark.parametrize(("peaks", "least"), [(0.0, 0.86), (0.02, 0.85), (0.25, 0.88)])
+@pytest.mark.parametrize("error", [0.2, 0.1])
+def test_two_peaks_take_more_than_two_runs(peaks: float, error: float, least: float) -> None:
+    """Two runs at two peaks have either no standard deviation at all, or 1.4 times the true one."""
+    generator = np.random.default_rng(7)
+    kurtosis = (1 + 6 * peaks**2 + 3 * peaks**4) / (1 + peaks**2) ** 2
+    count = repeats_for_sigma(error, 0.9, kurtosis)
+    drawn = generator.choice([-1.0, 1.0], (4000, count))
+    drawn += peaks * generator.normal(size=drawn.shape)
+    ratio = drawn.std(axis=1, ddof=1) / math.sqrt(1 + peaks**2)
+    assert np.mean(np.abs(ratio - 1) <= error) >= least
+
+
+@pytest.mark.parametrize("relative", [0.3, 3.0])
+def test_a_mean_below_nothing_takes_as_many_repeats(relative: float) -> None:
+    assert repeats_for_mean(0.2, 0.9, -relative) == repeats_for_mean(0.2, 0.9, relative) > 2
 
 
 def test_kurtosis_is_scipys() -> None:

@@ -238,7 +238,7 @@ def test_parameters_stand_in_commands() -> None:
     ("text", "said"),
     [
         ("{", "is no result of repeat or time: it is not JSON"),
-        ("{}", "is no result of repeat or time; give a file that --json wrote"),
+        ("{}", "is no result of repeat or time: it is of another kind; give a file that one of"),
         ('{"kind": "timing"}', "`schema_version` is missing"),
         (json.dumps(repeated(runs=[{"number": 1}])), "`runs[0].seed` is missing"),
     ],

@@ -54,6 +54,8 @@ def one_bit(difference: Difference) -> Explanation | None:
         with np.errstate(invalid="ignore"):  # a signalling NaN
             values = turned.view(kind).astype(np.float64)
         found: NDArray[np.bool_] = _is_near(values, sides[0][some], sides[1][some], slack[some])
+        # A bit of the exponent leaves numbers that are next to zero, but none that is zero.
+        found &= sides[1][some] != 0
         found |= turned == new[some]
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -94,9 +95,8 @@ def _same_rows(golden: Parts, new: Parts) -> int:
 
 def _row_keys(part: NDArray[Any]) -> NDArray[Any]:
     """A key of bytes for each row."""
-    if not part.size:
-        return np.empty(0, "V1")
-    flat = np.ascontiguousarray(part).reshape(len(part), -1)
+    # Of a rank without rows, too: its keys stand beside those of the others.
+    flat = np.ascontiguousarray(part).reshape(len(part), math.prod(part.shape[1:]))
     # Bytes are sorted by their values as text is.
     return flat.view(np.dtype(("S", flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
 
@@ -118,7 +118,7 @@ def _same_whole(golden: Parts, new: Parts, bound: ErrorBound | None) -> int:
     return best
 
 
-def _wholes(parts: Parts) -> Iterator[NDArray[np.float64]]:
+def _wholes(parts: Parts) -> Iterator[NDArray[Any]]:
     """The array that the parts may have been cut from, in each way in which they fit: in a row
     along one axis, or in a grid of two axes, of which the second one is counted through first.
     """
@@ -136,9 +136,7 @@ def _wholes(parts: Parts) -> Iterator[NDArray[np.float64]]:
             yield from _joined(grid, outer, inner)
 
 
-def _joined(
-    grid: list[list[NDArray[np.float64]]], outer: int, inner: int
-) -> Iterator[NDArray[np.float64]]:
+def _joined(grid: list[list[NDArray[Any]]], outer: int, inner: int) -> Iterator[NDArray[Any]]:
     """The blocks of a grid as one array; nothing where they do not fit."""
     try:
         lines = [np.concatenate(blocks, axis=inner) for blocks in grid]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.arrays.convert import widen_bfloat16
 from ciwrap.compare.explain.bits import byte_order, one_bit
 from ciwrap.compare.explain.difference import CLEAR, told, whole_or_short
+from ciwrap.compare.explain.remedies import of_period, of_rtol
 from ciwrap.details import Cause, Explanation
 from ciwrap.late import numpy as np
-from ciwrap.model import number_text, two_digits_above
+from ciwrap.model import two_digits_above
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,7 +78,9 @@ def by_value(difference: Difference) -> list[Explanation]:
 
 def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
     golden, new = difference.sides
-    yield told(difference, Cause.ALL_NAN, np.isnan(new) & ~np.isnan(golden))
+    # Where both are NaN and one part of a complex number was none, the new one is NaN, too.
+    if not np.isnan(golden).all():
+        yield told(difference, Cause.ALL_NAN, np.isnan(new))
     yield told(difference, Cause.ALL_ZERO, new == 0)
     yield byte_order(difference)
     yield _less_precise(difference)
@@ -256,16 +259,15 @@ def _less_precise(difference: Difference) -> Explanation | None:
         for one, other, on_golden in ((golden, new, False), (new, golden, True)):
             held = np.isfinite(one) & (_rounded(one, name) == other)
             if difference.is_most(held) and _are_rounded(other[held], one[held], bits):
-                rtol = two_digits_above(2.0 ** -(bits + 1))
                 # Below its normal numbers the shorter type has fewer digits.
-                helps = np.all(np.abs(new - golden)[held] <= rtol * np.abs(golden[held]))
+                rtol = two_digits_above(2.0 ** -(bits + 1))
                 return Explanation(
                     Cause.LESS_PRECISE,
                     int(np.count_nonzero(held)),
                     difference.count,
                     on_golden=on_golden,
                     words=name,
-                    remedy=f"rtol: {number_text(rtol)}" if helps else None,
+                    remedy=of_rtol(difference, rtol, held),
                 )
     return None
 
@@ -312,20 +314,19 @@ def _periodic(
         if not period:
             periods.append(0.0)
             continue
-        turns = np.rint(moved[mine] / period)
-        held[mine] = (np.abs(moved[mine] - turns * period) <= slack[mine]) & (turns != 0)
         is_known = is_known or period > CLEAR * float(np.median(slack))
-        periods.append(_known_period(period))
+        periods.append(_known_period(period, moved[mine], slack[mine]))
+        held[mine] = _turned(moved[mine], slack[mine], periods[-1])
     if not is_known or not difference.is_most(held):
         return None
-    shown = [whole_or_short(one) for one in periods]
-    remedy = shown[0] if len(shown) == 1 else f"[{', '.join(shown)}]"
+    said = [whole_or_short(one) for one in periods]
+    shown = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
     return Explanation(
         Cause.PERIODIC_IMAGE,
         int(np.count_nonzero(held)),
         difference.count,
         values=tuple(periods),
-        remedy=f"period: {remedy}",
+        remedy=of_period(difference, periods, shown, held),
     )
 
 
@@ -347,8 +348,20 @@ def _wrapped_by(moved: NDArray[np.float64], every: NDArray[np.float64]) -> float
     return period if least * filled <= period <= most * filled else 0.0
 
 
-def _known_period(value: float) -> float:
-    for known in (2 * math.pi, math.pi, 360.0, 180.0):
-        if abs(value / known - 1) <= 1e-6:
+def _turned(
+    moved: NDArray[np.float64], slack: NDArray[np.float64], period: float
+) -> NDArray[np.bool_]:
+    """Which elements moved by whole periods, within what the bound leaves open."""
+    turns = np.rint(moved / period)
+    found: NDArray[np.bool_] = (np.abs(moved - turns * period) <= slack) & (turns != 0)
+    return found
+
+
+def _known_period(value: float, moved: NDArray[np.float64], slack: NDArray[np.float64]) -> float:
+    """The period that people would write, if it holds on as many elements."""
+    least = np.count_nonzero(_turned(moved, slack, value))
+    for known in (2 * math.pi, math.pi, 360.0, 180.0, float(f"{value:.6g}")):
+        is_near = abs(value / known - 1) <= 1e-6
+        if is_near and np.count_nonzero(_turned(moved, slack, known)) >= least:
             return known
-    return float(f"{value:.6g}") if abs(float(f"{value:.6g}") - value) <= 1e-7 * value else value
+    return value

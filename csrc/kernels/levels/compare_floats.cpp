@@ -258,7 +258,8 @@ class TileComparer {
     // New maxima are rare: only then is the tile kept, in which finish() looks for the scalar.
     [[gnu::always_inline]] static void take_most(std::size_t tile, Reals found, double& most,
                                                  std::size_t& most_tile) {
-        if (lane_bits(found > all(most)) == 0) [[likely]]
+        const Words beyond = found > all(most);
+        if (lane_bits(beyond) == 0) [[likely]]
             return;
         most = largest(found);
         most_tile = tile;

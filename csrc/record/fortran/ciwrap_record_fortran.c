@@ -20,6 +20,10 @@ static const char* dtype_of(CFI_type_t type, size_t bytes) {
         return bytes == 4 ? "f4" : "f8";
     if (type == CFI_type_float_Complex || type == CFI_type_double_Complex)
         return bytes == 8 ? "c8" : "c16";
+#ifdef CFI_type_Logical /* gfortran's, of any kind; the standard has one for a byte alone */
+    if ((type & CFI_type_mask) == CFI_type_Logical)
+        return bytes == 1 ? "i1" : bytes == 2 ? "i2" : bytes == 4 ? "i4" : "i8";
+#endif
     if (type == CFI_type_Bool)
         return bytes == 1 ? "i1" : bytes == 2 ? "i2" : bytes == 4 ? "i4" : "i8";
     if (type == CFI_type_signed_char || type == CFI_type_short || type == CFI_type_int ||

@@ -89,7 +89,7 @@ static void read_rule(view_rule* rule, const char* text) {
     memcpy(rule->dtype, text, length);
     for (digits = rule->dtype; *digits && !isdigit((unsigned char)*digits); ++digits)
         continue;
-    rule->item_bytes = *digits ? atoll(digits) : 1;
+    rule->item_bytes = *digits ? strtoll(digits, NULL, 10) : 1;
     text += strcspn(text, "[/");
     if (*text == '[') {
         do {
@@ -138,7 +138,7 @@ static int number_of(const char* const* names, int otherwise) {
     for (; *names; ++names) {
         const char* const text = getenv(*names);
         if (text && *text)
-            return atoi(text);
+            return (int)strtol(text, NULL, 10);
     }
     return otherwise;
 }
@@ -307,7 +307,10 @@ void kokkosp_push_profile_region(const char* name) {
 }
 
 void kokkosp_pop_profile_region(void) {
-    if (state.depth > 0 && --state.depth < MOST_REGIONS && state.regions[state.depth])
+    if (state.depth == 0)
+        return;
+    --state.depth;
+    if (state.depth < MOST_REGIONS && state.regions[state.depth])
         checkpoint();
 }
 

@@ -1,0 +1,202 @@
+"""Numbers in XML files of VTK that VTK reads otherwise than they stand there.
+
+VTK itself is not needed: the file is refused by its text.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from ciwrap.errors import CorruptFileError
+from ciwrap.readers.vtk_numbers import refuse_other_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+GRID = """<?xml version="1.0"?>
+<VTKFile type="UnstructuredGrid"><UnstructuredGrid>
+<FieldData><DataArray type="Float64" Name="t" NumberOfTuples="1" format="ascii">{field}</DataArray>
+</FieldData><Piece NumberOfPoints="4" NumberOfCells="1">
+<PointData>{data}</PointData><CellData/>
+<Points><DataArray type="Float64" NumberOfComponents="3" format="ascii">{points}
+</DataArray></Points>
+<Cells><DataArray type="Int64" Name="connectivity" format="ascii">0 1 2 3</DataArray>
+<DataArray type="Int64" Name="offsets" format="ascii">{offsets}</DataArray>
+<DataArray type="UInt8" Name="types" format="ascii">10</DataArray></Cells>
+</Piece></UnstructuredGrid>{end}</VTKFile>
+"""
+POINTS = "0 0 0 1 0 0 0 1 0 0 0 1"
+
+
+def check(
+    path: Path, data: str = "", field: str = "0.5", points: str = POINTS, offsets: str = "4"
+) -> None:
+    stored = "\4\0\0\0\1\2\3\4"
+    end = f'<AppendedData encoding="raw">_{stored}<DataArray type="UInt8">300</AppendedData>'
+    text = GRID.format(data=data, field=field, points=points, offsets=offsets, end=end)
+    path.write_text(text)
+    refuse_other_numbers(path)
+
+
+def array(kind: str, text: str, **more: object) -> str:
+    rest = "".join(f' {key}="{value}"' for key, value in more.items())
+    return f'<DataArray type="{kind}" Name="p" format="ascii"{rest}>\n{text}\n</DataArray>'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        array("Float64", "1 -2.5e-3 .5 4."),
+        array("Float32", "1 2 3 4 5 6 7 8", NumberOfComponents=2),
+        array("UInt8", "0 255 +1 007"),
+        array("Int8", "-128 127 0 0"),
+        array("UInt64", "0 18446744073709551615 0 0"),
+        array("Int32", "1 2 3 4") + array("Float64", "1 2 3 4"),
+        '<DataArray type="UInt8" Name="q" format="appended" offset="0"/>'
+        + array("Int8", "1 2 3 4"),
+        '<DataArray type="UInt8" Name="q" format="binary">BAAAAA==AQIDBA==</DataArray>',
+        '<DataArray type="Bit" Name="q" format="binary">AQAAAFA=</DataArray>',
+        array("Bit", "0 1 0 1"),
+        '<DataArray type="UInt8" Name="q" format="binary">BAAAAAECAwQ=</DataArray>',
+        '<Array type="String" Name="s" format="ascii">97 0 98 0 99 0 100 0 300</Array>',
+        "<!-- " + array("UInt8", "300") + " -->",
+    ],
+)
+def test_numbers_that_vtk_takes_as_they_are(tmp_path: Path, data: str) -> None:
+    check(tmp_path / "x.vtu", data)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (array("Float64", "1 2 3 4 5"), "holds 5 numbers where 4 belong"),
+        (array("Float64", "1 2 3 4 5", NumberOfTuples=5), "holds 5 numbers where 4 belong"),
+        (array("Float64", "1 2 3 4x"), "ends with '4x'"),
+        (array("Int32", "1 2 3 4.7"), "ends with '4.7'"),
+        (array("UInt8", "1 260 3 4"), "holds 260, which is no UInt8"),
+        (array("Int8", "1 2 3 -129"), "holds -129, which is no Int8"),
+        (array("UInt32", "1 2 3 -1"), "holds -1, which is no UInt32"),
+        (array("Bit", "1 0 1 1 0"), "holds 5 numbers where 4 belong"),
+        (array("Bit", "1 0 2 1"), "holds '2'"),
+    ],
+)
+def test_numbers_that_vtk_reads_otherwise(tmp_path: Path, data: str, says: str) -> None:
+    with pytest.raises(CorruptFileError, match=f"its array 'p' {says}, of which VTK makes"):
+        check(tmp_path / "x.vtu", data)
+
+
+def test_more_points_offsets_and_fields_than_there_are(tmp_path: Path) -> None:
+    for wrong in ({"points": POINTS + " 5"}, {"offsets": "4 8"}, {"field": "0.5 0.6"}):
+        with pytest.raises(CorruptFileError, match=r"numbers where \d+ belong"):
+            check(tmp_path / "x.vtu", "", **wrong)
+
+
+def test_extents_tell_how_many_numbers_there_are(tmp_path: Path) -> None:
+    path = tmp_path / "x.vti"
+    text = (
+        '<VTKFile type="ImageData"><ImageData><Piece Extent="0 3 0 2 5 5"><PointData>{}'
+        "</PointData><CellData>{}</CellData></Piece></ImageData></VTKFile>"
+    )
+    path.write_text(text.format(array("Int8", "1 " * 12), array("Int8", "1 " * 6)))
+    refuse_other_numbers(path)
+    for points, cells in ((13, 6), (12, 7)):
+        path.write_text(text.format(array("Int8", "1 " * points), array("Int8", "1 " * cells)))
+        with pytest.raises(CorruptFileError, match="numbers where"):
+            refuse_other_numbers(path)
+
+
+def numbers(values: Sequence[int], kind: str = "<i8", *, apart: bool = False) -> str:
+    """Numbers in base64, their length by itself or not."""
+    data = np.array(values, kind).tobytes()
+    head = struct.pack("<I", len(data))
+    if apart:
+        return base64.b64encode(head).decode() + base64.b64encode(data).decode()
+    return base64.b64encode(head + data).decode()
+
+
+LISTS = """<VTKFile type="UnstructuredGrid"><UnstructuredGrid>
+<Piece NumberOfPoints="4" NumberOfCells="{cells}"><Cells>{arrays}</Cells></Piece>
+</UnstructuredGrid></VTKFile>"""
+
+
+def look_at_lists(path: Path, lists: dict[str, Sequence[int]], form: str, cells: int = 2) -> None:
+    text = ""
+    for name, values in lists.items():
+        if form == "ascii":
+            inner = " ".join(map(str, values))
+        else:
+            inner = numbers(values, apart=form == "apart")
+        how = "ascii" if form == "ascii" else "binary"
+        text += f'<DataArray type="Int64" Name="{name}" format="{how}">{inner}</DataArray>'
+    path.write_text(LISTS.format(arrays=text, cells=cells))
+    refuse_other_numbers(path)
+
+
+@pytest.mark.parametrize("form", ["ascii", "binary", "apart"])
+@pytest.mark.parametrize(
+    ("items", "ends"),
+    [
+        ("connectivity", {"offsets": [3, 5]}),
+        ("polyhedron_to_faces", {"polyhedron_offsets": [2, 5]}),
+        ("face_connectivity", {"face_offsets": [2, 3, 5]}),
+        ("faces", {"faceoffsets": [5, -1]}),
+    ],
+)
+def test_lists_are_as_long_as_their_ends_say(
+    tmp_path: Path, form: str, items: str, ends: dict[str, list[int]]
+) -> None:
+    path = tmp_path / "x.vtu"
+    look_at_lists(path, {items: [0, 1, 2, 3, 0], **ends}, form)
+    with pytest.raises(CorruptFileError, match=rf"'{items}' holds \d+ (numbers|bytes) where"):
+        look_at_lists(path, {items: [0, 1, 2, 3, 0, 1], **ends}, form)
+
+
+@pytest.mark.parametrize("form", ["ascii", "binary"])
+def test_cells_that_are_not_there_have_no_points(tmp_path: Path, form: str) -> None:
+    look_at_lists(tmp_path / "x.vtu", {"connectivity": [], "offsets": []}, form, 0)
+    with pytest.raises(CorruptFileError, match="where 0 belong"):
+        look_at_lists(tmp_path / "x.vtu", {"connectivity": [1], "offsets": []}, form, 0)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_more_bytes_than_there_are_points(tmp_path: Path, apart: bool) -> None:
+    def binary(text: str) -> str:
+        return f'<DataArray type="Float64" Name="p" format="binary">\n{text}\n</DataArray>'
+
+    path = tmp_path / "x.vtu"
+    right = numbers([1, 2, 3, 4], "<f8", apart=apart)
+    check(path, binary(right))
+    with pytest.raises(CorruptFileError, match="'p' holds 40 bytes where 32 belong"):
+        check(path, binary(numbers([1, 2, 3, 4, 5], "<f8", apart=apart)))
+    with pytest.raises(CorruptFileError, match="'p' goes on behind its last byte"):
+        check(path, binary(right + "AAAA"))
+
+
+def test_more_coordinates_than_there_are_points_along_an_axis(tmp_path: Path) -> None:
+    path = tmp_path / "x.vtr"
+    text = (
+        '<VTKFile type="RectilinearGrid"><RectilinearGrid><Piece Extent="0 1 0 2 0 0">'
+        "<Coordinates>{}</Coordinates></Piece></RectilinearGrid></VTKFile>"
+    )
+    axes = [array("Float32", "0 1"), array("Float32", "0 1 2"), array("Float32", "0")]
+    path.write_text(text.format("".join(axes)))
+    refuse_other_numbers(path)
+    axes[1] = array("Float32", "0 1 2 3")
+    path.write_text(text.format("".join(axes)))
+    with pytest.raises(CorruptFileError, match="holds 4 numbers where 3 belong"):
+        refuse_other_numbers(path)
+
+
+def test_fields_of_no_length_hold_nothing(tmp_path: Path) -> None:
+    text = GRID.replace(' NumberOfTuples="1"', "").format(
+        data="", field="0.5", points=POINTS, offsets="4", end=""
+    )
+    (tmp_path / "x.vtu").write_text(text)
+    with pytest.raises(CorruptFileError, match="'t' holds 1 numbers where 0 belong"):
+        refuse_other_numbers(tmp_path / "x.vtu")

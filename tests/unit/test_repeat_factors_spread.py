@@ -1,0 +1,58 @@
+"""What factors do to the spread of runs: of runs that were held against the reference alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ciwrap.config.settings import FactorSettings, LevelSettings
+from ciwrap.model.repeat_result import Behaviour, RepeatedVariable
+from ciwrap.repeat import result
+from ciwrap.repeat.plan import make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pytest
+
+    from ciwrap.model.repeat_result import FactorFinding
+
+PLAN = make_plan(
+    12,
+    [FactorSettings("threads", LevelSettings({"A": "1"}), LevelSettings({"A": "2"}))],
+    design="full",
+    seed=1,
+)
+
+
+def found(
+    sizes: Mapping[int, float | None], monkeypatch: pytest.MonkeyPatch, *, first: bool = True
+) -> FactorFinding:
+    """The finding of 12 runs that all differ; `first`: the first of them is the reference."""
+    numbers = [run.number for run in PLAN.runs]
+    monkeypatch.setattr(result, "power", lambda cells, seed: float(len(cells)))
+    variable = RepeatedVariable("c", "x", Behaviour.NOISE, tuple(numbers), len(numbers))
+    (only,) = result._findings_of(PLAN, variable, sizes, numbers[1:] if first else numbers)
+    return only
+
+
+def test_the_reference_has_no_distance_from_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = np.random.default_rng(2).normal(size=13)
+    sizes = {run.number: float(1e-6 * np.exp(0.1 * noise[run.number])) for run in PLAN.runs[1:]}
+    without = found(sizes, monkeypatch)
+    assert without.power == 11
+    # Whatever its own distance were: it is no measurement.
+    assert found({**sizes, 1: 5.0}, monkeypatch) == without
+    # Against a golden it is a run like any other.
+    assert found({**sizes, 1: 5.0}, monkeypatch, first=False).power == 12
+
+
+def test_of_unknown_distances_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: dict[int, float | None] = {run.number: 1e-6 * run.number for run in PLAN.runs[1:]}
+    on = next(run.number for run in PLAN.runs if run.cell == (True,))
+    one = found({**sizes, on: None}, monkeypatch)
+    assert (one.p, one.power, one.max_abs) == (None, None, None)
+    assert found(sizes, monkeypatch).max_abs == max(
+        sizes[run.number] or 0 for run in PLAN.runs if run.cell == (True,)
+    )
