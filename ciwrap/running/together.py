@@ -26,8 +26,8 @@ def together(jobs: Sequence[Callable[[threading.Event | None], _T]]) -> list[_T]
     """
     if len(jobs) == 1:
         return [jobs[0](None)]
-    # Jobs that have ended, and None for a signal, which only tells: an exception that comes anywhere
-    # within threads, pools or futures leaves their locks as nobody else can use them.
+    # Jobs that have ended, and None for a signal. It only tells: an exception in the middle of what
+    # threads, pools and futures do would leave their locks held.
     news: SimpleQueue[Future[_T] | None] = SimpleQueue()
     signals: list[int] = []
 
