@@ -154,7 +154,8 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         given = self._reading
         is_open = given["format_name"] is None and not given["formats"]
-        if not is_open or not all(is_unknown_text(path) for path in paths):
+        there = [path for path in paths if path.exists()]  # of the others, that is to be told
+        if not (is_open and there and all(is_unknown_text(path) for path in there)):
             return self, None
         return replace(self, format_texts=("tokens",)), (
             "compared token by token, as texts that no reader knows; --format says otherwise"

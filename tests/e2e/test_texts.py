@@ -137,6 +137,15 @@ def test_combined_bounds_are_refused(tmp_path: Path) -> None:
     assert (found.code, "'combine' means nothing for a text" in found.err) == (2, True)
 
 
+@pytest.mark.parametrize("paths", [("a.log", "b.log"), ("b.log", "a.log"), ("b.log", "c.log")])
+def test_a_log_that_is_not_there_is_told_as_such(tmp_path: Path, paths: tuple[str, str]) -> None:
+    """Whatever the other one's suffix is."""
+    (tmp_path / "a.log").write_text(GOLDEN)
+    done = call("compare", *paths, folder=tmp_path, environment=dict(os.environ))
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: b.log: does not exist; ")
+
+
 def test_what_is_no_text(tmp_path: Path) -> None:
     assert _compare(tmp_path, b"a\0b", b"a 1\n").code in (2, 3)
     late = b"a 1\n" * 40_000 + b"\0"
