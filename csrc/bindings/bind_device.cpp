@@ -115,7 +115,7 @@ PyDeviceArray from_dlpack(const py::capsule& capsule, std::uintptr_t stream) {
     }
     if (PyCapsule_IsValid(capsule.ptr(), "dltensor") != 0)
         return taken<dlpack::Managed>(capsule, "dltensor", "used_dltensor", stream);
-    throw Error(ErrorCode::invalid_argument, "a capsule that is none of DLPack's, or is used up");
+    throw Error(ErrorCode::invalid_argument, "a capsule that is not DLPack's, or is used up");
 }
 
 PyDeviceArray from_address(std::uintptr_t address, std::vector<std::int64_t> shape,

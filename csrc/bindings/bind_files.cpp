@@ -19,7 +19,7 @@ std::string update_builders(const std::vector<TreeBuilder*>& builders,
                             std::size_t slab_bytes, const std::string& direct,
                             const std::optional<PyFileStamp>& stamp) {
     if (std::ranges::find(builders, nullptr) != builders.end())
-        throw py::type_error("None is no TreeBuilder");
+        throw py::type_error("None is not a TreeBuilder");
     SlabOptions options{.direct = parse_direct_reads(direct), .stamp = stamp_of(stamp)};
     if (slab_bytes != 0)
         options.slab_bytes = slab_bytes;

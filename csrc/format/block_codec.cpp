@@ -154,7 +154,7 @@ UninitializedBytes unpack_blocks(std::span<const std::uint8_t> stored, std::uint
             continue;
         }
         if (!is_plain_frame(piece, wanted))
-            fault("that is no plain zstd frame of its size");
+            fault("that is not a plain zstd frame of its size");
         const std::size_t at = raw.size();
         raw.resize(at + wanted);
         if (shuffled)

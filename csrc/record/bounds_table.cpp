@@ -24,7 +24,7 @@ Number number(const std::string& text) {
     else
         read = std::from_chars(text.data(), text.data() + text.size(), value);
     if (read.ec != std::errc() || read.ptr != text.data() + text.size())
-        throw Error(ErrorCode::corrupt_file, "'" + text + "' is no number");
+        throw Error(ErrorCode::corrupt_file, "'" + text + "' is not a number");
     return value;
 }
 
@@ -82,7 +82,7 @@ BoundsTable::Row BoundsTable::parse(const std::string& line) {
     if (fields[2] != "-") {
         const std::vector<std::string> parts = split(fields[2], ' ');
         if (parts.size() != 3)
-            throw Error(ErrorCode::corrupt_file, "'" + fields[2] + "' is no bound");
+            throw Error(ErrorCode::corrupt_file, "'" + fields[2] + "' is not a bound");
         row.bound = Bound{number<double>(parts[0]), number<double>(parts[1]),
                           number<std::uint64_t>(parts[2])};
     }
@@ -108,7 +108,7 @@ BoundsTable::BoundsTable(const std::string& path) {
     if (lines.back().empty())
         lines.pop_back();  // behind the last line's end
     if (lines[0] != "ciwrap-bounds 3")
-        throw Error(ErrorCode::corrupt_file, path + ": is no table of bounds");
+        throw Error(ErrorCode::corrupt_file, path + ": is not a table of bounds");
     try {
         for (std::size_t i = 1; i < lines.size(); ++i)
             add(lines[i]);

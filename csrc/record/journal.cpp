@@ -113,7 +113,7 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
     }
     if (!begins_with(path_, descriptor_, head)) {
         throw Error(ErrorCode::corrupt_file,
-                    path_ + ": is no journal of rank " + std::to_string(rank) + " of " +
+                    path_ + ": is not the journal of rank " + std::to_string(rank) + " of " +
                         std::to_string(ranks) + "; record into another folder");
     }
     RecordScan scan(path_, descriptor_);

@@ -28,7 +28,7 @@ double number_of(const char* name, double otherwise) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
     if (*end != '\0' || !(value >= 0) || value > 1e15)
-        throw Error(ErrorCode::invalid_argument, std::string(name) + " is no number: " + text);
+        throw Error(ErrorCode::invalid_argument, std::string(name) + " is not a number: " + text);
     return value;
 }
 
@@ -42,7 +42,7 @@ OnDivergence policy_of(const std::string& text) {
     if (text == "abort")
         return OnDivergence::abort;
     throw Error(ErrorCode::invalid_argument,
-                "CIWRAP_RECORD_ON_DIVERGENCE is none of report, callback, stop, abort: " + text);
+                "CIWRAP_RECORD_ON_DIVERGENCE is not one of report, callback, stop, abort: " + text);
 }
 
 }  // namespace

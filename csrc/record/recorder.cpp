@@ -47,7 +47,7 @@ Recorder::Recorder(const std::string& folder, const std::string& name, int rank,
     : pid_(getpid()), rank_(rank) {
     if (rank < 0 || ranks < 1 || rank >= ranks) {
         throw Error(ErrorCode::invalid_argument,
-                    "rank " + std::to_string(rank) + " of " + std::to_string(ranks) + " is none");
+                    "there is no rank " + std::to_string(rank) + " of " + std::to_string(ranks));
     }
     if (!bounds_path.empty())
         bounds_ = BoundsTable(bounds_path);

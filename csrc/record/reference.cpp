@@ -67,8 +67,8 @@ void Reference::try_open() {
         close(descriptor);
         throw Error(ErrorCode::corrupt_file,
                     path_ +
-                        ": is no journal of this rank of so many; runs are compared that have "
-                        "as many processes");
+                        ": is not the journal of this rank of so many; both runs need the same "
+                        "number of processes");
     }
     descriptor_ = descriptor;
     scan_ = std::make_unique<RecordScan>(path_, descriptor_);

@@ -389,8 +389,9 @@ IgnoredSets ignored_set(std::string_view name) {
     for (const NamedIgnoredSet& one : named_ignored_sets)
         if (one.name == name)
             return one.set;
-    throw Error(ErrorCode::invalid_argument,
-                "'" + std::string(name) + "' is none of dates, times, paths, hosts, pids, memory");
+    throw Error(
+        ErrorCode::invalid_argument,
+        "'" + std::string(name) + "' is not one of dates, times, paths, hosts, pids, memory");
 }
 
 void find_ignored(std::string_view line, unsigned sets, std::vector<LinePiece>& pieces) {

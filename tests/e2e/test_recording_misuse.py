@@ -236,7 +236,7 @@ def test_a_second_recorder_of_a_rank_says_so() -> None:
     ("body", "said"),
     [
         ("s = ciwrap.Recorder('again')", "rank-000000.cwr"),
-        ("r._table.open(b'beyond', 2, 2)", "rank 2 of 2 is none"),
+        ("r._table.open(b'beyond', 2, 2)", "there is no rank 2 of 2"),
         ("os.fork() or (r.record(1, x=x), os._exit(0)); os.wait()", "a child of fork()"),
     ],
 )

@@ -89,7 +89,7 @@ def lying_sections() -> Iterator[Unsound]:
         ),
         ("frame_cut", "a frame that is cut off", plain[:-1]),
     ):
-        yield data(name, description, blocks((len(bad), bad)), "no plain zstd frame")
+        yield data(name, description, blocks((len(bad), bad)), "not a plain zstd frame")
     # A frame header for 8000 bytes, then a last block of the reserved type.
     reserved = plain[:7] + b"\x07\0\0"
     yield data(
