@@ -214,10 +214,9 @@ def _spread_effects(
         return {}, {}, None
     cells = [run.cell for run in runs]
     tested = effects(spread_response(np.array(distances), cells), cells, seed=plan.seed)
-    alone = {one.factors[0]: one for one in tested if len(one.factors) == 1}
     return (
-        {position: one.size for position, one in alone.items()},
-        {position: one.p for position, one in alone.items()},
+        {one.factor: one.size for one in tested},
+        {one.factor: one.p for one in tested},
         power(cells, seed=plan.seed),
     )
 
