@@ -92,7 +92,7 @@ def _figures(side: TimedSide) -> dict[str, str]:
         figures[f"{side.together.size} at once: the slowest takes"] = seconds_text(
             side.together.mean_makespan
         )
-        figures["expected of runs that leave each other alone"] = seconds_text(
+        figures["slowest of as many such runs by chance"] = seconds_text(
             side.together.expected_makespan
         )
         figures["share of time spent waiting for it"] = percent_text(side.together.waste)
