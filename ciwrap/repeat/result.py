@@ -210,7 +210,10 @@ def _spread_effects(
     """
     known = [sizes.get(run.number, 0.0) for run in runs]
     distances = [one for one in known if one is not None and math.isfinite(one)]
-    if not any(distances) or len(distances) < len(known):
+    # Where most come again and again, as those of a switch that is on or off, nothing spreads: each
+    # is as far as it gets, and the power is that of numbers of any size.
+    is_spread = 2 * len({*distances}) > len(distances) and any(distances)
+    if not is_spread or len(distances) < len(known):
         return {}, {}, None
     cells = [run.cell for run in runs]
     tested = effects(spread_response(np.array(distances), cells), cells, seed=plan.seed)
