@@ -166,9 +166,9 @@ class FactorFinding(Struct, frozen=True):
     results. repeat_pairs, repeat_differing: pairs of runs that differ in none. max_abs: largest |v
     - g| of runs that differ from the first in this factor only. changes: whether it changes the
     result, where runs of one cell are equal; None where they are not, and where no runs that were
-    compared can tell. spread_effect: by how much
-    ln |difference| grows with it on; p: how often so much comes by chance. power: the chance to
-    have found a five-fold spread in one cell.
+    compared can tell. spread_effect: by how much ln of the distance of |v - g| from its median over
+    the cell grows with it on; None where most |v - g| are equal to others. p: how often so much
+    comes by chance. power: the chance to have found a five-fold spread in one cell.
     """
 
     name: str

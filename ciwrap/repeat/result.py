@@ -210,14 +210,16 @@ def _spread_effects(
     """
     known = [sizes.get(run.number, 0.0) for run in runs]
     distances = [one for one in known if one is not None and math.isfinite(one)]
-    if not any(distances) or len(distances) < len(known):
+    # Where most come again and again, as those of a switch that is on or off, nothing spreads: each
+    # is as far as it gets, and the power is that of numbers of any size.
+    is_spread = 2 * len({*distances}) > len(distances) and any(distances)
+    if not is_spread or len(distances) < len(known):
         return {}, {}, None
     cells = [run.cell for run in runs]
     tested = effects(spread_response(np.array(distances), cells), cells, seed=plan.seed)
-    alone = {one.factors[0]: one for one in tested if len(one.factors) == 1}
     return (
-        {position: one.size for position, one in alone.items()},
-        {position: one.p for position, one in alone.items()},
+        {one.factor: one.size for one in tested},
+        {one.factor: one.p for one in tested},
         power(cells, seed=plan.seed),
     )
 

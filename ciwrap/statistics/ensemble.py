@@ -186,10 +186,17 @@ def chance_of_spread(old_count: int, new_count: int, features: int, *, rate: flo
     """By what factor standard deviations of equally distributed members may seem to grow.
 
     The largest of so many features exceeds it with that rate at most, if they are normal: the
-    logarithm of a standard deviation of n numbers has a variance of about 1 / (2 (n - 1)).
+    square of the factor then follows an F distribution, whose cube root is the ratio of two nearly
+    normal ones (Paulson, 1942). Infinite where so few members tell nothing.
     """
-    deviation = math.sqrt(1 / (2 * (old_count - 1)) + 1 / (2 * (new_count - 1)))
-    return math.exp(NormalDist().inv_cdf(1 - rate / features) * deviation)
+    z = NormalDist().inv_cdf(1 - rate / features)
+    old, new = (2 / (9 * (count - 1)) for count in (old_count, new_count))
+    # Of x, the cube root: (1 - old) x - (1 - new) = z sqrt(old x^2 + new), squared.
+    square, half = (1 - old) ** 2 - z * z * old, (1 - old) * (1 - new)
+    if square <= 0:
+        return math.inf
+    rest = (1 - new) ** 2 - z * z * new
+    return float(((half + math.sqrt(half * half - square * rest)) / square) ** 1.5)
 
 
 def distinct_rows(rows: ArrayLike, what: str) -> _Numbers:

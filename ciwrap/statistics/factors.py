@@ -118,13 +118,13 @@ def what_factors_do(cells: Sequence[Cell], classes: Sequence[int]) -> dict[int, 
 
 
 class Effect(Struct, frozen=True):
-    """What switching a factor, or several at once, does to a response.
+    """What switching a factor does to a response.
 
-    factors: their positions. size: the mean response with their product on, less that with it off.
-    p: how often so large an effect comes by chance, corrected for the number of effects looked at.
+    factor: its position. size: the mean response with it on, less that with it off. p: how often so
+    large an effect comes by chance, corrected for the number of effects looked at.
     """
 
-    factors: tuple[int, ...]
+    factor: int
     size: float
     p: float
 
@@ -156,17 +156,17 @@ def effects(
     seed: int = 0,
     permutations: int = _PERMUTATIONS,
 ) -> list[Effect]:
-    """Effects of all factors and of their pairs, by least squares on contrasts of -1 and +1.
+    """Effects of all factors, by least squares on contrasts of -1 and +1.
 
     p by permuting the runs over the cells; the largest of all effects is what each one is held
-    against (Westfall and Young), so that many effects are no cause of alarm. Pairs that a fraction
+    against (Westfall and Young), so that many effects are no cause of alarm. Factors that the cells
     cannot tell from others are left out, and so are runs whose response is NaN.
     """
     response = np.asarray(response, float)
     told = np.isfinite(response)
     response = response[told]
-    contrasts, names = _contrasts(list(compress(cells, told)))
-    if not names:
+    contrasts, factors = _contrasts(list(compress(cells, told)))
+    if not factors:
         return []
     centred = response - response.mean()
     solve = np.linalg.pinv(contrasts)
@@ -177,8 +177,8 @@ def effects(
     # An order that makes the same effect counts, though its sum is rounded in another way.
     least = np.abs(sizes) * (1 - _ROUNDING)
     return [
-        Effect(name, float(size), float((1 + np.sum(largest >= one)) / (permutations + 1)))
-        for name, size, one in zip(names, sizes, least, strict=True)
+        Effect(factor, float(size), float((1 + np.sum(largest >= one)) / (permutations + 1)))
+        for factor, size, one in zip(factors, sizes, least, strict=True)
     ]
 
 
@@ -193,14 +193,16 @@ def power(
 ) -> float:
     """The chance to find that one cell spreads `ratio` times as much as the others, by simulation.
 
-    The cell is the one with the most factors on; cells: of each run. 0 if there is but one cell.
+    The cell is the one with the most factors on; cells: of each run. What spreads are distances
+    from a reference that is as quiet as the others, as those of repeated runs are: they tell less
+    than the values themselves. 0 if there is but one cell.
     """
     generator = np.random.default_rng(seed)
     loud = max(set(cells), key=lambda cell: (sum(cell), cell))
     scale = np.array([ratio if cell == loud else 1.0 for cell in cells])
     found = 0
     for trial in range(trials):
-        values = generator.normal(0, scale)
+        values = np.abs(generator.normal(0, scale) - generator.normal())
         tested = effects(
             spread_response(values, cells), cells, seed=seed + trial, permutations=permutations
         )
@@ -208,21 +210,19 @@ def power(
     return found / trials
 
 
-def _contrasts(cells: Sequence[Cell]) -> tuple[NDArray[np.float64], list[tuple[int, ...]]]:
-    """Columns of -1 and +1 of factors and pairs of them that are not combinations of others."""
+def _contrasts(cells: Sequence[Cell]) -> tuple[NDArray[np.float64], list[int]]:
+    """Columns of -1 and +1 of the factors that are not combinations of others."""
     signs = np.where(np.array(cells, dtype=bool), 1.0, -1.0)
     width = signs.shape[1] if signs.ndim == 2 else 0
-    columns: list[NDArray[np.float64]] = []
-    names: list[tuple[int, ...]] = []
+    factors: list[int] = []
     kept = np.ones((len(cells), 1))
-    for name in [*((n,) for n in range(width)), *combinations(range(width), 2)]:
-        column = np.prod(signs[:, name], axis=1)
-        more = np.column_stack([kept, column])
+    for factor in range(width):
+        more = np.column_stack([kept, signs[:, factor]])
         if np.linalg.matrix_rank(more) > kept.shape[1]:
             kept = more
-            columns.append(column - column.mean())
-            names.append(name)
-    return np.array(columns).T, names
+            factors.append(factor)
+    columns = kept[:, 1:]
+    return columns - columns.mean(axis=0), factors
 
 
 def _number(cell: Cell) -> int:

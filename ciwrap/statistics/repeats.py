@@ -22,7 +22,8 @@ _LEAST_KURTOSIS = 1.05
 def kurtosis_of(values: ArrayLike) -> float | None:
     """The fourth moment over the square of the second: 3 for normal noise, 1 for two narrow peaks.
 
-    None for fewer than 4 values, or equal ones.
+    That of n values, times (n + 1) / (n - 1): of n normal ones it would be 3 (n - 1) / (n + 1) in
+    the mean, 2.5 of ten. None for fewer than 4 values, or equal ones.
     """
     numbers = np.asarray(values, dtype=np.float64)
     # Of equal values, the mean is rounded: its differences from them are no noise.
@@ -30,7 +31,8 @@ def kurtosis_of(values: ArrayLike) -> float | None:
         return None
     centred = numbers - numbers.mean()
     centred /= np.max(np.abs(centred))
-    return float(np.mean(centred**4)) / float(np.mean(centred**2)) ** 2
+    few = (numbers.size + 1) / (numbers.size - 1)
+    return few * float(np.mean(centred**4)) / float(np.mean(centred**2)) ** 2
 
 
 def repeats_for_sigma(error: float, confidence: float, kurtosis: float = 3.0) -> int:

@@ -92,7 +92,7 @@ def _figures(side: TimedSide) -> dict[str, str]:
         figures[f"{side.together.size} at once: the slowest takes"] = seconds_text(
             side.together.mean_makespan
         )
-        figures["expected of runs that leave each other alone"] = seconds_text(
+        figures["slowest of as many such runs by chance"] = seconds_text(
             side.together.expected_makespan
         )
         figures["share of time spent waiting for it"] = percent_text(side.together.waste)
@@ -105,7 +105,8 @@ def notes(document: TimingDocument) -> list[str]:
     if document.duet:
         found.append(
             "both sides of each pair ran at the same time, each on half of the cores; where one"
-            " ends first, the other one runs on alone"
+            " ends first, the other one runs on alone, so if they slow each other, the change is"
+            " larger than what is told"
         )
     cores = int(document.environment.get("cpu_count", os.cpu_count() or 1))
     if document.load is not None and document.load > _BUSY * cores:

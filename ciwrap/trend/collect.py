@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.documents import to_record
+from ciwrap.errors import InvalidResultError
 from ciwrap.report.document import MOST_BYTES, from_document, load_document, reading_result
 from ciwrap.report.wording import used_share
 from ciwrap.structs import Struct, field
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _NO_CPU = "unknown"
 _KINDS = "check, run, compare or time"
+_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 # What shares of one series must have in common to be compared: the golden and the bound.
 Basis = tuple[str | None, str]
@@ -84,6 +87,10 @@ def _digest(path: Path) -> bytes:
 
 def _observe(path: Path) -> _Observed:
     result = read_any(path)
+    if not _UTC.match(result.started_at):
+        raise InvalidResultError(
+            "does not say when it began, so it has no place among the others", file=path
+        )
     commit = result.environment.get("git_commit")
     observed = _Observed(Moment(path.name, result.started_at, commit), result.environment)
     cpu = result.environment.get("cpu", _NO_CPU)

@@ -309,6 +309,15 @@ def test_a_job_summary(folder: Project) -> None:
     assert "- 3 runs, 1.00 s in the median" in text
 
 
+@pytest.mark.parametrize("when", ["", "yesterday"])
+def test_a_result_without_a_time_has_no_place_among_others(folder: Project, when: str) -> None:
+    """It was taken for the oldest one, in a list that says "oldest first"."""
+    undated = structs.replace(result(1, seconds=1.0), started_at=when)
+    outcome = folder.run("trend", *written(folder, [undated, result(0, seconds=1.0)]))
+    assert outcome.code == 3
+    assert "does not say when it began" in outcome.err
+
+
 def test_failed_runs_say_nothing_about_times(folder: Project) -> None:
     failed = RunResult(
         Verdict.NOT_COMPARABLE,

@@ -56,3 +56,11 @@ def test_of_unknown_distances_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -
     assert found(sizes, monkeypatch).max_abs == max(
         sizes[run.number] or 0 for run in PLAN.runs if run.cell == (True,)
     )
+
+
+def test_what_is_on_or_off_has_no_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A five-fold spread of it, which "would have been found in 38 %", there cannot be."""
+    sizes: dict[int, float | None] = {run.number: float(run.number % 2) for run in PLAN.runs[1:]}
+    one = found(sizes, monkeypatch)
+    assert (one.p, one.power, one.spread_effect) == (None, None, None)
+    assert one.repeat_differing > 0

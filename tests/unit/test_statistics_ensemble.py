@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from math import comb
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.statistics.ensemble import (
@@ -182,3 +184,18 @@ def test_how_much_wider_members_seem_by_chance() -> None:
     assert 0.003 < np.mean(ratios > limit) < 0.02
     assert np.mean(2 * ratios > limit) > 0.99
     assert chance_of_spread(20, 60, 16) > limit > chance_of_spread(60, 60, 16) > 1
+
+
+@pytest.mark.parametrize(("old", "new"), [(20, 20), (20, 60), (60, 20), (200, 60), (20, 500)])
+@pytest.mark.parametrize("features", [1, 16, 200])
+def test_spreads_grow_by_chance_as_rarely_as_is_said(old: int, new: int, features: int) -> None:
+    """The square is F-distributed. Of 200 features, 60 members in place of 20 varied "more than by
+    chance" in 9 % of cases without any change.
+    """
+    limit = chance_of_spread(old, new, features)
+    rate = features * float(scipy.stats.f.sf(limit**2, new - 1, old - 1))
+    assert 0.005 < rate <= 0.0101
+
+
+def test_of_two_members_no_spread_is_more_than_by_chance() -> None:
+    assert chance_of_spread(2, 60, 16) == math.inf
