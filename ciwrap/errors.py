@@ -331,7 +331,7 @@ class DuplicateVariableError(NotComparableError, ValueError):
 
 
 class InvalidResultError(NotComparableError, ValueError):
-    """A file that is no JSON result of ciwrap."""
+    """A file that is not a JSON result of ciwrap."""
 
     slug = "invalid-result"
 

@@ -57,7 +57,7 @@ def command(
     for path in (*binaries, *found.snapshots):
         console.print(f"unused  {safe_text(path)}")
     if not (binaries or found.is_other):
-        console.print("no golden is known to be unused (run all tests, to find out)")
+        console.print("no golden is known to be unused (run all tests to find out)")
     count = len(binaries) + len(found.snapshots)
     deleted: list[str] = []
     is_done = not dry_run and count > 0 and (yes or _is_wanted(count))
@@ -190,7 +190,7 @@ def _unused_of_checks(project: Project, known: set[str], said: list[str]) -> lis
         else:
             said.append(
                 f"left as it is  {path}: its manifest cannot be read, so nobody knows of which"
-                " check it is; mend it, or remove it"
+                " check it is; fix it, or remove it"
             )
     return found
 
@@ -222,7 +222,7 @@ def _unused_of_tests(project: Project, said: list[str]) -> tuple[list[UnusedGold
         if one.root is None:
             said.append(
                 f"left as it is  {store.shown(one.name)}: no test used it, but it is damaged, so"
-                " nobody knows whether it has changed since; mend it, or remove it"
+                " nobody knows whether it has changed since; fix it, or remove it"
             )
         elif store.root_of(one.name) == one.root:
             found.append(one)

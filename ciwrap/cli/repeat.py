@@ -71,7 +71,7 @@ _MOST_IN_FULL = 4
     type=click.IntRange(1, 256),
     default=1,
     metavar="M",
-    help="So many runs at a time; they need {run} in their outputs.",
+    help="How many runs at a time; they need {run} in their outputs.",
 )
 @click.option("--write-bounds", is_flag=True, help="Write the suggested bounds to ciwrap.yaml.")
 @click.option(

@@ -101,7 +101,7 @@ def _add_job(
 ) -> None:
     name = where.relative_to(top).as_posix()
     if not where.is_dir():
-        result.left_out.append(LeftOut(name, "is no folder"))
+        result.left_out.append(LeftOut(name, "is not a folder"))
         return
     if not programs.has_section(program):
         result.left_out.append(LeftOut(name, f"names the program {program!r}, which is not there"))
@@ -171,10 +171,10 @@ def _tolerances(
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
         return []
     if not isinstance(found, (tuple, list)):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
         return []
     if found and not isinstance(found[0], (tuple, list)):
         found = (found,)
@@ -194,7 +194,7 @@ def _why_none(one: Any) -> str | None:
     if not isinstance(one, (tuple, list)) or len(one) < 3:
         return "has a tolerance without a label"
     if any(number is not None and bound_of(number) is None for number in one[:2]):
-        return f"has a tolerance that is no bound, of the label {str(one[2])!r}"
+        return f"has a tolerance that is not a bound, of the label {str(one[2])!r}"
     if not NAME.fullmatch(str(one[2])):
-        return f"has the label {str(one[2])!r}, which is no name of a value"
+        return f"has the label {str(one[2])!r}, which is not a value name"
     return None

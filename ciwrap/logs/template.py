@@ -316,7 +316,7 @@ def _pieces(text: str) -> list[_Piece]:
             literal += place[0][0]
             continue
         if place[1] is None:
-            raise FormError("has a single brace; write {{ or }} for one that is meant as it is")
+            raise FormError("has a single brace; write {{ or }} for a literal one")
         if literal:
             pieces.append(literal)
         literal = ""
@@ -330,7 +330,9 @@ def _field(text: str) -> Field:
     if text == "$":
         raise FormError("{$} is the end of the line, and stands at the end")
     if not _NAME.fullmatch(name):
-        raise FormError(f"{{{cut(text)}}} is no field; write {{name}}, {{name:int}}, {{name:text}}")
+        raise FormError(
+            f"{{{cut(text)}}} is not a field; write {{name}}, {{name:int}}, {{name:text}}"
+        )
     if colon and kind not in KINDS:
         raise FormError(f"{{{cut(text)}}}: a field is a number, or ':int' or ':text'")
     return Field(name, kind or "number")

@@ -62,7 +62,7 @@ class Series:
 
     fault: why it cannot be compared; the first reason counts. units: what fields of text beside it
     say. kind: "number", "int" or "text". steps: the name of its label variable, None where its
-    elements are counted. is_single: whether one element was taken, which then is no array.
+    elements are counted. is_single: whether one element was taken, which then is not an array.
     repeated: how many were left out, since their step came again.
     """
 

@@ -159,7 +159,7 @@ def _axis(
     axis = time_axis(rule, names, unlimited)
     if axis is None and rule.axis not in ("auto", "none"):
         raise ConfigError(
-            f"there is no dimension {rule.axis!r} (there is: {', '.join(names[:20]) or 'none'})",
+            f"there is no dimension {rule.axis!r} (known: {', '.join(names[:20]) or 'none'})",
             file=path,
             key="options.iterations",
         )

@@ -1,6 +1,6 @@
 """Where the chunks of a Zarr array lie, and what else lies there.
 
-zarr-python takes whatever is no file of a chunk's name for a chunk that was never written, and
+zarr-python takes whatever is not a file of a chunk's name for a chunk that was never written, and
 gives the fill value for its numbers; nor does it list what is inside the folder of an array.
 """
 

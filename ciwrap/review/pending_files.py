@@ -74,7 +74,7 @@ def look_at_pair(folder: str, path: Path) -> Looked:
         return UnsupportedFormatError(str(error), file=path)
     except (DocumentError, UnreadableFileError, FileLimitError) as error:
         return CorruptGoldenError(
-            f"is no pending golden: {error}",
+            f"is not a pending golden: {error}",
             file=path,
             remedy="delete it, and run the tests again",
         )

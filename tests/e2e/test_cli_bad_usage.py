@@ -54,6 +54,7 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
         (("accept", "--reason", "  "), ("--reason",)),
         (("compare", "out", "out/ids.npy"), ("folder",)),
         (("compare", "out/ids.npy"), ("Missing argument",)),
+        (("report", "x.json", "-o"), ("see `ciwrap report --help`",)),
         (
             ("compare", "out", "out", "--no-captures", "--capture-b=x.tree"),
             ("--capture-b", "--no-"),
@@ -132,9 +133,13 @@ def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None
         (("capture", "loop"), 3, "loop: does not exist"),
         (("check", "--json", "loop"), 3, "could not be written"),
         (("check", "--report", "loop"), 3, "could not be written"),
-        (("record", "-o", "r", "--against", "loop", "--", "true"), 3, "no recorded run"),
-        (("record", "-o", "r", "--against", ".", "--", "true"), 3, "no recorded run"),
-        (("record", "-o", "r", "--against", "", "--", "true"), 3, "no recorded run"),
+        (
+            ("record", "-o", "r", "--against", "loop", "--", "true"),
+            3,
+            "a capture or a recorded run",
+        ),
+        (("record", "-o", "r", "--against", ".", "--", "true"), 3, "a capture or a recorded run"),
+        (("record", "-o", "r", "--against", "", "--", "true"), 3, "a capture or a recorded run"),
     ],
 )
 def test_links_without_an_end_and_names_of_nothing(

@@ -154,7 +154,7 @@ def test_a_program_that_never_writes(project: Project) -> None:
     with_program(project, "pass")
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 3
-    assert "the first run is nothing to compare others with" in outcome.err
+    assert "the first run gives nothing to compare with" in outcome.err
     assert runs_made(project) == 1
 
 

@@ -283,7 +283,7 @@ def test_save_and_diff_and_their_exit_codes(project: Project) -> None:
     path.write_bytes(path.read_bytes()[:-7])
     damaged = project.run("snapshot", "show", str(path), json_too=False)
     assert damaged.code == 3
-    assert "no snapshot" in damaged.err
+    assert "not a snapshot" in damaged.err
     assert project.run("snapshot", "show", "golden:mesh", json_too=False).code == 3
     assert project.run("snapshot", "restore", "--verify", "--dry-run", json_too=False).code == 2
     failed = project.run("snapshot", "save", "--", "/bin/false", json_too=False)

@@ -46,7 +46,7 @@ def test_nothing_else_comes_with_it(changed: Suite) -> None:
         (folder / name).write_text("x")
         done = changed.cli("accept", "--from", str(folder), "-m", "CI's")
         assert done.returncode == 3
-        assert "is no file of a pending golden" in done.stderr
+        assert "is not a file of a pending golden" in done.stderr
         (folder / name).unlink()
     # What is called like a snapshot and is none is not taken over.
     path.write_bytes(b"{}")

@@ -254,7 +254,7 @@ def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str)
         ("{a}{b}", "nothing stands between"),
         ("{a} x {a}", "twice"),
         ("{a:float}", "':int' or ':text'"),
-        ("{a b}", "no field"),
+        ("{a b}", "not a field"),
         ("x { y", "single brace"),
         ("x {$} y", "stands at the end"),
         ("{$}", "nothing to look for"),

@@ -112,7 +112,7 @@ def test_a_check_of_no_test_has_no_golden_for_one_kind_of_machine(project: Proje
     project.pending.discard(PLACE)
     place = Place("", "mesh")
     project.pending.write(place, [variable(NEW)], pending_origin(None, "c0"), {}, RESULT, {})
-    with pytest.raises(UsageError, match="'mesh' is no check of a test"):
+    with pytest.raises(UsageError, match="'mesh' is not a check of a test"):
         look(project)
 
 

@@ -62,7 +62,7 @@ def test_how_iterations_of_a_series_are_numbered(tmp_path: Path) -> None:
     assert numbers() == numbers(iterations="time") == [0, 1]
     assert numbers(iteration_variable="time", iteration_step=0.5) == [1, 5]
     assert numbers(iterations="none") == [None, None]
-    with pytest.raises(CorruptFileError, match="no whole number of iterations"):
+    with pytest.raises(CorruptFileError, match="not a whole number of iterations"):
         numbers(iteration_variable="time")
     with pytest.raises(ConfigError, match="no dimension 'x'"):
         numbers(iterations="x")
@@ -120,12 +120,12 @@ def test_a_series_of_parallel_files(tmp_path: Path) -> None:
         ([('timestep="0"', "gone.vti")], "names 'gone.vti', which is not there"),
         ([('timestep="0"', "")], "names '', which is not there"),
         ([('part="0"', "x.pvd")], "of itself"),
-        ([('timestep="one"', "a.vti")], "timestep that is no number: 'one'"),
-        ([('timestep="nan"', "a.vti")], "timestep that is no number: 'nan'"),
+        ([('timestep="one"', "a.vti")], "timestep that is not a number: 'one'"),
+        ([('timestep="nan"', "a.vti")], "timestep that is not a number: 'nan'"),
         ([('timestep="0"', "a.vti"), ("", "a.vti")], "timestep to some of its files only"),
         ([('timestep="0"', "a.vti"), ('timestep="0.0"', "a.vti")], "two files for time 0.0"),
-        ([('timestep="0" part="-1"', "a.vti")], "part that is no number: '-1'"),
-        ([('timestep="0" part="9999999999"', "a.vti")], "part that is no number"),
+        ([('timestep="0" part="-1"', "a.vti")], "part that is not a number: '-1'"),
+        ([('timestep="0" part="9999999999"', "a.vti")], "part that is not a number"),
         ([], "holds no data"),
     ],
 )

@@ -218,7 +218,7 @@ def test_a_snapshot_is_named_by_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match="another snapshot"):
         store.load(first)
     path.write_bytes(other.read_bytes()[:-9])
-    with pytest.raises(CorruptFileError, match="no snapshot"):
+    with pytest.raises(CorruptFileError, match="not a snapshot"):
         load_snapshot(path)
 
 
