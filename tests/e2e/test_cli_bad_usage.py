@@ -54,7 +54,6 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
         (("accept", "--reason", "  "), ("--reason",)),
         (("compare", "out", "out/ids.npy"), ("folder",)),
         (("compare", "out/ids.npy"), ("Missing argument",)),
-        (("report", "x.json", "-o"), ("see `ciwrap report --help`",)),
         (
             ("compare", "out", "out", "--no-captures", "--capture-b=x.tree"),
             ("--capture-b", "--no-"),
@@ -80,6 +79,14 @@ def test_half_of_a_command(project: Project, group: str) -> None:
     outcome = project.run(group, json_too=False)
     assert outcome.code == 2
     assert outcome.error_lines == [f"error: Missing command; see `ciwrap {group} --help`"]
+
+
+def test_an_option_without_its_value(project: Project) -> None:
+    outcome = project.run("check", "--config", json_too=False)
+    assert outcome.code == 2
+    assert outcome.error_lines == [
+        "error: Option '--config' requires an argument; see `ciwrap check --help`"
+    ]
 
 
 def test_no_configuration(tmp_path: Path) -> None:

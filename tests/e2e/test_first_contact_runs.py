@@ -252,13 +252,15 @@ def test_the_same_ids_in_another_order(tmp_path: Path, pair: tuple[Path, Path]) 
     assert ciwrap(tmp_path, "compare", *pair, "--align-by", "id")[0] == 0
 
 
-def test_float32_against_float64(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+def test_float32_against_float64(
+    tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     save(pair[0] / "x.npy", np.arange(5.0))
     save(pair[1] / "x.npy", np.arange(5.0, dtype=np.float32))
     code, document = ciwrap(tmp_path, "compare", *pair)
     assert code == 3
     assert any("try --mixed-precision" in one for one in texts(document, "note"))
-    assert "    hint: float32 on one side" in "\n".join(printed(tmp_path, "compare", *pair))
+    assert "    hint: float32 on one side" in capsys.readouterr().out
     assert ciwrap(tmp_path, "compare", *pair, "--mixed-precision", "--atol", 1e-6)[0] == 0
 
 
