@@ -130,7 +130,7 @@ def test_a_run_that_fails_late_ends_it_too(folder: Project) -> None:
     ("arguments", "words"),
     [
         ((), "it takes two commands to compare, but 0 given"),
-        (("true",), "and 1 given; put each in quotes, or compare revisions with --base"),
+        (("true",), "but 1 given; put each in quotes, or compare revisions with --base"),
         (("true", " "), "a command is empty"),
         (("true", "true", "--head", "HEAD"), "--head needs --base"),
         (("true", "true", "--pairs", "0"), "must be from 1 to 1000"),

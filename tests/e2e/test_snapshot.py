@@ -333,6 +333,17 @@ def test_a_program_with_mpi(project: Project) -> None:
     assert found.variables["PMI_SIZE"] == "2"
 
 
+def test_a_run_that_wrote_nothing_did_not_make_the_outputs(accepted: Project) -> None:
+    """They are those of the run before, whose environment they keep."""
+    notes = accepted.folder / ".ciwrap/snapshots/outputs.json"
+    with_program(accepted)
+    accepted.run("run")
+    before = notes.read_text()
+    assert '"mesh"' in before
+    assert accepted.run("run", "--command", "true").code == 3
+    assert notes.read_text() == before
+
+
 def test_objects_can_be_left_alone(project: Project) -> None:
     with_program(project)
     text = (project.folder / "ciwrap.yaml").read_text()
