@@ -231,7 +231,7 @@ def _write_bounds(
     change = changed_config(result, path)
     console = session.console
     if change is None:
-        console.print("no bound is to be written: none is suggested, or they fit already")
+        console.print("there is no bound to write: none is suggested, or they fit already")
         return
     for line in change.diff:
         console.print(safe_text(line))

@@ -60,7 +60,7 @@ def import_testcode(folder: Path) -> Imported:
         for where in _folders(folder, name):
             result.test_count += 1
             if where is None:
-                result.left_out.append(LeftOut(name, "lies outside of the folder"))
+                result.left_out.append(LeftOut(name, "lies outside the folder"))
             else:
                 _add_job(where, folder, program, programs, result)
     if not result.test_count:
@@ -104,7 +104,9 @@ def _add_job(
         result.left_out.append(LeftOut(name, "is not a folder"))
         return
     if not programs.has_section(program):
-        result.left_out.append(LeftOut(name, f"names the program {program!r}, which is not there"))
+        result.left_out.append(
+            LeftOut(name, f"names the program {program!r}, which does not exist")
+        )
         return
     script = _script(programs, program)
     function = programs.get(program, "extract_fn", fallback="")

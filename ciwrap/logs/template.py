@@ -362,7 +362,7 @@ def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
             continue
         after = rest[position + 1] if position + 1 < len(rest) else None
         if isinstance(after, Field):
-            raise FormError(f"nothing stands between {{{piece.name}}} and {{{after.name}}}")
+            raise FormError(f"there is nothing between {{{piece.name}}} and {{{after.name}}}")
         text = str(after or "")
         is_glued = bool(text) and not text[0].isspace()
         number = GLUED_NUMBER if _SAYS_MORE.match(text) else NUMBER

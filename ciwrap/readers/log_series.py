@@ -202,7 +202,7 @@ class Series:
             at = int(first[np.flatnonzero(counts > 1)[0]])
             again = int(np.flatnonzero(labels == labels[at])[1])
             self.fault = (
-                f"{_step_text(int(labels[at]))} is there twice, in lines {self._lines[at]} and"
+                f"{_step_text(int(labels[at]))} occurs twice, in lines {self._lines[at]} and"
                 f" {self._lines[again]}; 'duplicates: first', 'last' or 'all' says which count"
             )
         return np.sort(first)

@@ -217,7 +217,7 @@ def _refuse_odd_names(h5py: Any, file: Any, path: Path) -> None:
             file[name]
     except (KeyError, OSError, RuntimeError) as error:
         raise CorruptFileError(
-            "is a link to something that is not there",
+            "is a broken link",
             file=path,
             variable=plain_name(name),
             remedy="'format: hdf5' compares all other names of the file",

@@ -77,7 +77,7 @@ def part_of(path: Path, name: str) -> Path:
     part = path.parent / name
     if not name or not part.is_file():
         raise CorruptFileError(
-            f"names {name[:200]!r}, which is not there",
+            f"names {name[:200]!r}, which does not exist",
             file=path,
             remedy="has the program finished writing it, and are all its files here?",
         )

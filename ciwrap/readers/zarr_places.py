@@ -87,7 +87,7 @@ def check_is_missing(folder: Path, chunk: Path) -> None:
         here = here.parent
     if here == folder or (here != chunk and here.is_dir()):
         return
-    what = "a link to what is not there" if here.is_symlink() else "no file"
+    what = "a broken link" if here.is_symlink() else "no file"
     raise CorruptFileError(
         f"stands where a chunk belongs and is {what}", file=here, remedy="write the store again"
     )

@@ -57,7 +57,7 @@ def _files(root: Path, patterns: Sequence[str]) -> list[Path]:
         if pattern.startswith("/") or ".." in PurePath(pattern).parts:
             # Its copy would lie outside of the run's folder, perhaps over a file of somebody's.
             raise UsageError(
-                f"'perturb' names {pattern!r}, which lies outside of the configuration's folder",
+                f"'perturb' names {pattern!r}, which lies outside the configuration's folder",
                 file=root,
                 remedy="put the files below it, or link them there",
             )

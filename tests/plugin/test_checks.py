@@ -179,7 +179,7 @@ def test_files_and_folders(suite: Suite, tmp_path: Path) -> None:
     (folder / "iter_0001/x.npy").write_bytes(data[:-1])
     result = suite.run()
     result.assert_outcomes(failed=2)
-    assert "no golden can be made of this" in result.stdout.str()
+    assert "no golden can be made from this" in result.stdout.str()
     (folder / "iter_0001/x.npy").write_bytes(data)
     (folder / "iter_0001/notes.md").write_text("no numbers")
     suite.run().assert_outcomes(passed=1, failed=1)

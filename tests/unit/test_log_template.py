@@ -251,7 +251,7 @@ def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str)
     [
         ("", "nothing to look for"),
         ("{*}", "nothing to look for"),
-        ("{a}{b}", "nothing stands between"),
+        ("{a}{b}", "there is nothing between"),
         ("{a} x {a}", "twice"),
         ("{a:float}", "':int' or ':text'"),
         ("{a b}", "not a field"),

@@ -132,7 +132,7 @@ def test_a_step_that_is_there_twice(tmp_path: Path, duplicates: str, expected: l
     text = "step 1 E 1\nstep 2 E 2\nstep 1 E 2\nstep 2 E 3\n"
     rule = {"match": "step {iteration:int} E {e}"}
     with opened(tmp_path, text, values={"e": rule}) as source:
-        assert "step 1 is there twice, in lines 1 and 3" in fault(source, "e")
+        assert "step 1 occurs twice, in lines 1 and 3" in fault(source, "e")
     with opened(tmp_path, text, values={"e": {**rule, "duplicates": duplicates}}) as source:
         assert values(source, "e") == expected
         told = f"'e' has a step more than once, the {duplicates} one alone counts (2 left out)"

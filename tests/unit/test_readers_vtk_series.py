@@ -117,8 +117,8 @@ def test_a_series_of_parallel_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ([('timestep="0"', "gone.vti")], "names 'gone.vti', which is not there"),
-        ([('timestep="0"', "")], "names '', which is not there"),
+        ([('timestep="0"', "gone.vti")], "names 'gone.vti', which does not exist"),
+        ([('timestep="0"', "")], "names '', which does not exist"),
         ([('part="0"', "x.pvd")], "of itself"),
         ([('timestep="one"', "a.vti")], "timestep that is not a number: 'one'"),
         ([('timestep="nan"', "a.vti")], "timestep that is not a number: 'nan'"),
@@ -178,7 +178,7 @@ def test_blocks_that_cannot_be_read(tmp_path: Path) -> None:
     data = f'<DataSet index="0" file="{name}"/>'
     for inner, words in (
         (data * 2, "two files for its block 0"),
-        (data.replace(name, "gone.vti"), "names 'gone.vti', which is not there"),
+        (data.replace(name, "gone.vti"), "names 'gone.vti', which does not exist"),
         (data.replace(name, "x.vtm"), "of itself"),
     ):
         with pytest.raises(CorruptFileError, match=words):
