@@ -235,7 +235,7 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
     if more is not None:
         return Problem(at, end, f"is {cut(shown)!r}, a number that goes on")
     whole = "whole " if step.field.kind == "int" else ""
-    return Problem(at, end, f"is {cut(shown)!r}, no {whole}number")
+    return Problem(at, end, f"is {cut(shown)!r}, not a {whole}number")
 
 
 class Template:

@@ -153,7 +153,7 @@ class Series:
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         stars = bool(text) and not text.strip("*")
-        problem = ": the number was too long for its field" if stars else ", no number"
+        problem = ": the number was too long for its field" if stars else ", not a number"
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
         except ValueError:

@@ -101,7 +101,7 @@ def test_accept_then_check_then_what_moved_is_told_by_line_and_column(folder: Pa
         ),
         ("[Ha]", "[Ry]", "unit Ha against Ry"),
         ("-17.300000", "*********", "line 7, word 2 is '*********': the number was too long"),
-        ("-17.300000", "level", "line 7, word 2 is 'level', no number"),
+        ("-17.300000", "level", "line 7, word 2 is 'level', not a number"),
         ("ENERGY|", "Energy", "values.energy finds nothing; nearest, line 1"),
         (" DONE\n", "", "no line matches 'DONE'"),
     ],
