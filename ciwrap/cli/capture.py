@@ -63,7 +63,7 @@ _MOST_NAMES = 4
     default=1.0,
     metavar="SECONDS",
     show_default=True,
-    help="Files younger than this may still be being written.",
+    help="Files younger than this may still be written to.",
 )
 @click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
 @click.option("--merge", is_flag=True, help="Pack the journals of a recorded run into one capture.")

@@ -31,7 +31,7 @@ COMMANDS = {
     "reject": ("ciwrap.cli.reject", "Throw pending goldens away."),
     "prune": ("ciwrap.cli.prune", "Delete goldens that nothing uses any more."),
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
-    "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
+    "report": ("ciwrap.cli.report", "Make a page, a summary and more from JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),

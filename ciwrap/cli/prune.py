@@ -68,7 +68,7 @@ def command(
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     for path in sorted({*binaries, *found.snapshots}.difference(deleted)) if is_done else ():
-        console.print(f"kept  {safe_text(path)}: nobody knows any more that it is unused")
+        console.print(f"kept  {safe_text(path)}: it is no longer known to be unused")
     session.emit_record(
         PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), found.snapshots)
     )
@@ -124,7 +124,7 @@ def _look(project: Project) -> _Found:
 
 def _is_wanted(count: int) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
+        raise UsageError("there is nobody to ask; nothing was deleted", remedy="add --yes")
     return click.confirm(f"delete {count} of {count}?")
 
 

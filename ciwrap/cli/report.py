@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ciwrap.model import RunResult
 
 
-@click.command(name="report", short_help="Make a page, a summary and more of JSON results.")
+@click.command(name="report", short_help="Make a page, a summary and more from JSON results.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
 @click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")

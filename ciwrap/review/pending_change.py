@@ -208,7 +208,7 @@ def _refuse_stale(looked: PendingChange, change: GoldenChange) -> None:
     if not fits:
         raise _conflict(
             looked,
-            "the golden there is another one than it was when this one was made",
+            "the golden there has changed since this one was made",
             "run the check again",
         )
 

@@ -128,9 +128,7 @@ def test_an_offset_of_no_iteration(tmp_path: Path, pair: tuple[Path, Path]) -> N
         code, document = ciwrap(tmp_path, "compare", *words, "--offset", 3)
         assert code == 0
         assert texts(document, "note") == []
-        assert texts(document, "warning") == [
-            "no iteration is known that --offset could count otherwise"
-        ]
+        assert texts(document, "warning") == ["no iteration is known, which --offset needs"]
 
 
 @pytest.mark.parametrize("offset", [5, -5])

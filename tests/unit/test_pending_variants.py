@@ -103,7 +103,9 @@ def test_what_others_change_of_it_meanwhile_stays(
         store.path("test_a").write_bytes(b"no golden")
     is_damaged = act == "damaged"
     error = GoldenToMendError if is_damaged else PendingConflictError
-    with pytest.raises(error, match="delete it" if is_damaged else "another one than it was"):
+    with pytest.raises(
+        error, match="delete it" if is_damaged else "has changed since this one was made"
+    ):
         accept(project, looked, "why")
     assert len(project.pending.all()) == 1
 
