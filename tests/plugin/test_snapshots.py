@@ -71,7 +71,7 @@ def test_snapshots_that_no_golden_names_are_pruned(suite: Suite) -> None:
     assert left is not None
     said = str(left.relative_to(suite.root))
     assert suite.cli("prune", "--dry-run").stdout.splitlines()[0] == f"unused  {said}"
-    assert suite.cli("prune").returncode == 2, "nobody is there to be asked"
+    assert suite.cli("prune").returncode == 2, "there is nobody to ask"
     # Nobody knows what a golden needs that cannot be read.
     first = next((suite.root / "golden").rglob("*.goldens"))
     text = first.read_text()
