@@ -83,7 +83,7 @@ def _opened(stream: IO[bytes], file: str | os.PathLike[str]) -> zipfile.ZipFile:
     except OSError as error:
         raise ArtifactError(f"cannot be read: {error.strerror or error}", file=file) from error
     except _ZIP_ERRORS as error:
-        raise ArtifactError(f"is no .zip that can be read: {error}", file=file) from error
+        raise ArtifactError(f"is not a .zip that can be read: {error}", file=file) from error
     raise _too_many(file)
 
 
@@ -198,7 +198,7 @@ def _refuse_name(name: str, file: str | os.PathLike[str]) -> None:
         or len(parts) > MOST_DEPTH
         or any(len(os.fsencode(part)) > _MOST_NAME_BYTES for part in parts)
     ):
-        raise refused(name, "is no path that can be taken over", file)
+        raise refused(name, "is not a path that can be taken over", file)
 
 
 def _refuse_kind(info: zipfile.ZipInfo, file: str | os.PathLike[str]) -> None:

@@ -161,11 +161,11 @@ class ConfigError(UsageError):
     @property
     def where(self) -> str:
         numbers = [str(number) for number in (self.line, self.column) if number is not None]
-        place = ":".join([escape(self.file or "<configuration>"), *numbers])
-        return f"{place}: {escape(self.key)}" if self.key else place
+        place = ":".join([escape(self.file), *numbers]) if self.file else ""
+        return ": ".join(part for part in (place, escape(self.key or "")) if part)
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.message}"
+        text = f"{self.where}: {self.message}" if self.where else self.message
         if self.suggestion:
             text += f"; did you mean {self.suggestion!r}?"
         return one_line(f"{text}; {self.remedy}" if self.remedy else text)
@@ -331,7 +331,7 @@ class DuplicateVariableError(NotComparableError, ValueError):
 
 
 class InvalidResultError(NotComparableError, ValueError):
-    """A file that is no JSON result of ciwrap."""
+    """A file that is not a JSON result of ciwrap."""
 
     slug = "invalid-result"
 

@@ -99,7 +99,7 @@ class Repository(Struct, frozen=True):
         """The repository that a folder belongs to. Raises UsageError without git or one."""
         top = ask_git(folder, "rev-parse", "--show-toplevel")
         if top is None:
-            raise UsageError("this is no working tree of a git repository", file=folder)
+            raise UsageError("this is not in a git work tree", file=folder)
         return Repository(Path(top))
 
     def git(self, *arguments: str) -> str:

@@ -54,7 +54,7 @@ class Api:
             found = self.get(path, **{**query, "per_page": _PAGE, "page": page})
             items = found.get(key, []) if key is not None and isinstance(found, dict) else found
             if not isinstance(items, list):
-                raise RemoteError(f"{path}: the answer is no list")
+                raise RemoteError(f"{path}: the answer is not a list")
             yield from items
             if len(items) < _PAGE:
                 return

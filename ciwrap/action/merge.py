@@ -33,7 +33,9 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
         raise UsageError("mode merge needs the input source: the folder of the results")
     folder = runner.workspace / inputs.source
     if not folder.is_dir():
-        raise UsageError("is no folder", file=folder, remedy="download the artifacts to it first")
+        raise UsageError(
+            "is not a folder", file=folder, remedy="download the artifacts to it first"
+        )
     folders = list(results_below(folder))
     outcome = merge_folders(folders, inputs)
     stage = fresh_stage(runner, inputs.artifact_name)

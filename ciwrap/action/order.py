@@ -81,7 +81,7 @@ def read_order(event: dict[str, Any]) -> Order | None:
 
 
 def carry_out(inputs: Inputs, runner: Runner, api: Api) -> bool:
-    """Whether goldens were accepted. Answers the comment either way, unless it is no order."""
+    """Whether goldens were accepted. Answers the comment either way, unless it is not an order."""
     event = runner.event
     if "comment" not in event:
         raise UsageError("mode accept needs the event issue_comment")
@@ -89,7 +89,7 @@ def carry_out(inputs: Inputs, runner: Runner, api: Api) -> bool:
     try:
         order = read_order(event)
         if order is None:
-            say("the comment is no order: nothing to do")
+            say("the comment is not an order: nothing to do")
             return False
         text = _accept(order, inputs, runner, api)
     except RefusedError as refused:

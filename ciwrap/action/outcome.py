@@ -68,7 +68,7 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
         result = from_document(document)
         stated = document.get("exit_code")
     except (OSError, DocumentError) as error:
-        return Outcome.failed(f"{path.name} is no result: {error}"[:300])
+        return Outcome.failed(f"{path.name} is not a result: {error}"[:300])
     if exit_code is not None and stated != exit_code:
         return Outcome(
             ERROR, result, f"ciwrap ended with exit code {exit_code}, its result says {stated!r}"

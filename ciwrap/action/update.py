@@ -59,7 +59,9 @@ def run_update(inputs: Inputs, runner: Runner) -> None:
 def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
     folder = runner.workspace / inputs.source
     if not folder.is_dir():
-        raise UsageError("is no folder", file=folder, remedy="download the artifacts to it first")
+        raise UsageError(
+            "is not a folder", file=folder, remedy="download the artifacts to it first"
+        )
     folders = [one for one in results_below(folder) if (one / "pending").is_dir()]
     if not list(results_below(folder)):
         raise UsageError("holds no artifact of ciwrap", file=folder)

@@ -36,7 +36,7 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     """The arrays that a value is made of; the value itself under `name` if it is no container.
 
     prefix: of the names of the others. A mapping gives a part for each key ("a/b" for mappings in
-    mappings), an object of fields one for each, a list whose items are no one array one for each
+    mappings), an object of fields one for each, a list whose items are not one array one for each
     ("0", "1"), a dataset its variables and "coords/x", a series or frame its values or columns and
     "index", a table of astropy "NAME.COLUMN"; a masked, sparse or long double array has parts
     beside it ("NAME.mask"). Raises UsageError for an empty mapping or one that is nested too
@@ -115,7 +115,7 @@ def _sequence(values: Sequence[Any], part: Part, prefix: str) -> Iterator[Part]:
         return
     if len(values) > _MOST_ITEMS:
         raise UsageError(
-            f"{part.name!r} is a list of {len(values)} values that are no one array; more than"
+            f"{part.name!r} is a list of {len(values)} values that are not one array; more than"
             f" {_MOST_ITEMS} are not taken apart",
             remedy="give arrays, each by its name",
         )

@@ -43,7 +43,7 @@ def storage_dtype(dtype: str) -> np.dtype[Any]:
 
 
 def item_bytes(dtype: str) -> int:
-    """How many bytes an element takes. Raises TypeError for what is no dtype."""
+    """How many bytes an element takes. Raises TypeError for what is not a dtype."""
     if dtype[:1] in _ORDERS and dtype[1:] in _ITEM_BYTES:
         return _ITEM_BYTES[dtype[1:]]
     return storage_dtype(dtype).itemsize
@@ -183,7 +183,8 @@ def parse_dtype(text: str, *, big_endian: bool | None = None) -> str:
     """The dtype that a person wrote: "float32", "f4", ">i8", "bfloat16", "S12".
 
     big_endian: the byte order where the text has none (None: little). Raises CorruptFileError if
-    the text is no dtype or contradicts big_endian, UnsupportedDtypeError if it cannot be compared.
+    the text is not a dtype or contradicts big_endian, UnsupportedDtypeError if it cannot be
+    compared.
     """
     body = text.strip()
     order = body[:1] if body[:1] in "<>" else ""
@@ -197,7 +198,7 @@ def parse_dtype(text: str, *, big_endian: bool | None = None) -> str:
     try:
         dtype = np.dtype(body)
     except (TypeError, ValueError, SyntaxError) as error:
-        raise CorruptFileError(f"{text!r} is no dtype") from error
+        raise CorruptFileError(f"{text!r} is not a dtype") from error
     if dtype.names is not None or dtype.subdtype is not None:
         raise UnsupportedDtypeError(f"dtype {text!r} must be a plain one")
     return dtype_text(dtype.newbyteorder(">" if order == ">" else "<"))

@@ -125,7 +125,7 @@ def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) ->
         array = np.asarray(values)
     except (OverflowError, ValueError):
         raise UsageError(
-            f"{_called(name)} is no array: its parts have different lengths or shapes",
+            f"{_called(name)} is not an array: its parts have different lengths or shapes",
             remedy=_ONE_BY_ONE,
         ) from None
     if array.dtype.hasobject and found.kinds <= {"i", "b"} and found.kinds:

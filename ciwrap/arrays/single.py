@@ -87,7 +87,7 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
         raise
     except (OverflowError, RuntimeError, TypeError, ValueError) as error:
         raise UsageError(
-            f"{repr(name) if name else 'it'} is no array: {error}", remedy="give it as one"
+            f"{repr(name) if name else 'it'} is not an array: {error}", remedy="give it as one"
         ) from error
     if isinstance(taken, np.ndarray) and type(taken) is not np.ndarray:
         _refuse_missing(taken, name)  # what an `__array__` gave

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.arrays.series import SeriesFacts
 
 DEFAULT_SLAB_BYTES = 4 << 20
-_MEND_MASK = "mend 'mask', or let the program write truth values of the variable's shape"
+_MEND_MASK = "fix 'mask', or have the program write truth values of the variable's shape"
 
 
 class FileRegion(Struct, frozen=True):

@@ -43,7 +43,7 @@ def refuse_unless_ready(repository: Repository, good: str, bad: str) -> None:
         raise UsageError("GOOD and BAD are one and the same commit")
     if ask_git(repository.top, "merge-base", "--is-ancestor", good, bad) is None:
         raise UsageError(
-            f"{good[:10]} is no ancestor of {bad[:10]}",
+            f"{good[:10]} is not an ancestor of {bad[:10]}",
             remedy="name the commit that was good first, and one that came after it",
         )
 

@@ -157,7 +157,7 @@ class Bounds(Struct):
         known = self.settings_for(asked, identity, dtype)
         if known is not None and not _are_same(known, asked):
             raise UsageError(
-                f"asked for is {settings_text(asked)}, but the capture that is there was made with"
+                f"{settings_text(asked)} is asked for, but the existing capture was made with"
                 f" {settings_text(known)}",
                 variable=identity.text,
                 remedy="leave the bound out to keep it, or begin anew with --rebuild",

@@ -175,7 +175,7 @@ class _Earlier(Struct, frozen=True):
 
 
 def _earlier(path: Path, *, may_be_lost: bool) -> _Earlier | None:
-    """What is there already; None if nothing was ever completed.
+    """What already exists; None if nothing was ever completed.
 
     may_be_lost: whether nothing is to be kept of a capture that is there and cannot be read.
     Raises UsageError else, since its bound would be lost unseen.

@@ -215,7 +215,7 @@ class TreeMaker:
         asked, known = describe_bound(fine), describe_bound(p)
         if p.dtype == fine.dtype and asked != known:
             raise UsageError(
-                f"asked for is {asked}, but the run to hold it against was captured with {known}",
+                f"{asked} is asked for, but the run to compare it with was captured with {known}",
                 variable=identity.text,
                 remedy="leave the bound out to take that run's, or capture that run anew",
             )
@@ -307,8 +307,8 @@ def _chunk_bytes_of(
     found = found if asked is None else asked
     if earlier is not None and not is_anew and found != earlier.chunk_bytes:
         raise UsageError(
-            f"the capture that is there has chunks of {earlier.chunk_bytes} bytes, asked for are"
-            f" {found}",
+            f"the existing capture has chunks of {earlier.chunk_bytes} bytes, but {found} are asked"
+            " for",
             remedy="leave --chunk-bytes out to keep them, or begin anew with --rebuild",
         )
     return found

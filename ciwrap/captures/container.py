@@ -78,7 +78,7 @@ def newest_slot(head: bytes, path: Path) -> _Slot:
     """The slot that counts. Raises CorruptCaptureError, UnsupportedFormatError."""
     if len(head) < FILE_HEAD.size or head[:8] != MAGIC:
         raise CorruptCaptureError(
-            "is no capture of a run", file=path, remedy="give a file that `ciwrap capture` wrote"
+            "is not a capture of a run", file=path, remedy="give a file that `ciwrap capture` wrote"
         )
     version = FILE_HEAD.unpack_from(head)[1]
     if version != VERSION:

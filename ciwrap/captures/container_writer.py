@@ -43,7 +43,7 @@ class CaptureWriter(Closing):
     """The one writer of a capture; sections appended to it count from the next commit on.
 
     anew: what the file holds is dropped. Raises LockBusyError while somebody else writes it,
-    WriteFailedError, and UsageError for a file that is there and is no capture.
+    WriteFailedError, and UsageError for a file that is there and is not a capture.
     """
 
     def __init__(self, path: Path, *, anew: bool = False) -> None:
@@ -149,7 +149,7 @@ def replaced_capture(target: Path) -> Iterator[CaptureWriter]:
     """A writer of a file beside `target`, which takes its place once the block has ended well.
 
     Until then `target` stays as it was; after an error nothing is left of the new file. Raises what
-    CaptureWriter does, also for a `target` that is there and is no capture.
+    CaptureWriter does, also for a `target` that is there and is not a capture.
     """
     try:
         refuse_file_there(target, MAGIC)

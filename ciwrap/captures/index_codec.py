@@ -35,11 +35,11 @@ def encode_index(index: CaptureIndex) -> bytes:
 
 
 def encode_checkpoint(checkpoint: CapturedCheckpoint, run: Path) -> bytes:
-    """Raises UnsupportedFormatError for a path of the run that is no UTF-8."""
+    """Raises UnsupportedFormatError for a path of the run that is not UTF-8."""
     for file in checkpoint.files:
         if not _is_unicode(file.path):
             raise UnsupportedFormatError(
-                "is not captured: its path is no UTF-8",
+                "is not captured: its path is not UTF-8",
                 file=run / file.path,
                 remedy="rename it, or compare without a capture",
             )

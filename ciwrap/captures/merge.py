@@ -25,11 +25,11 @@ def merge_recording(run: Path, target: Path) -> int:
     """Writes all trees of a recorded run into a capture; the number of its checkpoints.
 
     Elements that were kept of suspect chunks stay behind. Raises what `refuse_parts` does, since a
-    capture could not tell of it, UsageError for a file that is there already, WriteFailedError, and
+    capture could not tell of it, UsageError for a file that already exists, WriteFailedError, and
     the errors of reading journals.
     """
     if target.exists():
-        raise UsageError("is there already", file=target, remedy="give another name with -o")
+        raise UsageError("already exists", file=target, remedy="give another name with -o")
     with RecordedCapture(run) as capture:
         capture.refuse_parts("compare the folder as it is")
         index = read_index(capture)

@@ -15,13 +15,13 @@ _PIECE_BYTES = 1 << 20
 
 
 def refuse_file_there(path: Path, magic: bytes) -> None:
-    """Raises UsageError for a file that is there and is no capture; OSError."""
+    """Raises UsageError for a file that is there and is not a capture; OSError."""
     with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
         refuse_other_file(file.fileno(), path, magic)
 
 
 def refuse_other_file(descriptor: int, path: Path, magic: bytes) -> None:
-    """Raises UsageError for a file that is no capture, nor what a crash may leave of a new one;
+    """Raises UsageError for a file that is not a capture, nor what a crash may leave of a new one;
     OSError.
 
     A power loss may leave zeros, and arrays of somebody begin with zeros, too: so all of it has to
@@ -30,7 +30,7 @@ def refuse_other_file(descriptor: int, path: Path, magic: bytes) -> None:
     if magic.startswith(os.pread(descriptor, len(magic), 0)) or _holds_zeros_alone(descriptor):
         return
     raise UsageError(
-        "is there already and is no capture; it is left as it is",
+        "already exists and is not a capture; it is left as it is",
         file=path,
         remedy="give another name with -o",
     )

@@ -51,7 +51,7 @@ def refuse_files_of_others(run: Path) -> None:
     found = next((run / name for name in OWN_FILES if (run / name).exists()), None)
     if found is not None and run_file_of(run) is None:
         raise UsageError(
-            "is there already and is not of a recorded run; it is left as it is",
+            "already exists and is not of a recorded run; it is left as it is",
             file=found,
             remedy="give another folder with -o",
         )

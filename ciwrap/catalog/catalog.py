@@ -114,7 +114,7 @@ class Catalog(Closing):
             raise MaskError(
                 f"its mask {mask!r} is not among the outputs",
                 variable=identity.text,
-                remedy="mend 'mask' in the configuration, or let the program write it",
+                remedy="fix 'mask' in the configuration, or have the program write it",
             )
         mask_values = self._arranged(mask_id, as_of=identity)
         try:
@@ -220,7 +220,7 @@ class Catalog(Closing):
                     f"its id variable {where[0]!r} is not among the outputs",
                     file=part.file.path,
                     variable=identity.text,
-                    remedy="mend 'align_by', or let the program write it",
+                    remedy="fix 'align_by', or have the program write it",
                 )
             ids.append(self._by_place[id_place])
         key = tuple(one.identity for one in ids)
@@ -240,7 +240,7 @@ class Catalog(Closing):
                 raise MaskError(
                     f"its mask {identity.name!r} is not among the outputs of rank {lost[0].rank}",
                     variable=as_of.text,
-                    remedy="let the program write it on every rank",
+                    remedy="have the program write it on every rank",
                 )
             parts = tuple(self._by_place[place] for place in places)
         return AlignedValues([self._plain_values(part) for part in parts], order)
@@ -290,7 +290,7 @@ def _duplicate(identity: VariableId, path: Path, other: Path) -> DuplicateVariab
             "is in the file more than once",
             file=path,
             variable=identity.text,
-            remedy="let the program write it once, or say in the check with 'duplicates: first' or"
+            remedy="have the program write it once, or say in the check with 'duplicates: first' or"
             " 'last' which one counts",
         )
     return DuplicateVariableError(

@@ -147,7 +147,7 @@ def _leads_away(name: str) -> UsageError:
 
 def _in_submodule(name: str) -> UsageError:
     return UsageError(
-        "what lies in a submodule is no part of the commit, so nothing tells what it was",
+        "what lies in a submodule is not part of the commit, so nothing tells what it was",
         file=name,
         remedy="keep configuration and goldens in the repository itself",
     )

@@ -87,9 +87,7 @@ def state_of(tree: FileTree, where: Where, assumed: str | None = None) -> State:
 def _with_tests(state: State, tree: FileTree, folder: str) -> State:
     """With goldens of tests that lie in a folder of their own."""
     if folder.startswith(("/", "../")):
-        raise UsageError(
-            "lies outside of the repository, so nothing tells what it was", file=folder
-        )
+        raise UsageError("lies outside the repository, so nothing tells what it was", file=folder)
     tests = _manifests(tree, folder)
     # One of the folders may lie in the other one.
     own = _outside_of(state.manifests, state.golden_dir, folder)
@@ -152,7 +150,7 @@ def below(path: Path, top: Path) -> str:
             text = one.relative_to(root).as_posix()
             if ".." not in PurePosixPath(text).parts:
                 return "" if text == "." else text
-    raise UsageError("lies outside of the repository, so nothing tells what it was", file=path)
+    raise UsageError("lies outside the repository, so nothing tells what it was", file=path)
 
 
 def _nearest_config(tree: FileTree, start: str) -> str | None:

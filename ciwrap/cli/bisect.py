@@ -247,7 +247,7 @@ class _Finding:
         if result.verdict.is_good is not is_good:
             raise UsageError(
                 f"{name} ({commit[:10]}) {_THIRD_PERSON[result.verdict]} the goldens that commits"
-                " are held against, so there is nothing to find between GOOD and BAD"
+                " are compared with, so there is nothing to find between GOOD and BAD"
             )
 
 

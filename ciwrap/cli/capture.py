@@ -63,7 +63,7 @@ _MOST_NAMES = 4
     default=1.0,
     metavar="SECONDS",
     show_default=True,
-    help="Files younger than this may still be being written.",
+    help="Files younger than this may still be written to.",
 )
 @click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
 @click.option("--merge", is_flag=True, help="Pack the journals of a recorded run into one capture.")
@@ -120,7 +120,7 @@ def command(
 
     folder = Path(run)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{run} is no folder", remedy="give the run's folder")
+        raise UsageError(f"{run} is not a folder", remedy="give the run's folder")
     rules = chosen.make_rules()
     target = folder / DEFAULT_INSIDE if output is None else Path(output)
     found = chosen.outputs_of(folder, leave_out=own_files(folder, target))
@@ -154,7 +154,7 @@ def _merge(session: Session, run: Path, output: str | None) -> int:
     from ciwrap.captures.merge import merge_recording
 
     if not is_recording(run):
-        raise UsageError("is no recorded run", file=run, remedy="--merge takes one")
+        raise UsageError("is not a recorded run", file=run, remedy="--merge takes one")
     # Beside the run: inside of it, it would be taken for the run itself.
     target = capture_paths(run)[-1] if output is None else Path(output)
     count = merge_recording(run, target)

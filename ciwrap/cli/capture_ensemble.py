@@ -46,7 +46,7 @@ _OPTIONS = (
         type=click.IntRange(1, 1000),
         default=1,
         show_default=True,
-        help="Cut each variable into so many stretches, and take features of each.",
+        help="Cut each variable into this many stretches, and take features of each.",
     ),
     click.option(
         "--from-iteration",
@@ -100,7 +100,7 @@ def capture_ensemble(
     """Keeps the features of many runs of a check; the exit code.
 
     runs: folders, each of which has the outputs of the check; none for those that the check names.
-    Raises UsageError for an ensemble that is there already, OutputMissingError where the check
+    Raises UsageError for an ensemble that already exists, OutputMissingError where the check
     names runs that are not there, and as `features_of_runs` does.
     """
     from ciwrap.cli.load_project import load_project
@@ -137,7 +137,7 @@ def _statistics(text: str) -> tuple[str, ...]:
     wanted = [word.strip() for word in text.split(",")]
     for word in wanted:
         if word not in STATISTICS:
-            raise UsageError(f"there is no feature {word!r} (there is: {', '.join(STATISTICS)})")
+            raise UsageError(f"there is no feature {word!r} (known: {', '.join(STATISTICS)})")
     return tuple(one for one in STATISTICS if one in wanted)
 
 
@@ -249,6 +249,6 @@ def _tell(session: Session, document: CaptureEnsembleDocument, rate: float) -> N
         )
     else:
         console.print(
-            f"new runs can be held against it from {plural(document.least_runs, 'run')} at once"
+            f"new runs can be compared with it from {plural(document.least_runs, 'run')} at once"
             f" (false alarms: {rate_text(rate)})"
         )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ciwrap.repository import Repository
 
 
-@click.command(name="changes", short_help="Say what is checked otherwise since a commit.")
+@click.command(name="changes", short_help="Say what is checked differently since a commit.")
 @click.option("--base", required=True, metavar="REF", help="The commit, branch or tag to look at.")
 @markdown_option
 @config_options

@@ -225,7 +225,7 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
         if name in others:
             continue
         text = (
-            f"the {what} of {name!r} belongs to no check of the configuration; delete it, or mend"
+            f"the {what} of {name!r} belongs to no check of the configuration; delete it, or fix"
             " the check's name"
         )
         yield Message(MessageLevel.WARNING, text, file=str(path))

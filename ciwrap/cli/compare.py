@@ -239,7 +239,7 @@ def _offset_note(offset: int, result: CheckResult) -> Message:
     compared = (one.id for one in result.variables)
     alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
     if all(one.iteration is None for one in (*compared, *alone)):
-        text = "no iteration is known that --offset could count otherwise"
+        text = "no iteration is known, which --offset needs"
         return Message(MessageLevel.WARNING, text)
     sign, named = ("+", "B's") if offset > 0 else ("-", "A's")
     text = (

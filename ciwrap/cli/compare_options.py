@@ -67,10 +67,10 @@ def history_options(function: _F) -> _F:
             "silence_seconds",
             type=click.FloatRange(0.1),
             metavar="SECONDS",
-            help="End, and tell what is known, if nothing was done for so long; default: wait.",
+            help="End, and tell what is known, if nothing was done for this long; default: wait.",
         ),
         click.option(
-            "--resume", is_flag=True, help="Go on with the journal, if it is there already."
+            "--resume", is_flag=True, help="Go on with the journal, if it already exists."
         ),
         click.option(
             "--journal",
@@ -215,7 +215,7 @@ def refuse_contradictions(history: Mapping[str, Any]) -> None:
     for name, needed in (("resume", "journal_path"), ("scheduler", "executor")):
         if history[name] and history[needed] is None:
             other = "--" + needed.removesuffix("_path")
-            raise UsageError(f"--{name} says nothing without {other}", remedy=f"give {other}")
+            raise UsageError(f"--{name} needs {other}", remedy=f"give {other}")
     for name in _OF_CAPTURES:
         if history[name] and history["no_captures"]:
             option = "--" + name.replace("_", "-")

@@ -79,7 +79,7 @@ def _run(session: Session, folder: Path, threads: int) -> int:
         say("\nAs it should be: the noise passes, the defect does not.")
         return int(ExitCode.MATCH)
     say(
-        "\nNOT as it should be: expected were match, then differ; found were"
+        "\nNOT as it should be: expected match, then differ; found"
         f" {demonstration.good.verdict.words}, then {demonstration.defective.verdict.words}."
     )
     return int(ExitCode.DIFFER)

@@ -51,7 +51,7 @@ def command(
 
     target = Path(CONFIG_NAME)
     if target.exists() and not dry_run:
-        raise UsageError("is there already", file=target, remedy="edit it, or remove it first")
+        raise UsageError("already exists", file=target, remedy="edit it, or remove it first")
     if git and not dry_run:
         _refuse_without_git()
     if logs:
@@ -126,7 +126,7 @@ def _refuse_without_git() -> None:
         raise UsageError("there is no git here", remedy="install it, or leave --git out") from None
     if done.returncode != 0:
         raise UsageError(
-            "is no git repository",
+            "is not a git repository",
             file=Path.cwd(),
             remedy="run `git init` first, or leave --git out",
         )

@@ -31,7 +31,7 @@ COMMANDS = {
     "reject": ("ciwrap.cli.reject", "Throw pending goldens away."),
     "prune": ("ciwrap.cli.prune", "Delete goldens that nothing uses any more."),
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
-    "report": ("ciwrap.cli.report", "Make a page, a summary and more of JSON results."),
+    "report": ("ciwrap.cli.report", "Make a page, a summary and more from JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
@@ -45,7 +45,7 @@ COMMANDS = {
     "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
     "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
     "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
-    "changes": ("ciwrap.cli.changes", "Say what is checked otherwise since a commit."),
+    "changes": ("ciwrap.cli.changes", "Say what is checked differently since a commit."),
     "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
     "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
     "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
@@ -146,8 +146,13 @@ def _json_target(arguments: Sequence[str]) -> str | None:
     return None
 
 
+def _command_path(arguments: Sequence[str]) -> str:
+    """Whose help to name for an error of click that does not know: an option without its value."""
+    return f"ciwrap {arguments[0]}" if arguments[0] in COMMANDS else "ciwrap"
+
+
 def _usage_error(session: Session, error: click.UsageError) -> int:
-    path = error.ctx.command_path if error.ctx is not None else "ciwrap"
+    path = error.ctx.command_path if error.ctx is not None else _command_path(session.arguments)
     message = one_line(error.format_message()).rstrip(".")
     _write_failure(session, message, "usage", int(ExitCode.USAGE))
     _complain(f"error: {message}; see `{path} --help`")

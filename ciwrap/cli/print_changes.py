@@ -48,7 +48,7 @@ def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose
     for warning in golden.warnings:
         console.print(Text(f"  warning: {safe_text(warning)}", style="bold yellow"))
     if status is Status.SAME:
-        console.print(Text("  it is the golden that is there, to the byte"))
+        console.print(Text("  identical to the existing golden, byte for byte"))
         return
     if status is Status.KEPT:
         used = used_words(golden.largest_bound_share)

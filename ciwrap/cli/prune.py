@@ -57,7 +57,7 @@ def command(
     for path in (*binaries, *found.snapshots):
         console.print(f"unused  {safe_text(path)}")
     if not (binaries or found.is_other):
-        console.print("no golden is known to be unused (run all tests, to find out)")
+        console.print("no golden is known to be unused (run all tests to find out)")
     count = len(binaries) + len(found.snapshots)
     deleted: list[str] = []
     is_done = not dry_run and count > 0 and (yes or _is_wanted(count))
@@ -68,7 +68,7 @@ def command(
     for path in deleted:
         console.print(f"deleted  {safe_text(path)}")
     for path in sorted({*binaries, *found.snapshots}.difference(deleted)) if is_done else ():
-        console.print(f"kept  {safe_text(path)}: nobody knows any more that it is unused")
+        console.print(f"kept  {safe_text(path)}: it is no longer known to be unused")
     session.emit_record(
         PruneDocument(1, "prune", dry_run, tuple(binaries), tuple(deleted), found.snapshots)
     )
@@ -124,7 +124,7 @@ def _look(project: Project) -> _Found:
 
 def _is_wanted(count: int) -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("nobody is there to be asked; nothing was deleted", remedy="add --yes")
+        raise UsageError("there is nobody to ask; nothing was deleted", remedy="add --yes")
     return click.confirm(f"delete {count} of {count}?")
 
 
@@ -190,7 +190,7 @@ def _unused_of_checks(project: Project, known: set[str], said: list[str]) -> lis
         else:
             said.append(
                 f"left as it is  {path}: its manifest cannot be read, so nobody knows of which"
-                " check it is; mend it, or remove it"
+                " check it is; fix it, or remove it"
             )
     return found
 
@@ -222,7 +222,7 @@ def _unused_of_tests(project: Project, said: list[str]) -> tuple[list[UnusedGold
         if one.root is None:
             said.append(
                 f"left as it is  {store.shown(one.name)}: no test used it, but it is damaged, so"
-                " nobody knows whether it has changed since; mend it, or remove it"
+                " nobody knows whether it has changed since; fix it, or remove it"
             )
         elif store.root_of(one.name) == one.root:
             found.append(one)

@@ -53,7 +53,7 @@ _OF_COMPARISON = {
 @click.option("--config", "config_path", metavar="PATH", help="The ciwrap.yaml of that check.")
 @click.option("--atol", type=float, help="Absolute error bound of all variables.")
 @click.option("--rtol", type=float, help="Relative error bound of all variables.")
-@click.option("--residues", is_flag=True, help="Let other runs be held against this one.")
+@click.option("--residues", is_flag=True, help="Let other runs be compared with this one.")
 @click.option(
     "--against",
     metavar="RUN",
@@ -79,14 +79,14 @@ _OF_COMPARISON = {
     type=click.FloatRange(0),
     default=60.0,
     metavar="SECONDS",
-    help="Abort a program that still records so long after it was to stop (60).",
+    help="Abort a program that still records this long after it should have stopped (60).",
 )
 @click.option(
     "--wait",
     type=click.FloatRange(0),
     default=60.0,
     metavar="SECONDS",
-    help="Wait so long for a checkpoint of a run that is still recorded itself (60).",
+    help="Wait this long for a checkpoint of a run that is still recorded itself (60).",
 )
 @common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
@@ -124,7 +124,7 @@ def command(
     while the program runs, or by --against as it is recorded. Bounds of ciwrap.yaml, or of the
     options, come before those in the program. The program's output goes to stderr.
 
-    Exit codes: 0 recorded, and it matches what it was held against; 1 it differs; 2 usage; 3 the
+    Exit codes: 0 recorded, and it matches what it was compared with; 1 it differs; 2 usage; 3 the
     program failed, or not all could be recorded or compared.
     """
     if not words:
@@ -175,7 +175,7 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
 
     if os.path.realpath(against) == os.path.realpath(asked.folder):
         raise UsageError(
-            "a run cannot be held against itself",
+            "a run cannot be compared with itself",
             file=asked.folder,
             remedy="give another folder with -o",
         )
@@ -210,9 +210,7 @@ def _refuse_without_reference() -> None:
     for one in context.command.params:
         is_given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
         if is_given and one.name in _OF_COMPARISON:
-            raise UsageError(
-                f"{one.opts[0]} says nothing without --against", remedy="give --against RUN"
-            )
+            raise UsageError(f"{one.opts[0]} needs --against", remedy="give --against RUN")
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:

@@ -71,7 +71,7 @@ _MOST_IN_FULL = 4
     type=click.IntRange(1, 256),
     default=1,
     metavar="M",
-    help="So many runs at a time; they need {run} in their outputs.",
+    help="How many runs at a time; they need {run} in their outputs.",
 )
 @click.option("--write-bounds", is_flag=True, help="Write the suggested bounds to ciwrap.yaml.")
 @click.option(
@@ -231,7 +231,7 @@ def _write_bounds(
     change = changed_config(result, path)
     console = session.console
     if change is None:
-        console.print("no bound is to be written: none is suggested, or they fit already")
+        console.print("there is no bound to write: none is suggested, or they fit already")
         return
     for line in change.diff:
         console.print(safe_text(line))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ciwrap.model import RunResult
 
 
-@click.command(name="report", short_help="Make a page, a summary and more of JSON results.")
+@click.command(name="report", short_help="Make a page, a summary and more from JSON results.")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
 @click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")
@@ -48,7 +48,7 @@ def command(
     """Render what `--json` wrote; several results become one.
 
     With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
-    verdict, so that a later step can judge; what is no result of ciwrap is an error. Beside the
+    verdict, so that a later step can judge; what is not a result of ciwrap is an error. Beside the
     page's URL (--link), the summary shows the picture as well; without a difference there is none.
 
     Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
@@ -60,7 +60,7 @@ def command(
         raise UsageError(f"{len(results)} results, but {len(labels)} times --label")
     run = merge_results([read_result(Path(path)) for path in results], labels or _labels(results))
     if link is not None and not re.match("https?://", link):
-        raise UsageError(f"--link {link}: is no http address")
+        raise UsageError(f"--link {link}: is not an http address")
     if output is None and not (markdown or junit or sarif or picture or annotations):
         output = "report.html"
     has_picture = picture is not None and outputs.write_picture(picture, run)

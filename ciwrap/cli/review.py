@@ -251,7 +251,7 @@ class _Interview:
 
         check = recorded_result(self._project, golden)
         if check is None:
-            self._print("no details: the run's own result is not there")
+            self._print("no details: the run's own result is missing")
             return
         for line in failure_lines(golden.check, check, ()):
             self._print(f"  {line}")
@@ -293,7 +293,7 @@ class _Interview:
         try:
             write_report(path, from_document(self._project.pending.read_result(golden.place)))
         except DocumentError:
-            self._print("no page: the run's own result is not there")
+            self._print("no page: the run's own result is missing")
             return
         except CiwrapError as error:
             self._print(f"no page: {error}")

@@ -63,9 +63,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
         """Raises UsageError and ConfigError."""
         if self.check_name is None:
             if self.config_path is not None:
-                raise UsageError(
-                    "--config says nothing without --check", remedy="name a check of it"
-                )
+                raise UsageError("--config needs --check", remedy="name a check of it")
             return None
         from ciwrap.cli.load_project import load_project
 
@@ -105,7 +103,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
             if said == {"across_ranks"} and not (check and aligns(check)):
                 raise UsageError(
-                    "--across-ranks says nothing where no rows are aligned",
+                    "--across-ranks has no meaning where no rows are aligned",
                     remedy="name the id variable with --align-by",
                 )
             if check is not None and not said:

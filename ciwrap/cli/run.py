@@ -111,11 +111,12 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     )
     if watcher is not None:
         _keep_snapshot(session, project, watcher)
-        _note_outputs(session, project)
-    found = run_checks(session, project, done=done, command=overall)
     # Of a check whose command failed there is nothing to accept: what lies there is old.
     stale = {check.name for check in done}
-    return found, tuple(check for check in project.checks if check.name not in stale)
+    fresh = tuple(check for check in project.checks if check.name not in stale)
+    if watcher is not None:
+        _note_outputs(session, project, fresh)
+    return run_checks(session, project, done=done, command=overall), fresh
 
 
 def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
@@ -153,12 +154,14 @@ def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) 
     session.environment = environment_of_program(project.root, watcher, text)
 
 
-def _note_outputs(session: Session, project: Project) -> None:
-    """Notes which outputs a run with this environment made."""
+def _note_outputs(session: Session, project: Project, checks: tuple[Check, ...]) -> None:
+    """Notes that a run with this environment made the outputs of these checks. What was noted of
+    others stays: their files are those of an earlier run.
+    """
     from ciwrap.compare.check import files_of
     from ciwrap.snapshot.runs import note_outputs
 
-    outputs = {check.name: files_of(check) for check in project.checks}
+    outputs = {check.name: files_of(check) for check in checks}
     note_outputs(project.root, session.environment or {}, outputs)
 
 

@@ -32,7 +32,7 @@ def command(
     catches each: the nearest value beyond the bound, a NaN, a flipped sign, a lost variable,
     another unit, a truncated file.
 
-    The outputs are only read, and so are the goldens: copies are held against a golden of the
+    The outputs are only read, and so are the goldens: copies are compared with a golden of the
     outputs as they are, made for this in a temporary folder.
 
     Exit codes: 0 all caught, 1 some not caught, 2 usage or configuration, 3 could not try.

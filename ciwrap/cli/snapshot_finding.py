@@ -64,7 +64,8 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
 
 def of_capture(path: Path) -> Snapshot | None:
     """The snapshot of a capture, of the run that has one, or of a recorded run; None for a path
-    that is no capture. Raises UsageError for a capture without any, and the errors of reading it.
+    that is not a capture. Raises UsageError for a capture without any, and the errors of
+    reading it.
     """
     from ciwrap.captures.fingerprints import capture_of
     from ciwrap.captures.kept_snapshot import snapshot_text

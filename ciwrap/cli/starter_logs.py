@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_LIVE = 10
 _HEAD = """\
-# What ciwrap looks for in the log, and how closely. Two runs were held against each other: a bound
+# What ciwrap looks for in the log, and how closely. Two runs were compared with each other: a bound
 # is 10 times what they differ by, and at least 1.5 units of the last printed place.
 # `ciwrap values {path}` shows what is found, `ciwrap accept` makes the golden.
 version: 1

@@ -114,10 +114,10 @@ def _sides(
         raise UsageError("a command is empty")
     if base is None:
         if head is not None:
-            raise UsageError("--head says nothing without --base")
+            raise UsageError("--head needs --base")
         if len(commands) != 2:
             raise UsageError(
-                f"two commands are compared, and {len(commands)} given",
+                f"it takes two commands to compare, but {len(commands)} given",
                 remedy="put each in quotes, or compare revisions with --base",
             )
         a, b = (_fitted(_here(config, text), settings) for text in commands)

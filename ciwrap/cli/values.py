@@ -36,7 +36,7 @@ def command(
     Without --check, the one check with `format: log` is taken. Writes nothing and compares nothing.
 
     Exit codes: 0 all rules find something, but for `optional` ones, 2 usage or configuration, 3 one
-    finds nothing, or what it finds is no number.
+    finds nothing, or what it finds is not a number.
     """
     from ciwrap.cli.json_documents import ValuesDocument
     from ciwrap.readers.log import LogReader
@@ -60,7 +60,7 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
 
     if use is not None:
         if check_name is not None or config_path is not None:
-            raise UsageError("--use says nothing beside --check and --config")
+            raise UsageError("--use has no meaning beside --check and --config")
         from ciwrap.config.loading import options_of_preset
 
         return options_of_preset(use)
@@ -74,7 +74,7 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
     if len(checks) != 1:
         names = ", ".join(check.name for check in checks) or "none"
         raise UsageError(
-            f"one check with 'format: log' is needed (there is: {names})",
+            f"one check with 'format: log' is needed (known: {names})",
             remedy="name it with --check, or try the rules of a code with --use",
         )
     return dict(checks[0].options)

@@ -261,7 +261,7 @@ def _number(name: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"{name}={text}: {text!r} is no number")
+        raise UsageError(f"{name}={text}: {text!r} is not a number")
     return number
 
 

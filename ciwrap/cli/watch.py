@@ -33,7 +33,7 @@ _LOOK_SECONDS = 0.2
     type=click.FloatRange(0),
     default=10.0,
     metavar="SECONDS",
-    help="Wait so long for the run to begin (10).",
+    help="Wait this long for the run to begin (10).",
 )
 def command(run: str, once: bool, every_seconds: float | None, wait_seconds: float) -> int:
     """Show, for each variable of RUN, how much of its bound it has used, and how fast that grows.

@@ -86,7 +86,7 @@ def _without_bound(check: CheckResult, bounds: Bounds, whose: str) -> Iterator[M
         and bounds.settings_for(plain, one.id, one.golden_dtype or one.dtype) is None
     }
     if names:
-        text = f"{whose} says no bound for {_listed(names)}: compared exactly"
+        text = f"{whose} has no bound for {_listed(names)}: compared exactly"
         yield Message(MessageLevel.NOTE, text)
 
 

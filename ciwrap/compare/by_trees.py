@@ -76,7 +76,7 @@ def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
             file=path,
             remedy=_WHILE_IT_RUNS,
         )
-    why = f"with {made}, asked for is {wanted}"
+    why = f"with {made}, but {wanted} is asked for"
     if made == wanted:
         why = f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
     raise ParameterMismatchError(

@@ -283,7 +283,7 @@ def _refuse_newly_ignored(outcome: Outcome, ours: GoldenVariables) -> None:
 def newly_ignored(identity: VariableId, signature: Signature) -> VariableResult:
     """The result of a variable that a golden holds and the configuration ignores."""
     error = VariableIgnoredError(
-        "the golden holds it, and the configuration ignores it",
+        "the golden holds it, but the configuration ignores it",
         remedy="accept the outputs anew if it is no longer to be checked",
     )
     return not_comparable(begun(identity, signature, None), error)

@@ -188,10 +188,10 @@ def _of_somebody(name: str) -> Pool:
     try:
         make = getattr(import_module(place), attribute)
     except (ImportError, AttributeError) as error:
-        raise UsageError(f"--executor {name}: {one_line(error)}", remedy="mend the name") from error
+        raise UsageError(f"--executor {name}: {one_line(error)}", remedy="fix the name") from error
     except (Exception, SystemExit) as error:  # whatever somebody's module raises ends the command
         why = one_line(f"{type(error).__name__}: {error}")
-        raise UsageError(f"--executor {name}: {why}", remedy=f"mend {place}") from error
+        raise UsageError(f"--executor {name}: {why}", remedy=f"fix {place}") from error
 
     def checked() -> Executor:
         try:
@@ -199,7 +199,7 @@ def _of_somebody(name: str) -> Pool:
         except (Exception, SystemExit) as error:  # whatever it raises ends the command
             why = one_line(f"{type(error).__name__}: {error}")
             raise NotAvailableError(
-                f"--executor {name} makes no executor: {why}", remedy="mend that function"
+                f"--executor {name} makes no executor: {why}", remedy="fix that function"
             ) from error
         if not isinstance(made, Executor):
             raise UsageError(
@@ -295,7 +295,7 @@ def _refuse_other_file(scheduler: str) -> None:
         why = ""
     if not isinstance(written, dict) or not isinstance(written.get("address"), str):
         raise NotAvailableError(
-            f"is no file that a Dask scheduler wrote{why}",
+            f"is not a file that a Dask scheduler wrote{why}",
             file=scheduler,
             remedy=_START_SCHEDULER,
         )

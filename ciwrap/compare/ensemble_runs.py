@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def each_run(check: Check) -> tuple[Check, ...]:
     """The check once for each of its runs, whose folder is then its root, run_2 before run_10.
 
-    A check whose golden is no ensemble has one run: what lies there.
+    A check whose golden is not an ensemble has one run: what lies there.
     """
     import glob
 
@@ -39,7 +39,7 @@ def folders_of_runs(check: Check) -> list[Path]:
         raise OutputMissingError(
             f"there are no runs: no folder is called {' or '.join(check.ensemble)}",
             file=check.root,
-            remedy="let the program make them, or mend 'ensemble'",
+            remedy="have the program make them, or fix 'ensemble'",
         )
     return folders
 

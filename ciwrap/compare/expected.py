@@ -127,18 +127,18 @@ def _refuse_fractions(expected: Expectation, dtype: str) -> None:
         if not math.isfinite(number) or number != round(number) or abs(number) >= 1 << 53:
             raise DtypeMismatchError(
                 f"is a whole number, but {number:g} is expected",
-                remedy="mend 'expect', or take it as a number: {name} in place of {name:int}",
+                remedy="fix 'expect', or take it as a number: {name} in place of {name:int}",
             )
     if expected.values is None:
         ends = [one for one in (expected.low, expected.high) if math.isfinite(one)]
         if any(abs(one) >= 1 << 53 for one in ends):
             raise DtypeMismatchError(
                 "is a whole number, and a range that ends beyond 2^53 is rounded",
-                remedy="mend 'range', or take it as a number: {name} in place of {name:int}",
+                remedy="fix 'range', or take it as a number: {name} in place of {name:int}",
             )
         limits = np.iinfo(dtype)
         low, high = _whole_range(expected, np.dtype(dtype))
         if low > high or low > limits.max or high < limits.min:
             raise DtypeMismatchError(
-                "is a whole number, and none lies within the range", remedy="mend 'range'"
+                "is a whole number, and none lies within the range", remedy="fix 'range'"
             )

@@ -57,7 +57,7 @@ RUNS = Wording(
 GOLDEN = Wording(
     "{new}, but the golden has {reference}",
     ("in the golden", "in the outputs"),
-    "let the program write it; if it is gone for good, accept the new outputs",
+    "have the program write it; if it is gone for good, accept the new outputs",
     "accept the new outputs, or name it under 'ignore'",
     "if that is right, accept the new outputs",
 )
@@ -136,7 +136,7 @@ def refuse_empty(new: Values, settings: VariableSettings) -> None:
         taken = "the one element that there is" if count == 1 else f"all {count:,} elements"
         raise MaskError(
             f"the mask {settings.mask!r} takes out {taken}, so nothing of it was compared",
-            remedy="mend the mask, or name the variable under 'ignore'",
+            remedy="fix the mask, or name the variable under 'ignore'",
         )
 
 

@@ -242,7 +242,7 @@ def _refuse_unpaired(outcome: Outcome) -> None:
         return
     error = NotComparableError(
         "is on both sides, but its iteration or rank stands in the path on one side, and in the"
-        " file on the other, so the two were not held against each other",
+        " file on the other, so the two were not compared with each other",
         remedy="write both runs in one way",
     )
     unpaired = [one for one in outcome.extra if one.id in both]

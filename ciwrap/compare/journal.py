@@ -129,7 +129,7 @@ class Journal(Closing):
     def _refuse_device(self) -> None:
         """Raises UsageError for what is no file: of a device there may be no end."""
         if not stat.S_ISREG(os.fstat(self._stream.fileno()).st_mode):
-            raise self._refused("is no regular file")
+            raise self._refused("is not a regular file")
 
     def _lock(self) -> None:
         try:
@@ -148,15 +148,15 @@ class Journal(Closing):
         position, text = next(lines, (0, b""))
         if not text:
             if os.fstat(self._stream.fileno()).st_size and not self._is_torn_head():
-                raise self._refused("is no journal of ciwrap, or a damaged one")
+                raise self._refused("is not a journal of ciwrap, or a damaged one")
             return
         try:
             head = to_record(load_json(text, most_values=_MOST_VALUES), JournalHead)
         except DocumentError as error:
-            raise self._refused(f"is no journal that this ciwrap reads: {error}") from None
+            raise self._refused(f"is not a journal that this ciwrap reads: {error}") from None
         if not resume:
             raise UsageError(
-                "is there already", file=self._path, remedy="go on with --resume, or delete it"
+                "already exists", file=self._path, remedy="go on with --resume, or delete it"
             )
         self._refuse_other(head.made_with)
         self._is_new = False

@@ -215,8 +215,8 @@ def refuse_other_parameters(
     )
     if asked != made_with:
         raise ParameterMismatchError(
-            f"the golden was made with {describe_bound(made_with)}, asked for is"
-            f" {describe_bound(asked)}",
+            f"the golden was made with {describe_bound(made_with)}, but {describe_bound(asked)}"
+            " is asked for",
             remedy="accept the outputs anew with this bound, or restore the old one",
         )
 
@@ -272,7 +272,7 @@ def _check_otherwise(
     if golden.data is None:
         raise DtypeMismatchError(
             f"the golden keeps the {golden.evidence} of float64 values, which float32 values"
-            " cannot be held against",
+            " cannot be compared with",
             remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
         )
     return _by_values(work, result, kept_values(golden), new, settings)

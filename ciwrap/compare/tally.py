@@ -165,7 +165,7 @@ def _error_of(result: VariableResult, alone: CiwrapError) -> CiwrapError:
 
 def _as_far_as_read(where: str) -> tuple[str, str]:
     """What is said of a variable, and its remedy, where a file that may hold it is an error."""
-    return f"{where}, as far as files could be read", "first mend what the errors name"
+    return f"{where}, as far as files could be read", "first fix what the errors name"
 
 
 def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:

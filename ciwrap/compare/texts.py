@@ -36,7 +36,7 @@ def compare_texts(
     """Compares the numbers of all lines that have a partner; lines without one make the texts not
     comparable.
 
-    Raises ConfigError for settings that a text cannot have, CorruptFileError for what is no text,
+    Raises ConfigError for settings that a text cannot have, CorruptFileError for what is not text,
     FileLimitError for a line of more than 1 MiB, and the errors of reading.
     """
     refuse_settings(settings)

@@ -41,7 +41,7 @@ def has_name_of_list(path: Path, other: Path) -> bool:
 
 def remove_former_lists(path: Path, kept: Container[Path]) -> None:
     """Removes the lists that an earlier comparison wrote under this name: beside those that are
-    kept they would look like this one's. What is no list of ours stays. Raises WriteFailedError.
+    kept they would look like this one's. What is not a list of ours stays. Raises WriteFailedError.
     """
     from ciwrap.compare.differences import is_list
 

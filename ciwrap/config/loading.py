@@ -210,7 +210,7 @@ def _check_format(document: Document, name: str, location: Location) -> None:
     names = [*OWN_FORMATS, *sorted({*foreign} - {*OWN_FORMATS})]
     if name not in names:
         raise document.error(
-            f"there is no reader {name!r} (there is: {', '.join(names)})",
+            f"there is no reader {name!r} (known: {', '.join(names)})",
             location,
             suggestion=nearest(name, names),
         )

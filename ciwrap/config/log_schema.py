@@ -126,7 +126,9 @@ TABLE = Section(
     "A table in a log: a line that names columns, then rows of numbers.",
     {
         "header": Key(TEXT, "how its first line begins; a star at the end: other columns"),
-        "end": Key(TEXT, "template of the line after the last row; else the first that is no row"),
+        "end": Key(
+            TEXT, "template of the line after the last row; else the first that is not a row"
+        ),
         "iteration": Key(TEXT, "the column that labels the rows"),
         "section": Key(SECTION, "look in these lines only"),
         "duplicates": _DUPLICATES,

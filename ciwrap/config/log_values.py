@@ -45,7 +45,7 @@ def log_check(
     if section["format"] != "log":
         if given:
             raise document.error(
-                f"{given[0]} says nothing without 'format: log'",
+                f"{given[0]} needs 'format: log'",
                 (*location, given[0]),
                 at_key=True,
                 remedy="add 'format: log' to the check",

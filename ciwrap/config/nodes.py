@@ -88,7 +88,7 @@ class Document(Struct):
 def read_document(path: Path) -> Document:
     """Reads and parses a YAML file.
 
-    Raises ConfigMissingError if there is none, ConfigError if it cannot be read, is no UTF-8 or no
+    Raises ConfigMissingError if there is none, ConfigError if it cannot be read, is not UTF-8 or no
     YAML, has a key twice, or is unreasonably large.
     """
     return parse_document(read_text(path), path)
@@ -143,7 +143,7 @@ def _syntax_error(error: yaml.MarkedYAMLError, path: Path, text: str) -> ConfigE
     mark = error.problem_mark or error.context_mark
     line = None if mark is None else mark.line + 1
     column = None if mark is None else mark.column + 1
-    problem = error.problem or "is no valid YAML"
+    problem = error.problem or "is not valid YAML"
     is_alias = "alias" in (error.context or "") or "alias" in problem
     remedy = None
     lines = text.splitlines()

@@ -102,7 +102,7 @@ def _word(value: Any) -> str:
 def _variable_name(value: Any) -> str:
     """What an environment can have; whoever starts a command would refuse anything else."""
     if not value or "=" in value:
-        raise FormError("is no name of a variable", at_key=True)
+        raise FormError("is not a variable name", at_key=True)
     return str(value)
 
 

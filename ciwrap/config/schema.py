@@ -245,7 +245,7 @@ _CHECK_KEYS = {
     "ensemble": Key(
         TEXTS,
         "folders of runs, as globs; each holds these outputs of one run, and their statistics are"
-        " held against an ensemble",
+        " compared with an ensemble",
     ),
     "duplicates": Key(
         DUPLICATES, "which counts of what was written twice: an error, the first, the last"

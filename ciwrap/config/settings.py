@@ -334,7 +334,7 @@ class Config(Struct, frozen=True):
         names = [check.name for check in self.checks]
         near = difflib.get_close_matches(name, names, 1, 0.5)
         raise ConfigError(
-            f"there is no check {name!r} (there is: {', '.join(names)})",
+            f"there is no check {name!r} (known: {', '.join(names)})",
             file=self.path,
             suggestion=near[0] if near else None,
         )

@@ -83,7 +83,7 @@ defaults:
   # `ciwrap repeat --write-bounds` measures.
   atol: 0
   # rtol: 1e-9
-  # ulps: 4                # instead of atol and rtol: so many floating-point numbers apart
+  # ulps: 4                # instead of atol and rtol: this many floating-point numbers apart
 
   # What a golden keeps: `auto` keeps small data as they are, of larger ones a few bits per value.
   # evidence: auto         # or data, residues, tree

@@ -47,7 +47,7 @@ class Settings(Struct, frozen=True):
         if self.iterations < 1 or self.every < 1:
             raise ValueError("iterations and every must be at least 1")
         if self.defect is not None and self.defect not in DEFECTS:
-            raise ValueError(f"no defect {self.defect!r}; there is: {', '.join(DEFECTS)}")
+            raise ValueError(f"no defect {self.defect!r}; known: {', '.join(DEFECTS)}")
 
 
 def run_simulation(output: Path, settings: Settings | None = None) -> list[Path]:

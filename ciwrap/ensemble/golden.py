@@ -80,7 +80,7 @@ def parse_ensemble(data: bytes, path: Path) -> EnsembleGolden:
         golden = to_versioned_record(parse_document(data), EnsembleGolden, FORMAT_VERSION)
     except DocumentError as error:
         refuse_pointer(data, path)
-        raise CorruptGoldenError(f"is no ensemble: {error}", file=path) from error
+        raise CorruptGoldenError(f"is not an ensemble: {error}", file=path) from error
     if golden.digest != _digest(plain(golden)):
         raise CorruptGoldenError(
             "the ensemble is damaged, or somebody has edited it",

@@ -36,8 +36,11 @@ def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
     return decode(data, path), _core.golden_root(data).hex()
 
 
-def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
-    """Decodes a golden file's bytes; `source` is for the message. Raises as `GoldenStore.read`."""
+def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.GoldenVariable]:
+    """Decodes a golden file's bytes. Raises as `GoldenStore.read`.
+
+    source, remedy: for the message, the remedy for that of damage.
+    """
     limit = largest_decoded()
     refuse_pointer(data, source)
     shown = escape(str(source))  # the core takes no name that is no UTF-8
@@ -50,7 +53,8 @@ def decode(data: bytes, source: Path) -> list[_core.GoldenVariable]:
             remedy="keep less in it (evidence: residues or tree), or use a larger machine",
         ) from error
     except CorruptFileError as error:
-        raise CorruptGoldenError(error.message.removeprefix(f"{shown}: "), file=source) from error
+        message = error.message.removeprefix(f"{shown}: ")
+        raise CorruptGoldenError(message, file=source, remedy=remedy) from error
     except CiwrapError as error:
         error.blame(file=source)
         raise

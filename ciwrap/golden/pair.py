@@ -70,7 +70,7 @@ def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> Store
             remedy="give the files their own names back, or accept the check anew",
         )
     source, binary = _binary_of(path, manifest)
-    variables = decode(binary, source)
+    variables = decode(binary, source, REMEDY_PAIR)
     # The binary holds no labels, so it cannot witness them.
     rows = rows_of(variables, manifest.labels or {})
     if rows != manifest.variables:
@@ -134,7 +134,7 @@ def _other_rows(
                 if getattr(stated, name) != getattr(actual, name)
             ]
             message = (
-                f"variable {stated.name!r} is described otherwise than in the golden file"
+                f"variable {stated.name!r} is described differently in the golden file"
                 f" ({', '.join(fields)})"
             )
             break
@@ -144,9 +144,9 @@ def _other_rows(
 def _other_binary(manifest: Manifest, found: bytes, path: Path) -> CorruptGoldenError:
     """How a manifest differs from a binary that is not its own. Raises as `decode` does."""
     # A damaged file says better what is wrong with it than its root could.
-    decode(found, path)
+    decode(found, path, REMEDY_PAIR)
     return CorruptGoldenError(
-        f"the manifest is of another file (it names root {manifest.binary.root[:16]}... and"
+        f"the manifest belongs to another file (it names root {manifest.binary.root[:16]}... and"
         f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
         f" and {len(found)})",
         file=path,

@@ -107,7 +107,7 @@ class State(Struct):
             self._note("it is cut off", self.path)
         if not self.tables and (self.goldens or self.fault is not None):
             # No line of it could be saved.
-            self._note("it is no file of goldens, or a part of one", self.path, _REMEDY_NONE)
+            self._note("it is not a file of goldens, or a part of one", self.path, _REMEDY_NONE)
 
     def take_journal(self, data: bytes) -> int:
         """Takes what is new of the journal, up to the last line that has an end; returns how many

@@ -191,7 +191,7 @@ class GoldenStore:
             raise WriteFailedError(
                 f"the golden could not be written: {error}",
                 file=path,
-                remedy="free some space or mend the folder, then accept again",
+                remedy="free some space or fix the folder, then accept again",
             ) from error
         except OSError as error:
             raise write_failed(path, error) from error
@@ -316,7 +316,7 @@ def _text_of(manifest: Manifest, path: Path) -> str:
         raise UsageError(
             f"the golden has no manifest that can be read back: {error}",
             file=path,
-            remedy="mend the names in it, or split the check into several",
+            remedy="fix the names in it, or split the check into several",
         ) from None
 
 

@@ -77,7 +77,9 @@ def read_unused(root: Path) -> UnusedList | None:
         return None
     except (DocumentError, FileLimitError, UnreadableFileError) as error:
         raise CorruptFileError(
-            f"is no list of unused goldens: {error}", file=path, remedy="delete it, run the tests"
+            f"is not a list of unused goldens: {error}",
+            file=path,
+            remedy="delete it, run the tests",
         ) from None
 
 

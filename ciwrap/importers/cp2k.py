@@ -66,7 +66,7 @@ def _matchers(path: Path) -> dict[str, dict[str, Any]]:
     try:
         tree = ast.parse(read_text(path))
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise UsageError(f"is no Python: {error}", file=path) from None
+        raise UsageError(f"is not Python: {error}", file=path) from None
     found: dict[str, dict[str, Any]] = {}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)):
@@ -160,7 +160,7 @@ def _tests(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"is no TOML: {error}", file=path) from None
+        raise UsageError(f"is not TOML: {error}", file=path) from None
     return found
 
 
@@ -182,12 +182,12 @@ def _add_test(
             result.left_out.append(LeftOut(what, reason))
             continue
         if matcher["kind"] == "GenericMatcher" and not _has_column(matcher):
-            reason = f"has the matcher {matcher_name!r}, whose column is no whole number"
+            reason = f"has the matcher {matcher_name!r}, whose column is not a whole number"
             result.left_out.append(LeftOut(what, reason))
             continue
         file = given.get("file")
         if not is_path(f"{name}.out" if file is None else file):
-            result.left_out.append(LeftOut(what, "names a file that is no path in ciwrap.yaml"))
+            result.left_out.append(LeftOut(what, "names a file that is not a path in ciwrap.yaml"))
             continue
         stem = name.removesuffix(".inp")
         check = checks.setdefault(
@@ -201,7 +201,7 @@ def _add_test(
             continue
         rule = _expected(given)
         if rule is None:
-            result.left_out.append(LeftOut(what, "has a bound or a reference that is no number"))
+            result.left_out.append(LeftOut(what, "has a bound or a reference that is not a number"))
             continue
         patterns.setdefault(matcher_name, _pattern(matcher))
         group = check.setdefault("values", {})

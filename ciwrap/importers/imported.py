@@ -46,11 +46,11 @@ class Imported(Struct):
         return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
     def write(self, folder: Path) -> None:
-        """Writes all files. Raises UsageError if one is there already, WriteFailedError."""
+        """Writes all files. Raises UsageError if one already exists, WriteFailedError."""
         for name in self.files:
             if (folder / name).exists():
                 raise UsageError(
-                    "is there already", file=folder / name, remedy="remove it, or give --output"
+                    "already exists", file=folder / name, remedy="remove it, or give --output"
                 )
         for name, text in self.files.items():
             path = folder / name

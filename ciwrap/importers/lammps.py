@@ -29,7 +29,7 @@ def import_lammps(path: Path) -> Imported:
     try:
         found = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, RecursionError) as error:
-        raise UsageError(f"is no YAML: {' '.join(str(error).split())}", file=path) from None
+        raise UsageError(f"is not YAML: {' '.join(str(error).split())}", file=path) from None
     if not isinstance(found, dict) or not isinstance(found.get("tolerance"), dict):
         raise UsageError("holds no 'tolerance'", file=path)
     result = Imported(test_count=1)
@@ -38,7 +38,7 @@ def import_lammps(path: Path) -> Imported:
         result.test_count += 1
         stem = str(name).removeprefix("in.")
         if not isinstance(tolerances, dict):
-            result.left_out.append(LeftOut(f"overrides.{name}", "is no mapping of columns"))
+            result.left_out.append(LeftOut(f"overrides.{name}", "is not a mapping of columns"))
         elif not is_path(stem):
             reason = "has a name that reads as a template"
             result.left_out.append(LeftOut(f"overrides.{name}", reason))
@@ -55,7 +55,7 @@ def import_lammps(path: Path) -> Imported:
     )
     nugget = bound_of(found.get(_NUGGET, 1.0))
     if nugget is None:
-        result.left_out.append(LeftOut(_NUGGET, "is no number; rtol is carried over without it"))
+        result.left_out.append(LeftOut(_NUGGET, "is not a number; rtol is carried over without it"))
     if nugget:
         result.notes.append(
             f"a relative tolerance there is of |golden| + {nugget:g}; it was carried over as"
@@ -68,7 +68,7 @@ def import_lammps(path: Path) -> Imported:
 def _mapping(found: dict[Any, Any], key: str, result: Imported) -> dict[Any, Any]:
     said = found.get(key)
     if said is not None and not isinstance(said, dict):
-        result.left_out.append(LeftOut(key, "is no mapping of tests"))
+        result.left_out.append(LeftOut(key, "is not a mapping of tests"))
     return said if isinstance(said, dict) else {}
 
 
@@ -76,7 +76,7 @@ def _names(found: dict[Any, Any], key: str, result: Imported) -> list[Any]:
     """A list of tests; one may stand alone."""
     said = [] if found.get(key) is None else found[key]
     if not isinstance(said, (str, list)):
-        result.left_out.append(LeftOut(key, "is no list of tests"))
+        result.left_out.append(LeftOut(key, "is not a list of tests"))
         return []
     return [said] if isinstance(said, str) else said
 

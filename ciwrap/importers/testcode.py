@@ -60,7 +60,7 @@ def import_testcode(folder: Path) -> Imported:
         for where in _folders(folder, name):
             result.test_count += 1
             if where is None:
-                result.left_out.append(LeftOut(name, "lies outside of the folder"))
+                result.left_out.append(LeftOut(name, "lies outside the folder"))
             else:
                 _add_job(where, folder, program, programs, result)
     if not result.test_count:
@@ -101,10 +101,12 @@ def _add_job(
 ) -> None:
     name = where.relative_to(top).as_posix()
     if not where.is_dir():
-        result.left_out.append(LeftOut(name, "is no folder"))
+        result.left_out.append(LeftOut(name, "is not a folder"))
         return
     if not programs.has_section(program):
-        result.left_out.append(LeftOut(name, f"names the program {program!r}, which is not there"))
+        result.left_out.append(
+            LeftOut(name, f"names the program {program!r}, which does not exist")
+        )
         return
     script = _script(programs, program)
     function = programs.get(program, "extract_fn", fallback="")
@@ -171,10 +173,10 @@ def _tolerances(
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
         return []
     if not isinstance(found, (tuple, list)):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is no plain tuple"))
+        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
         return []
     if found and not isinstance(found[0], (tuple, list)):
         found = (found,)
@@ -194,7 +196,7 @@ def _why_none(one: Any) -> str | None:
     if not isinstance(one, (tuple, list)) or len(one) < 3:
         return "has a tolerance without a label"
     if any(number is not None and bound_of(number) is None for number in one[:2]):
-        return f"has a tolerance that is no bound, of the label {str(one[2])!r}"
+        return f"has a tolerance that is not a bound, of the label {str(one[2])!r}"
     if not NAME.fullmatch(str(one[2])):
-        return f"has the label {str(one[2])!r}, which is no name of a value"
+        return f"has the label {str(one[2])!r}, which is not a value name"
     return None

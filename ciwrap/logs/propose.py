@@ -131,7 +131,7 @@ def _value(text: str) -> float:
 
 
 def _variation(ours: _Place, theirs: _Place) -> float | None:
-    """The largest difference of two runs; None for a place that is no result."""
+    """The largest difference of two runs; None for a place that is not a result."""
     if max(ours.digits, theirs.digits) < LEAST_DIGITS:
         return None
     largest = 0.0

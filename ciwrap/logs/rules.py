@@ -121,9 +121,7 @@ def make_rules(given: Mapping[str, Any]) -> LogRules:
         found = _value(name, said)
         if found.step is not None and found.step not in names:
             known = ", ".join(names) or "none"
-            raise FormError(
-                f"there are no steps {cut(found.step)!r} (there are: {known})", ("step",)
-            )
+            raise FormError(f"there are no steps {cut(found.step)!r} (known: {known})", ("step",))
         return found
 
     rules = LogRules(
@@ -219,7 +217,7 @@ def _value(name: str, said: Any) -> ValueRule:
     if column == 0:
         raise FormError("counts from 1, or from -1 backwards", ("column",))
     if column is not None and lines is not None:
-        raise FormError("says nothing beside 'lines'", ("column",))
+        raise FormError("has no meaning beside 'lines'", ("column",))
     has_data = any(
         field.kind != "text" or field.name == name for field in fields if field.name != STEP
     )
@@ -227,7 +225,7 @@ def _value(name: str, said: Any) -> ValueRule:
     if not (column or lines is not None or has_data or is_regex):
         raise FormError(f"holds no number such as {{{name}}}", ("match",))
     if column is not None and given.get("match") is not None:
-        raise FormError("says nothing beside 'match'; write 'line'", ("column",))
+        raise FormError("has no meaning beside 'match'; write 'line'", ("column",))
     _refuse_other_step(pattern, given)
     return ValueRule(
         name,
@@ -246,7 +244,7 @@ def _value(name: str, said: Any) -> ValueRule:
 def _refuse_other_step(pattern: Pattern, given: Mapping[str, Any]) -> None:
     has_own = isinstance(pattern, Template) and any(one.name == STEP for one in pattern.fields)
     if has_own and given.get("step") is not None:
-        raise FormError(f"says nothing beside {{{STEP}:int}} in the template", ("step",))
+        raise FormError(f"has no meaning beside {{{STEP}:int}} in the template", ("step",))
     if given.get("lines") is not None and (has_own or given.get("step") is not None):
         raise FormError("cannot be labelled by steps; their numbers are counted", ("lines",))
     _refuse_other_kind(pattern)
@@ -263,7 +261,7 @@ def _lines(said: Any) -> LinesRule:
     until = said.get("until")
     count = said.get("count")
     if count is not None and until is not None:
-        raise FormError("says nothing beside 'until'", ("count",))
+        raise FormError("has no meaning beside 'until'", ("count",))
     is_plain = until is None or until in ("blank", "words")
     template = None if is_plain else read_at("until", _template, until)
     return LinesRule(int(said.get("skip") or 0), count, template, until == "words")

@@ -235,7 +235,7 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
     if more is not None:
         return Problem(at, end, f"is {cut(shown)!r}, a number that goes on")
     whole = "whole " if step.field.kind == "int" else ""
-    return Problem(at, end, f"is {cut(shown)!r}, no {whole}number")
+    return Problem(at, end, f"is {cut(shown)!r}, not a {whole}number")
 
 
 class Template:
@@ -316,7 +316,7 @@ def _pieces(text: str) -> list[_Piece]:
             literal += place[0][0]
             continue
         if place[1] is None:
-            raise FormError("has a single brace; write {{ or }} for one that is meant as it is")
+            raise FormError("has a single brace; write {{ or }} for a literal one")
         if literal:
             pieces.append(literal)
         literal = ""
@@ -330,7 +330,9 @@ def _field(text: str) -> Field:
     if text == "$":
         raise FormError("{$} is the end of the line, and stands at the end")
     if not _NAME.fullmatch(name):
-        raise FormError(f"{{{cut(text)}}} is no field; write {{name}}, {{name:int}}, {{name:text}}")
+        raise FormError(
+            f"{{{cut(text)}}} is not a field; write {{name}}, {{name:int}}, {{name:text}}"
+        )
     if colon and kind not in KINDS:
         raise FormError(f"{{{cut(text)}}}: a field is a number, or ':int' or ':text'")
     return Field(name, kind or "number")
@@ -360,7 +362,7 @@ def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
             continue
         after = rest[position + 1] if position + 1 < len(rest) else None
         if isinstance(after, Field):
-            raise FormError(f"nothing stands between {{{piece.name}}} and {{{after.name}}}")
+            raise FormError(f"there is nothing between {{{piece.name}}} and {{{after.name}}}")
         text = str(after or "")
         is_glued = bool(text) and not text[0].isspace()
         number = GLUED_NUMBER if _SAYS_MORE.match(text) else NUMBER

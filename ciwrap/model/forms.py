@@ -1,7 +1,7 @@
 """Forms of values: how a value is read, whether somebody wrote it or a program hands it over.
 
 What was written is text, or lists and mappings of texts: `1e-6`, `4 KiB`, `no`. What a program
-hands over is a Python value, and text is no number there. Both are held against the same limits.
+hands over is a Python value, and text is not a number there. Both are held against the same limits.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def parse_size(value: object) -> int:
         raise FormError(f"must be a number of bytes such as 4096 or '4 KiB', not {shown(value)}")
     size = float(found[1]) * unit if "." in found[1] else int(found[1]) * unit
     if size != int(size):
-        raise FormError(f"{text} is no whole number of bytes")
+        raise FormError(f"{text} is not a whole number of bytes")
     return int(size)
 
 

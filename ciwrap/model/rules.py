@@ -87,11 +87,13 @@ class ErrorBound(Struct, frozen=True):
         for part in text.split():
             name, sign, value = part.partition("=")
             if name not in ("atol", "rtol", "ulps") or not sign or name in found:
-                raise InvalidBoundError(f"{text!r} is no error bound", remedy="write 'atol=1e-6'")
+                raise InvalidBoundError(
+                    f"{text!r} is not an error bound", remedy="write 'atol=1e-6'"
+                )
             try:
                 found[name] = int(value) if name == "ulps" else float(value)
             except ValueError:
-                raise InvalidBoundError(f"{value!r} in {text!r} is no number") from None
+                raise InvalidBoundError(f"{value!r} in {text!r} is not a number") from None
         return cls(found.get("atol", 0.0), found.get("rtol", 0.0), int(found.get("ulps", 0)))
 
 

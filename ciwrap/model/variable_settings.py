@@ -110,7 +110,7 @@ _BOUND_PARTS = tuple(
         (
             "ulps",
             ULPS,
-            "so many representable values apart at most, in place of `atol` and `rtol`",
+            "at most this many representable values apart, in place of `atol` and `rtol`",
             "Bound in units in the last place; excludes others.",
         ),
     )

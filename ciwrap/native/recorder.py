@@ -111,7 +111,7 @@ class Recorder(Closing):
     communicator, for rank and number of ranks; without one they can be given. No method raises for
     what cannot be recorded: it is counted, told on stderr once, and ends `ciwrap record` with 3.
 
-    Raises UsageError for a rank beyond the number of ranks, and for a name that is no text.
+    Raises UsageError for a rank beyond the number of ranks, and for a name that is not text.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Recorder(Closing):
     def bound(self, name: str, *, atol: float = 0.0, rtol: float = 0.0) -> None:
         """The bound of an array not yet recorded, unless ciwrap.yaml has another one.
 
-        Raises UsageError for what is no bound.
+        Raises UsageError for what is not a bound.
         """
         if self.is_on:
             self._bounds[name] = _bound(name, atol, rtol)
@@ -152,7 +152,7 @@ class Recorder(Closing):
         iteration: not negative. point: where in the iteration, as "after hydro". arrays: NumPy
         arrays, any slices of them, numbers, and what has DLPack on the host. Of several threads one
         records at a time; a child of fork() records nothing. Raises UsageError for an iteration
-        that is no whole number of 64 bits, a point that is no text, and a run that was closed.
+        that is not a whole number of 64 bits, a point that is not text, and a run that was closed.
         """
         if not (self.is_on or self._is_closed):
             return
@@ -258,17 +258,17 @@ def _iteration(given: Any) -> int:
     except TypeError:
         number = 2**64
     if not -(2**63) <= number < 2**63:
-        raise UsageError(f"iteration {given!r} is no whole number of 64 bits")
+        raise UsageError(f"iteration {given!r} is not a whole number of 64 bits")
     return number
 
 
 def _text(name: str) -> bytes:
     """As the library takes it: to C a NUL is the end, and half a surrogate has no UTF-8.
 
-    Raises UsageError for what is no text.
+    Raises UsageError for what is not text.
     """
     if not isinstance(name, str):
-        raise UsageError(f"{name!r} is no text, as the name of a program or a point is")
+        raise UsageError(f"{name!r} is not text, as the name of a program or a point is")
     return name.replace("\0", "\\0").encode("utf-8", "backslashreplace")
 
 

@@ -74,7 +74,7 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
     golden = None if capture is not None else golden_file_of(path)
     if capture is None and golden is None:
         raise OutputMissingError(
-            "is no golden, no capture and no recorded run",
+            "is not a golden, a capture or a recorded run",
             file=path,
             remedy="record that run first, with --residues",
         )
@@ -104,7 +104,7 @@ def _is_exact(made: MadeWith) -> bool:
 
 def _unfit(path: Path) -> NotComparableError:
     return NotComparableError(
-        "has no residues, so no run can be held against it while it runs",
+        "has no residues, so no run can be compared with it while it runs",
         file=path,
         remedy="record or capture that run with --residues, or accept it with `evidence: residues`",
     )
@@ -125,7 +125,7 @@ def _of_capture(path: Path) -> Iterator[HeldTrees]:
                 best = one.fine or one.plain
                 if best is None and one.reason != IGNORED:
                     raise NotComparableError(
-                        f"has no tree of it, so no run can be held against it: {one.reason}",
+                        f"has no tree of it, so no run can be compared with it: {one.reason}",
                         file=path,
                         variable=one.identity.text,
                         remedy="capture that run with it under --ignore",
@@ -167,7 +167,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
     for one in held:
         if one.identity.iteration is None:
             raise NotComparableError(
-                "says no iterations, by which a running program is held against it",
+                "says no iterations, by which a running program is compared with it",
                 file=path,
                 variable=one.identity.text,
             )

@@ -61,7 +61,7 @@ class WatchedVariable(Struct):
         why = state.reason if found is None else found.reason
         if found is None or why is not None:
             self.not_compared += 1
-            self.reason = self.reason or why or "the run was not held against another one"
+            self.reason = self.reason or why or "the run was not compared with another one"
             return
         self.compared += 1
         if found.max_share is not None:

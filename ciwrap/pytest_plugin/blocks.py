@@ -97,8 +97,8 @@ class ExpectedMismatch:
         if isinstance(error, GoldenMismatch) and self.is_for(error.result):
             return True
         if error is None and self.result is None:
-            found = "all of them do" if self._matched_count else "none was made"
-            text = f"{self._title}: a check was to differ from its golden, but {found}"
+            found = "all of them match" if self._matched_count else "none was made"
+            text = f"{self._title}: a check was expected to differ from its golden, but {found}"
             self._blocks.unmet.add(UnmetCheck(self._title, text))
             raise GoldenMismatch(text)
         return False

@@ -144,7 +144,7 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
         project = None
     _write_results(config, project, records, ending)
     if results.has_told_of_failures and _is_to_pass(session):
-        ending.warnings.append("checks failed, so the session does not end with 0 as it was to")
+        ending.warnings.append("checks failed, so the session does not end with 0 as it would have")
         _fail(session)
     if ending.problems:
         _fail(session)
@@ -301,7 +301,7 @@ def _run_result(
     """All checks as one result; without any it is not comparable."""
     messages = [Message(MessageLevel.ERROR, text) for text in ending.problems]
     messages += [
-        Message(MessageLevel.ERROR, f"{test} failed, and what it did not come to is not compared")
+        Message(MessageLevel.ERROR, f"{test} failed, and what it did not reach is not compared")
         for test in ending.cut_short
     ]
     messages += [Message(MessageLevel.ERROR, text) for text in _not_run_words(ending.not_run)]

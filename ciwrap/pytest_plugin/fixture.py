@@ -94,7 +94,7 @@ class CiwrapFixture:
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         """Raises UsageError: a fixture like others would be called."""
-        raise UsageError("the fixture is no function", remedy="call ciwrap.check(...)")
+        raise UsageError("the fixture is not a function", remedy="call ciwrap.check(...)")
 
     def _add_defaults(self, marker: pytest.Mark) -> None:
         options = dict(marker.kwargs)

@@ -32,7 +32,7 @@ _MOST_NAMES = 8
 
 def refuse_name(name: object) -> None:
     """Raises UsageError for what no check can be called."""
-    fault = name_fault(name) if isinstance(name, str) else "is no text"
+    fault = name_fault(name) if isinstance(name, str) else "is not text"
     if fault is not None:
         raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
 
@@ -75,7 +75,7 @@ class ValueCatalog(Catalog):
                 near = get_close_matches(rule.pattern, names, 1)
                 known = f"did you mean {near[0]!r}?" if near else f"there is {_listed(names)}"
                 raise UsageError(
-                    f"bounds names {rule.pattern!r}, and no variable is called so", remedy=known
+                    f"bounds names {rule.pattern!r}, but no variable has that name", remedy=known
                 )
 
     def noted(self, result: CheckResult) -> CheckResult:

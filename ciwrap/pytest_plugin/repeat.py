@@ -74,7 +74,7 @@ class Repeats:
         result = replace(result, golden_path=None, source_path=None, test_id=test_id)
         title = f"{name} of {self.count}"
         if result.verdict is not Verdict.MATCH:
-            return _told_of(result, f"{title} is not like the first run", name)
+            return _told_of(result, f"{title} does not match the first run", name)
         assert series is not None
         if series.worst is None or _share(result) >= _share(series.worst):
             series.worst = result

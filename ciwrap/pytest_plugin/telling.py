@@ -30,7 +30,7 @@ def failure_text(title: str, outcome: Outcome, project: TestedProject) -> str:
         reason = "" if outcome.word == NEW else " --reason '...'"
         tail.append(f"  if they are right: {accept}{reason}  (to look closer: ciwrap review)")
     elif outcome.problem is not None:
-        tail.append(f"  no golden can be made of this: {safe_text(outcome.problem)}")
+        tail.append(f"  no golden can be made from this: {safe_text(outcome.problem)}")
     if outcome.word == NEW:
         first = f"{safe_name(title)}: there is no golden yet ({safe_text(result.golden_path)})"
         return "\n".join([first, *tail])

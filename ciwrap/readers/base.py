@@ -231,7 +231,7 @@ class Reader(ABC):
 def not_there(path: Path) -> OutputMissingError:
     """The error of a file that does not exist, which may be an output or what somebody named."""
     return OutputMissingError(
-        "does not exist", file=path, remedy="run the program first, or mend the name"
+        "does not exist", file=path, remedy="run the program first, or fix the name"
     )
 
 

@@ -112,7 +112,7 @@ class _Field:
                 words = block[:end].decode("ascii").split()
                 values = as_floats(words, is_simple=b"_" not in block, empty_is_nan=False)
             except UnicodeDecodeError:
-                raise self._error("its field is no text of numbers") from None
+                raise self._error("its field is not text of numbers") from None
             except CellError as error:
                 raise self._error(f"{error.cell[:40]!r} {error.problem}") from None
             if done + values.size > self._count:

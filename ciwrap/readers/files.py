@@ -40,12 +40,12 @@ class InputFile:
             if isinstance(error.__cause__, FileNotFoundError):
                 if path.is_symlink():
                     raise OutputMissingError(
-                        "is a link to what is not there", file=path, remedy="mend the link"
+                        "is a broken link", file=path, remedy="fix the link"
                     ) from None
                 raise not_there(path) from None
             raise
         except ValueError as error:
-            raise UnreadableFileError(f"is no valid path: {error}", file=ascii(path)) from None
+            raise UnreadableFileError(f"is not a valid path: {error}", file=ascii(path)) from None
         if not stat.S_ISREG(status.st_mode):
             self.close()
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
@@ -111,7 +111,7 @@ def whole_file(path: Path) -> bytearray:
 
 
 def check_is_file(path: Path) -> None:
-    """Raises for what is no regular file that can be read, and for an empty one."""
+    """Raises for what is not a regular file that can be read, and for an empty one."""
     file = InputFile(path)
     size = file.byte_count
     file.close()

@@ -72,7 +72,7 @@ class Lines:
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
-            raise self.error("is no UTF-8 text", self.number - 1) from None
+            raise self.error("is not UTF-8 text", self.number - 1) from None
 
     def skip(self, count: int) -> None:
         """Passes so many lines. Raises CorruptFileError where the file ends before."""
@@ -132,7 +132,7 @@ class FrameRows:
         try:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
-            self._fail(frame, 0, "is no UTF-8 text")
+            self._fail(frame, 0, "is not UTF-8 text")
         rows = [line.split() for line in text.split("\n")[:-1]]
         width = sum(column.width or 1 for column in frame.columns)
         for number, row in enumerate(rows):

@@ -240,7 +240,7 @@ def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
         item = group[name]
     except KeyError:
         if isinstance(link, h5py.SoftLink):
-            return f"is a link to {link.path}, which is not there"
+            return f"is a broken link to {link.path}"
         raise
     if file_number(h5py, item) != number:
         return f"is a link to {link.path}, which is in another file and not followed"

@@ -61,7 +61,7 @@ class IterationRule(Struct, frozen=True):
             raise ConfigError("must be a number above 0", file=path, key="options.iteration_step")
         if axis == "none" and variable is not None:
             raise ConfigError(
-                "says nothing beside 'iterations: none'",
+                "has no meaning beside 'iterations: none'",
                 file=path,
                 key="options.iteration_variable",
             )
@@ -81,7 +81,7 @@ class IterationRule(Struct, frozen=True):
             steps = value / self.step if self.step != 1.0 or isinstance(value, float) else value
             if not math.isfinite(steps) or abs(steps - round(steps)) > _NEAR * max(1.0, abs(steps)):
                 raise CorruptFileError(
-                    f"{value!r} is no whole number of iterations",
+                    f"{value!r} is not a whole number of iterations",
                     file=path,
                     variable=variable,
                     remedy="give 'iteration_step' (what one iteration adds), or leave"

@@ -124,7 +124,7 @@ def _numbers(lines: Lines) -> list[float]:
         found = []
     numbers = [value for value in found if value is not None]
     if not numbers or len(numbers) != len(words):
-        raise lines.error("holds no numbers, as it should")
+        raise lines.error("does not hold numbers, as it should")
     return numbers
 
 

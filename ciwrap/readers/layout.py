@@ -107,7 +107,7 @@ def find_in(
         )
     if not path.exists():
         raise OutputMissingError(
-            "does not exist", file=path, remedy="mend the path, or run what writes it"
+            "does not exist", file=path, remedy="fix the path, or run what writes it"
         )
     chosen = choice.of(path, path.name) or Chosen(reader_for(path), choice.options)
     label = "" if chosen.reader.names_inside or name is None else name
@@ -249,7 +249,7 @@ class _Search:
             keys = [(self._included, "'include'"), (self._excluded, "'exclude'")]
             words = " and ".join(key for given, key in keys if given)
             verb = "leave" if " " in words else "leaves"
-            nothing, remedy = f"{nothing} but what {words} {verb} out", f"mend {words}"
+            nothing, remedy = f"{nothing} but what {words} {verb} out", f"fix {words}"
         elif pattern is not None and pattern.wants_hidden:
             nothing, remedy = f"{nothing} (hidden files are passed over)", _NAME_HIDDEN
         else:

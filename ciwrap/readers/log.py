@@ -109,7 +109,7 @@ class LogSource(Source):
         listeners += [*finders, *tables, *self.counters, *required, *forbidden, *last]
         is_utf8 = hand_out(self._file, self.path, listeners)
         if not is_utf8:
-            self.notes = (f"{self.path} is no UTF-8 and was read as Latin-1",)
+            self.notes = (f"{self.path} is not UTF-8 and was read as Latin-1",)
         self._take_values(finders)
         self._take_tables(tables)
         self.faults = tuple(self._violations(required, forbidden))

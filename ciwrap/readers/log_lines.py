@@ -137,7 +137,7 @@ def _refuse_zeros(data: bytes, path: Path, first_line: int) -> None:
     at = data.find(b"\0")
     if at >= 0:
         raise CorruptFileError(
-            f"line {first_line + data.count(bytes([10]), 0, at)} holds a zero byte: it is no text",
+            f"line {first_line + data.count(bytes([10]), 0, at)} holds a zero byte: it is not text",
             file=path,
             remedy="name its format with 'format', or leave it out with 'exclude'",
         )

@@ -89,7 +89,7 @@ class Gate(Listening):
 
 class Counter(Listening):
     """Counts lines. first: the first one. takes_unlike: whether a line counts, too, that fits but
-    for a word which is no number.
+    for a word which is not a number.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class ValueFinder(Listening):
                 step = _whole(line, one)
                 if step is None:
                     for series in self.series.values():
-                        series.fail(line, one.start, "is no step from 0 on")
+                        series.fail(line, one.start, "is not a step from 0 on")
                     return
         if self._has_own_step and step is None:
             # A group of a regular expression that was passed over.

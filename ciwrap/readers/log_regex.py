@@ -47,7 +47,7 @@ class Regex:
                 problem = problem.decode("utf-8", "replace")
             why = f"RE2 knows no {lookaround}...)" if lookaround else one_line(problem)
             raise ConfigError(
-                f"{text[:60]!r} is no regular expression of RE2: {why}",
+                f"{text[:60]!r} is not a regular expression of RE2: {why}",
                 file=path,
                 key=f"values.{value}.regex",
             ) from None

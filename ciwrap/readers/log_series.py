@@ -62,7 +62,7 @@ class Series:
 
     fault: why it cannot be compared; the first reason counts. units: what fields of text beside it
     say. kind: "number", "int" or "text". steps: the name of its label variable, None where its
-    elements are counted. is_single: whether one element was taken, which then is no array.
+    elements are counted. is_single: whether one element was taken, which then is not an array.
     repeated: how many were left out, since their step came again.
     """
 
@@ -153,7 +153,7 @@ class Series:
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         stars = bool(text) and not text.strip("*")
-        problem = ": the number was too long for its field" if stars else ", no number"
+        problem = ": the number was too long for its field" if stars else ", not a number"
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
         except ValueError:
@@ -202,7 +202,7 @@ class Series:
             at = int(first[np.flatnonzero(counts > 1)[0]])
             again = int(np.flatnonzero(labels == labels[at])[1])
             self.fault = (
-                f"{_step_text(int(labels[at]))} is there twice, in lines {self._lines[at]} and"
+                f"{_step_text(int(labels[at]))} occurs twice, in lines {self._lines[at]} and"
                 f" {self._lines[again]}; 'duplicates: first', 'last' or 'all' says which count"
             )
         return np.sort(first)

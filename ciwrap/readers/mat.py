@@ -58,7 +58,7 @@ class MatReader(Reader):
         # A version and a mark of the byte order end the head of version 5.
         if head[124:128] not in (b"\x00\x01IM", b"\x01\x00MI"):
             raise UnsupportedFormatError(
-                "is no MAT-file of version 5 or 7.3",
+                "is not a MAT-file of version 5 or 7.3",
                 file=path,
                 remedy="save it with '-v7' or '-v7.3'",
             )

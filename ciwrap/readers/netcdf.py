@@ -159,7 +159,7 @@ def _axis(
     axis = time_axis(rule, names, unlimited)
     if axis is None and rule.axis not in ("auto", "none"):
         raise ConfigError(
-            f"there is no dimension {rule.axis!r} (there is: {', '.join(names[:20]) or 'none'})",
+            f"there is no dimension {rule.axis!r} (known: {', '.join(names[:20]) or 'none'})",
             file=path,
             key="options.iterations",
         )
@@ -217,7 +217,7 @@ def _refuse_odd_names(h5py: Any, file: Any, path: Path) -> None:
             file[name]
     except (KeyError, OSError, RuntimeError) as error:
         raise CorruptFileError(
-            "is a link to something that is not there",
+            "is a broken link",
             file=path,
             variable=plain_name(name),
             remedy="'format: hdf5' compares all other names of the file",

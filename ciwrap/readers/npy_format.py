@@ -71,7 +71,7 @@ def read_header(
 
     magic = take(len(MAGIC_PREFIX) + 2)
     if not magic.startswith(MAGIC_PREFIX):
-        raise CorruptFileError("is no .npy data (wrong first bytes)", file=file, variable=name)
+        raise CorruptFileError("is not .npy data (wrong first bytes)", file=file, variable=name)
     major, minor = magic[-2], magic[-1]
     if (major, minor) not in ((1, 0), (2, 0), (3, 0)):
         raise UnsupportedFormatError(
@@ -120,7 +120,7 @@ def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, boo
             value = ast.literal_eval(_LONG.sub("", text.strip()))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise CorruptFileError(
-            "has a header that is no dictionary", file=file, variable=name
+            "has a header that is not a dictionary", file=file, variable=name
         ) from None
     if not isinstance(value, dict) or set(value) != {"descr", "fortran_order", "shape"}:
         raise CorruptFileError(

@@ -130,7 +130,9 @@ class NpzSource(Source):
     def _check_entry(self, entry: zipfile.ZipInfo) -> None:
         name = entry.filename
         if not name.endswith(".npy") or name == ".npy":
-            raise UnsupportedFormatError("a member is no .npy array", file=self.path, variable=name)
+            raise UnsupportedFormatError(
+                "a member is not a .npy array", file=self.path, variable=name
+            )
         if entry.flag_bits & 0x1:
             raise UnsupportedFormatError("is encrypted", file=self.path, variable=name)
         if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

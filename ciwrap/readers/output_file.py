@@ -120,7 +120,7 @@ def name_fault(name: str) -> str | None:
     if not name:
         return "is empty"
     if any(category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS for char in name):
-        return "holds a control character, or one that is no UTF-8"
+        return "holds a control character, or one that is not UTF-8"
     if len(name.encode()) > MAX_NAME_BYTES:
         return f"is longer than {MAX_NAME_BYTES} bytes"
     return None
@@ -183,15 +183,15 @@ def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
 
     if path.is_symlink() and not path.exists():
         return UnreadFileError(
-            "is a link to what is not there",
+            "is a broken link",
             file=path,
-            remedy="mend the link, or leave it out with 'exclude'",
+            remedy="fix the link, or leave it out with 'exclude'",
         )
     if is_known:
         return UnreadFileError(
             "no layout fits its path",
             file=path,
-            remedy="mend 'layout', or leave it out with 'exclude'",
+            remedy="fix 'layout', or leave it out with 'exclude'",
         )
     if looks_like_fortran(path):
         return UnreadFileError(

@@ -116,7 +116,7 @@ def _keeps_apart(scale: float, most: float, dtype: np.dtype[Any]) -> bool:
 
 def _is_held(value: Any, dtype: np.dtype[Any]) -> bool:
     if not isinstance(value, (int, float)):
-        raise ValueError("its attribute _FillValue or missing_value is no number")
+        raise ValueError("its attribute _FillValue or missing_value is not a number")
     with np.errstate(all="ignore"):
         cast = np.asarray(value).astype(dtype)
     return bool(cast == value) or dtype.kind == "f"
@@ -125,7 +125,7 @@ def _is_held(value: Any, dtype: np.dtype[Any]) -> bool:
 def _number(value: Any, name: str) -> float:
     found = np.asarray(value).reshape(-1)
     if found.size != 1 or found.dtype.kind not in "iuf" or not math.isfinite(found[0]):
-        raise ValueError(f"its attribute {name} is no single number that is finite")
+        raise ValueError(f"its attribute {name} is not a single number that is finite")
     if name == "scale_factor" and found[0] == 0:
         raise ValueError("its attribute scale_factor is 0, which makes all of its numbers equal")
     return float(found[0])

@@ -146,7 +146,7 @@ def _read_sidecar(path: Path) -> dict[str, Any]:
         load = load_json if path.suffix == ".json" else load_yaml
         value = load(data.removeprefix(codecs.BOM_UTF8))
     except DocumentError as error:
-        raise ConfigError(f"is no description: {error}", file=path) from error
+        raise ConfigError(f"is not a description: {error}", file=path) from error
     if not isinstance(value, dict):
         raise ConfigError("must hold a mapping with dtype and shape", file=path)
     return value

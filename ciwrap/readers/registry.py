@@ -90,7 +90,7 @@ def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Re
         names = reader_names()
         near = difflib.get_close_matches(name, names, 1, 0.5)
         raise UnknownReaderError(
-            f"there is no reader {name!r} (there is: {', '.join(names)})",
+            f"there is no reader {name!r} (known: {', '.join(names)})",
             file=file,
             key="format",
             suggestion=near[0] if near else None,
@@ -137,7 +137,7 @@ def _plugin_reader(name: str, entry: EntryPoint) -> Reader:
         ) from error
     if not isinstance(reader, Reader):
         raise ReaderPluginError(
-            f"the reader {name!r} ({entry.value}) is no ciwrap.readers.base.Reader",
+            f"the reader {name!r} ({entry.value}) is not a ciwrap.readers.base.Reader",
             remedy="report this to the package that registers it",
         )
     _loaded[name] = reader

@@ -52,9 +52,9 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
     try:
         header = json.loads(bytes(file.read_at(8, start - 8)).decode(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"its header is no JSON: {str(error)[:100]}", file=path) from None
+        raise CorruptFileError(f"its header is not JSON: {str(error)[:100]}", file=path) from None
     if not isinstance(header, dict):
-        raise CorruptFileError("its header is no mapping", file=path)
+        raise CorruptFileError("its header is not a mapping", file=path)
     listing = Listing(path)
     stretches: list[tuple[int, int]] = []
     for name, tensor in header.items():

@@ -207,13 +207,13 @@ class TextSource(Source):
         for name, word in types.items():
             if name not in names:
                 raise ConfigError(
-                    f"there is no column {name!r} (there is: {', '.join(names[:20])})",
+                    f"there is no column {name!r} (known: {', '.join(names[:20])})",
                     file=self.path,
                     key="options.types",
                 )
             if word not in ("int", "float", "text"):
                 raise ConfigError(
-                    f"{word!r} is no type of a column (int, float, text)",
+                    f"{word!r} is not a column type (int, float, text)",
                     file=self.path,
                     key=f"options.types.{name}",
                 )
@@ -235,7 +235,7 @@ class TextSource(Source):
                 raise CorruptFileError(
                     f"line {line}: has {len(row)} cells where {column_count} are expected",
                     file=self.path,
-                    remedy=None if self._is_said else "if it is no table, set 'format: tokens'",
+                    remedy=None if self._is_said else "if it is not a table, set 'format: tokens'",
                 )
         return list(zip(*rows, strict=True))
 
@@ -246,7 +246,7 @@ class TextSource(Source):
             return None
         if name not in self._numbers:
             raise ConfigError(
-                f"there is no column {name!r} (there is: {', '.join([*self._numbers][:20])})",
+                f"there is no column {name!r} (known: {', '.join([*self._numbers][:20])})",
                 file=self.path,
                 key="options.iteration",
             )

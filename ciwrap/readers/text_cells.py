@@ -159,7 +159,7 @@ def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
     for row, cell in enumerate(cells):
         text = cell.strip()
         if not _WHOLE.fullmatch(text):
-            problem = "is empty" if not text else "is no whole number"
+            problem = "is empty" if not text else "is not a whole number"
             raise CellError(row, cell, problem)
         value = int(text) if len(text) < 30 else _INT64.max + 1
         if not _INT64.min <= value <= _INT64.max:
@@ -194,7 +194,7 @@ def _doubles(cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool) -> ND
         value = _nearest(cell.strip())
         if value is None:
             if cell.strip():
-                raise CellError(row, cell, "is no number")
+                raise CellError(row, cell, "is not a number")
             if not empty_is_nan:
                 raise CellError(row, cell, "is empty (set 'empty_is_nan: true' to read it as NaN)")
             value = np.nan

@@ -60,9 +60,9 @@ class Block(Struct):
 
 
 class RowReader:
-    """Splits a file into rows. Raises CorruptFileError for what is no text or no such table.
+    """Splits a file into rows. Raises CorruptFileError for what is not text or no such table.
 
-    if_binary: what the user can do about a file that is no text.
+    if_binary: what the user can do about a file that is not text.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class RowReader:
             data = bytes(self._file.read_at(offset, min(BLOCK_BYTES, size - offset)))
             if b"\0" in data:
                 raise CorruptFileError(
-                    "is no text (it holds NUL bytes)",
+                    "is not text (it holds NUL bytes)",
                     file=self._file.path,
                     remedy=self._if_binary,
                 )
@@ -138,7 +138,7 @@ class RowReader:
             try:
                 text = decoder.decode(data, final=offset >= size)
             except UnicodeDecodeError:
-                raise CorruptFileError("is no UTF-8 text", file=self._file.path) from None
+                raise CorruptFileError("is not UTF-8 text", file=self._file.path) from None
             yield text
 
     def _block(self, lines: list[str], first_line: int) -> tuple[int, Block]:
@@ -193,7 +193,7 @@ class RowReader:
         try:
             (row,) = csv.reader([text], delimiter=delimiter, strict=True)
         except (csv.Error, ValueError) as error:
-            raise self._error(f"is no such table: {error}", line) from None
+            raise self._error(f"is not such a table: {error}", line) from None
         return row
 
     def split_names(self, text: str, count: int) -> list[str]:

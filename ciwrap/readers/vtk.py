@@ -60,7 +60,7 @@ class VtkReader(HistoryReader):
         check_is_file(path)
         if rule.axis not in ("auto", "none", TIME):
             raise ConfigError(
-                f"there is no dimension {rule.axis!r} (there is: {TIME})",
+                f"there is no dimension {rule.axis!r} (known: {TIME})",
                 file=path,
                 key="options.iterations",
             )

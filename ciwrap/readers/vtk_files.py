@@ -77,7 +77,7 @@ def part_of(path: Path, name: str) -> Path:
     part = path.parent / name
     if not name or not part.is_file():
         raise CorruptFileError(
-            f"names {name[:200]!r}, which is not there",
+            f"names {name[:200]!r}, which does not exist",
             file=path,
             remedy="has the program finished writing it, and are all its files here?",
         )
@@ -318,12 +318,14 @@ def _time(element: Element, path: Path) -> float | None:
     except ValueError:
         time = math.nan
     if not math.isfinite(time):
-        raise CorruptFileError(f"has a timestep that is no number: {ascii(text)[:60]}", file=path)
+        raise CorruptFileError(
+            f"has a timestep that is not a number: {ascii(text)[:60]}", file=path
+        )
     return time
 
 
 def _part(element: Element, path: Path) -> int:
     text = element.attributes.get("part") or "0"
     if not text.isdecimal() or len(text) > _MOST_PART_DIGITS:
-        raise CorruptFileError(f"has a part that is no number: {ascii(text)[:60]}", file=path)
+        raise CorruptFileError(f"has a part that is not a number: {ascii(text)[:60]}", file=path)
     return int(text)

@@ -51,8 +51,8 @@ def refuse_wrapped(path: Path) -> None:
         for word in words:
             if re.fullmatch(rb"[+-]?\d{1,20}", word) and not least <= int(word) <= most:
                 raise CorruptFileError(
-                    f"holds {word.decode()}, which is no {kind.decode()}, of which VTK makes"
-                    " something else",
+                    f"holds {word.decode()}, which is not of type {kind.decode()}; VTK makes"
+                    " something else of it",
                     file=path,
-                    remedy="let the program write numbers of the type that it says",
+                    remedy="have the program write numbers of the type that it says",
                 )

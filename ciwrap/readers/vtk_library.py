@@ -90,7 +90,7 @@ class VtkLibrary:
         self.checked(parser.Parse, path)
         root = parser.GetRootElement()
         if root is None:
-            raise CorruptFileError("is no XML of VTK", file=path)
+            raise CorruptFileError("is not XML of VTK", file=path)
         if root.GetName() == "VTKFile":
             _check_end(path)
         return _element(root, 0, path)

@@ -81,7 +81,7 @@ def refuse_other_numbers(path: Path) -> None:
             raise CorruptFileError(
                 f"its array {ascii(called)[:60]} {problem}, of which VTK makes something else",
                 file=path,
-                remedy="let the program write as many numbers as it says, of the type that it says",
+                remedy="have the program write as many numbers of that type as it says",
             )
 
 
@@ -120,7 +120,7 @@ def _arrays_of(head: bytes, blocks: Blocks) -> Iterator[_Array]:
 
 
 def _surplus(array: _Array, wanted: int | None, blocks: Blocks) -> str | None:
-    """What VTK leaves unread of an array that is no text."""
+    """What VTK leaves unread of an array that is not text."""
     bits = re.search(rb"\d+$", array.kind)
     if array.stored is None or wanted is None or not (bits or array.kind == b"Bit"):
         return None
@@ -178,7 +178,7 @@ def _problem(array: _Array, wanted: int | None) -> str | None:
         beyond = (word for word in words if _WHOLE.fullmatch(word))
         for word in beyond:
             if len(word) > 20 or not limits.min <= int(word) <= limits.max:
-                return f"holds {word.decode()[:40]}, which is no {kind.decode()}"
+                return f"holds {word.decode()[:40]}, which is not of type {kind.decode()}"
     return None
 
 

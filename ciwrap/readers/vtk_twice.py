@@ -87,5 +87,5 @@ def _twice(name: str, path: Path) -> CorruptFileError:
     return CorruptFileError(
         f"has two arrays named {ascii(name)[:60]} in one place, of which VTK keeps one",
         file=path,
-        remedy="let the program write it once",
+        remedy="have the program write it once",
     )

@@ -1,6 +1,6 @@
 """Where the chunks of a Zarr array lie, and what else lies there.
 
-zarr-python takes whatever is no file of a chunk's name for a chunk that was never written, and
+zarr-python takes whatever is not a file of a chunk's name for a chunk that was never written, and
 gives the fill value for its numbers; nor does it list what is inside the folder of an array.
 """
 
@@ -87,7 +87,7 @@ def check_is_missing(folder: Path, chunk: Path) -> None:
         here = here.parent
     if here == folder or (here != chunk and here.is_dir()):
         return
-    what = "a link to what is not there" if here.is_symlink() else "no file"
+    what = "a broken link" if here.is_symlink() else "no file"
     raise CorruptFileError(
         f"stands where a chunk belongs and is {what}", file=here, remedy="write the store again"
     )

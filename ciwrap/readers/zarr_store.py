@@ -81,7 +81,7 @@ def _check_is_store(path: Path) -> None:
             raise not_there(path)
         if not path.is_dir():
             raise UnreadableFileError(
-                "is no folder, as a Zarr store is", file=path, remedy="give the store's folder"
+                "is not a folder, as a Zarr store is", file=path, remedy="give the store's folder"
             )
         list(path.iterdir())
     for marker in ZARR_MARKERS:
@@ -94,7 +94,7 @@ def _check_is_store(path: Path) -> None:
                 raise FileLimitError("is too large for a description of arrays", file=file)
             return
     raise CorruptFileError(
-        "is no Zarr store: it holds neither zarr.json nor .zgroup nor .zarray",
+        "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray",
         file=path,
         remedy="has the program finished writing it?",
     )

@@ -38,7 +38,7 @@ def existing_runs(patterns: Sequence[str]) -> list[Path]:
         said = " ".join(patterns)
         remedy = "name at least two: --runs 'run_*'"
         if said.isdecimal():
-            remedy += f"; to run the program so many times: -n {said}"
+            remedy += f"; to run the program that many times: -n {said}"
         raise UsageError(
             f"--runs {said} names {plural(len(found), 'run')}",
             remedy=remedy,
@@ -79,7 +79,7 @@ def measure_existing(
             problem = problem or _measure(measurer, number, path, check)
         if problem is not None and number == 1:
             raise NotComparableError(
-                f"the first run is nothing to compare others with: {problem}", file=path
+                f"the first run gives nothing to compare with: {problem}", file=path
             )
         record = RepeatedRun(number, 0, problem=problem, folder=str(path))
         found.runs.append(record)

@@ -57,14 +57,14 @@ def _files(root: Path, patterns: Sequence[str]) -> list[Path]:
         if pattern.startswith("/") or ".." in PurePath(pattern).parts:
             # Its copy would lie outside of the run's folder, perhaps over a file of somebody's.
             raise UsageError(
-                f"'perturb' names {pattern!r}, which lies outside of the configuration's folder",
+                f"'perturb' names {pattern!r}, which lies outside the configuration's folder",
                 file=root,
                 remedy="put the files below it, or link them there",
             )
         matches = sorted(path for path in root.glob(pattern) if path.is_file())
         if not matches:
             raise OutputMissingError(
-                f"there is no file {pattern!r} to perturb", file=root, remedy="mend 'perturb'"
+                f"there is no file {pattern!r} to perturb", file=root, remedy="fix 'perturb'"
             )
         found += matches
     return list(dict.fromkeys(found))
@@ -76,7 +76,7 @@ def _perturb(copy: Path, path: Path, relative: float | None, noise: np.random.Ge
         try:
             array = np.load(copy, mmap_mode="r+", allow_pickle=False)
         except (OSError, ValueError) as error:
-            raise NotComparableError(f"is no .npy file: {error}", file=path) from None
+            raise NotComparableError(f"is not a .npy file: {error}", file=path) from None
         flat = array.reshape(-1, order="A") if array.flags.forc else array.reshape(-1)
         changed = _change(flat, relative, noise)
         array.flush()

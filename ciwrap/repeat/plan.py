@@ -103,7 +103,7 @@ def find_factors(
         if factor is None:
             near = nearest(name, list(known))
             raise UsageError(
-                f"there is no factor {name!r} (there is: {', '.join(known)})",
+                f"there is no factor {name!r} (known: {', '.join(known)})",
                 remedy=f"did you mean {near!r}?" if near else "or write VARIABLE=OFF,ON",
             )
         if factor.off == factor.on:

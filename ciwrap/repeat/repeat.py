@@ -199,9 +199,7 @@ class _Repeater:
             told = [_measure(measurer, number, place) for measurer, place in measured]
             problems = [problem for problem in told if problem is not None]
         if problems and is_first:
-            raise NotComparableError(
-                f"the first run is nothing to compare others with: {problems[0]}"
-            )
+            raise NotComparableError(f"the first run gives nothing to compare with: {problems[0]}")
         folder = None
         if self._how.keeps:
             folder = str(self._folders.run_folder(number))

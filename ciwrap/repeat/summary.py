@@ -238,12 +238,12 @@ def _behaviour(
 
 
 def _unrelated_words(share: float) -> str:
-    much = "more than" if share == math.inf else f"{percent_text(share)} of what"
+    much = "more than" if share == math.inf else f"{percent_text(share)} of"
     return (
-        f"runs differ by {much} the values spread, from the first that vary on: is a random seed"
-        " left open? Fix it before a bound is set. Chaos before the first checkpoint looks the same"
-        " (judge it by `capture --ensemble`), and so does what is nothing but rounding, such as a"
-        " residual near 0 (give it an `atol`)"
+        f"runs differ by {much} the spread of the values, from the first that vary on: is a random"
+        " seed left open? Fix it before a bound is set. Chaos before the first checkpoint looks the"
+        " same (judge it by `capture --ensemble`), and so does what is nothing but rounding, such"
+        " as a residual near 0 (give it an `atol`)"
     )
 
 

@@ -87,7 +87,7 @@ def remedy_words(one: Explanation) -> str:
         Cause.FILL_VALUE: "if it stands for a missing value",
         Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
         Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
-        Cause.WIDER_BOUND: "if so much does not matter",
+        Cause.WIDER_BOUND: "if that much does not matter",
     }.get(one.cause, "")
 
 

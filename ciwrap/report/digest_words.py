@@ -90,14 +90,14 @@ def suspect_place(variable: VariableResult) -> str:
 
 
 def _lost_words(variable: VariableResult) -> str:
-    """What the new run holds there that is no number: `; 800 of their new numbers are NaN`."""
+    """What the new run holds there that is not a number: `; 800 of their new numbers are NaN`."""
     new = variable.new_values
     if new is None:
-        return ", or is no number on one side (NaN, infinite, missing)"
+        return ", or is not a number on one side (NaN, infinite, missing)"
     words = lost_words(new)
     if not words:
-        return ", or is no number on one side (NaN, infinite, missing)"
-    return f", or is no number on one side: of their {new.number_count:,} new numbers {words}"
+        return ", or is not a number on one side (NaN, infinite, missing)"
+    return f", or is not a number on one side: of their {new.number_count:,} new numbers {words}"
 
 
 def decide_words(verdicts: Iterable[Verdict]) -> str:

@@ -239,7 +239,7 @@ def reading_result(path: Path, of: str) -> Iterator[None]:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
     except DocumentError as error:
         raise InvalidResultError(
-            f"is no result of {of}: {error}",
+            f"is not a result of {of}: {error}",
             file=path,
             remedy="give a file that one of these commands wrote with --json",
         ) from error

@@ -90,16 +90,21 @@ def _cut(line: str) -> str:
 
 def _summary(check: CheckResult) -> str:
     counts = Counter(variable.verdict for variable in check.variables)
-    said = [
-        f"{counts[verdict]} {verdict.words}"
+    bad = [
+        verdict
         for verdict in Verdict.worst_first()
         if verdict is not Verdict.MATCH and counts[verdict]
     ]
-    if not said:
+    if not bad:
         return check.verdict.words
-    how_far = _how_far(check.variables)
-    names = {one.name for one in check.variables}
-    return f"{how_far}of {arrays_words(len(check.variables), len(names))} {', '.join(said)}"
+    all_of_them = arrays_words(len(check.variables), len({one.name for one in check.variables}))
+    said = [f"{counts[bad[0]]} of {all_of_them} {_verb(bad[0], counts[bad[0]])}"]
+    said += [f"{counts[verdict]} {verdict.words}" for verdict in bad[1:]]
+    return _how_far(check.variables) + ", ".join(said)
+
+
+def _verb(verdict: Verdict, count: int) -> str:
+    return "differs" if verdict is Verdict.DIFFER and count == 1 else verdict.words
 
 
 def _how_far(variables: Sequence[VariableResult]) -> str:

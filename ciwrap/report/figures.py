@@ -70,7 +70,7 @@ def histogram_of(result: VariableResult) -> Figure | None:
         label = f"{result.name}: elements by |difference| / bound"
         note = "logarithmic scales"
         if lost:
-            note += f"; no number on one side: {lost:,}"
+            note += f"; not a number on one side: {lost:,}"
         return Figure("How far elements moved", share_histogram(counts, label, lost), note)
     steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):

@@ -77,7 +77,7 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
     ]
     ticks = [text(frame.left + slot / 2, frame.bottom + 15, "0")]
     if lost:
-        bars.append(bar(left_of(last + 1.8), lost, "bx", "no number on one side"))
+        bars.append(bar(left_of(last + 1.8), lost, "bx", "not a number on one side"))
         ticks.append(text(frame.right, frame.bottom + 28, "no number", "end"))
     at_bound = left_of(BOUND_CLASS)
     low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)

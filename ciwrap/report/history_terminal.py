@@ -53,19 +53,19 @@ def _words(where: str, bad: list[VariableResult]) -> str:
     """where: when and on which ranks, '' for one checkpoint."""
     where = where or _place(bad[0])
     parts = [where] if where else []
-    there = "there " if where else ""
+    there = " there" if where else ""
     total = sum(one.compared_elements for one in bad)
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
         verb = "differs" if least == 1 else "differ"
-        parts.append(f"{there}{least:,} of {grouped_plural(total, 'element')} {verb}")
+        parts.append(f"{least:,} of {grouped_plural(total, 'element')} {verb}{there}")
     elif least:
-        parts.append(f"{there}from {least:,} to {most:,} of {total:,} elements differ")
+        parts.append(f"from {least:,} to {most:,} of {total:,} elements differ{there}")
     else:
         suspect = sum(one.suspect_chunks or 0 for one in bad)
         chunks = sum(one.chunk_count or 0 for one in bad)
         verb = "is" if suspect == 1 else "are"
-        parts.append(f"{there}{suspect:,} of {grouped_plural(chunks, 'chunk')} {verb} suspect")
+        parts.append(f"{suspect:,} of {grouped_plural(chunks, 'chunk')} {verb} suspect{there}")
     return "; ".join([*parts, *_how_much(bad)])
 
 
@@ -102,7 +102,7 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         yield f"an element moved by more than {share_text(rounded_down(max(moved)))}"
     elif least:
         how_far = share_text(rounded_down(least))
-        yield f"in each, an element moved by more than {how_far}, or is no number on one side"
+        yield f"in each, an element moved by more than {how_far}, or is not a number on one side"
 
 
 def _place(variable: VariableResult) -> str:

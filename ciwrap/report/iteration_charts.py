@@ -91,7 +91,7 @@ def growth_curve(points: Sequence[Point], label: str, ticks: Sequence[int]) -> M
 def _mark(x: float, y: float, point: Point) -> Markup:
     said = "not known"
     if point.share is not None:
-        said = "no number on one side, or far beyond the bound"
+        said = "not a number on one side, or far beyond the bound"
         if math.isfinite(point.share):
             said = f"{short_number(point.share)} x the bound"
     title = element("title", f"iteration {point.iteration}: {said}")

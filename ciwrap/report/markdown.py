@@ -15,12 +15,11 @@ from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
-from ciwrap.report.sections import HINT
 from ciwrap.report.sides import sides_of
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.report.to_accept import accept_command
 from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import detail_lines, headline, unlisted_words
+from ciwrap.report.wording import HINT, detail_lines, headline, unlisted_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
 )
-from ciwrap.report.wording import counted_evidence
+from ciwrap.report.wording import HINT, counted_evidence
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 MOST_CHECKS = 100
 _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
-
-# What notes begin with that tell what to try.
-HINT = "hint: "
 
 
 class MessageView(Struct, frozen=True):

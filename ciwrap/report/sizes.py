@@ -50,7 +50,7 @@ def mean_text(mean: float | None) -> str:
 def without_share_text(variable: VariableResult) -> str:
     """Of a variable whose largest difference is no multiple of its bound that a double holds."""
     if lost_count(variable):
-        return "no number on one side"
+        return "not a number on one side"
     elements = (one for one in told_elements(variable) if one.bound_share == math.inf)
     told = (element_share_text(variable, one) for one in elements)
     return next(told, share_text(math.inf))
@@ -88,7 +88,7 @@ def counted_lost(variable: VariableResult, count: int) -> str:
 
 
 def has_distance(variable: VariableResult) -> bool:
-    """Whether what differs is some number from what it was; not if it all is no number, beside
+    """Whether what differs is some number from what it was; not if it all is not a number, beside
     which the largest difference is one within the bound.
     """
     lost, count = lost_count(variable), variable.differing_count or 0

@@ -17,6 +17,7 @@ from ciwrap.report.text import (
     seconds_text,
 )
 from ciwrap.report.wording import (
+    HINT,
     arrays_words,
     bounds_line,
     left_out_words,
@@ -174,8 +175,10 @@ def _render_costs(check: CheckResult, console: Console) -> None:
 
 def render_message(message: Message, console: Console, *, indent: int) -> None:
     line = Text(" " * indent)
-    line.append(f"{message.level.value}: ", style=_LEVEL_STYLES[message.level])
-    line.append(safe_text(message.text))
+    # "note: hint: try it" would say twice what it is.
+    level = HINT if message.text.startswith(HINT) else f"{message.level.value}: "
+    line.append(level, style=_LEVEL_STYLES[message.level])
+    line.append(safe_text(message.text.removeprefix(HINT)))
     console.print(line)
 
 

@@ -24,14 +24,14 @@ _LOOKS = {
 
 
 def summary_line(text: TextResult) -> str:
-    """`of 2,135 numbers 192 differ, in 126 places; 119 lines have no partner`."""
+    """`192 of 2,135 numbers differ, in 126 places; 119 lines have no partner`."""
     parts = []
     if text.differing:
         verb = "differs" if text.differing == 1 else "differ"
         places = f"{text.place_count:,} {'place' if text.place_count == 1 else 'places'}"
         parts.append(
-            f"of {text.numbers:,} {'number' if text.numbers == 1 else 'numbers'}"
-            f" {text.differing:,} {verb}, in {places}"
+            f"{text.differing:,} of {text.numbers:,} {'number' if text.numbers == 1 else 'numbers'}"
+            f" {verb}, in {places}"
         )
     unpaired = sum(text.unpaired_lines)
     if unpaired:

@@ -72,8 +72,8 @@ def together_text(check: CheckResult) -> str:
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
     if iteration is None:
-        return f"not matching either, of what has no iteration: {said}{more}"
-    return f"not matching in iteration {iteration} either: {said}{more}"
+        return f"also not matching, without an iteration: {said}{more}"
+    return f"also not matching in iteration {iteration}: {said}{more}"
 
 
 def _divergence(

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
         VariableResult,
     )
 
+# What notes begin with that tell what to try.
+HINT = "hint: "
+
 _MOST_BOUNDS = 3
 # Results that hold one run against another, which need not be a golden.
 OF_TWO_RUNS = frozenset({"compare", "record"})

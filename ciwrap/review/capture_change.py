@@ -142,7 +142,7 @@ def change_of_catalog(
 def _nothing_to_accept(check: Check) -> NotComparableError:
     return NotComparableError(
         f"check {check.name!r} has no variables to accept",
-        remedy="mend 'outputs' or 'ignore'",
+        remedy="fix 'outputs' or 'ignore'",
     )
 
 

@@ -104,7 +104,7 @@ def _take(files: archive.Files, target: Path, source: Path) -> None:
         if not name.startswith(prefix) or PurePosixPath(inner).name in _PASSED_OVER:
             continue
         if inner != INDEX_NAME and not inner.endswith(_SUFFIXES) and not _is_snapshot(inner):
-            raise archive.refused(name, "is no file of a pending golden", source)
+            raise archive.refused(name, "is not a file of a pending golden", source)
         taken[inner] = open_file
     archive.copy_files(taken, target, source)
 
@@ -182,7 +182,7 @@ def _other_words(here: str | None, commit: str | None) -> str:
     """What it is not made from: the commit that was asked for, else the one checked out."""
     if commit is None:
         return f"checked out here is {here or '(none)'}"
-    return f"--commit {commit} is no beginning of that, of 7 digits or more"
+    return f"--commit {commit} is not the beginning of that, of 7 digits or more"
 
 
 def _is_same_commit(made_from: str | None, wanted: str | None, *, whole: bool) -> bool:

@@ -208,7 +208,7 @@ def _refuse_stale(looked: PendingChange, change: GoldenChange) -> None:
     if not fits:
         raise _conflict(
             looked,
-            "the golden there is another one than it was when this one was made",
+            "the golden there has changed since this one was made",
             "run the check again",
         )
 
@@ -224,8 +224,8 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
     place = looked.place.for_variant(variant)
     if not place.folder.rpartition("/")[0]:
         raise UsageError(
-            f"{looked.pending.check!r} is no check of a test; only those have goldens for one kind"
-            " of machine"
+            f"{looked.pending.check!r} is not a check of a test; only those have goldens for one"
+            " kind of machine"
         )
     store = project.goldens.at(place)
     change = _change(looked.stored, store, place, _Moved(lambda: None))

@@ -74,7 +74,7 @@ def look_at_pair(folder: str, path: Path) -> Looked:
         return UnsupportedFormatError(str(error), file=path)
     except (DocumentError, UnreadableFileError, FileLimitError) as error:
         return CorruptGoldenError(
-            f"is no pending golden: {error}",
+            f"is not a pending golden: {error}",
             file=path,
             remedy="delete it, and run the tests again",
         )
@@ -120,5 +120,5 @@ def _pending_golden(folder: str, path: Path, manifest: Manifest) -> PendingGolde
     if manifest.pending is None:
         raise DocumentError("does not say what it was made from")
     if not manifest.check or GoldenStore(path.parent).pair_path(manifest.check) != binary:
-        raise DocumentError(f"is of check {manifest.check!r}, and lies in another's place")
+        raise DocumentError(f"belongs to check {manifest.check!r}, but lies in another's place")
     return PendingGolden(Place(folder, manifest.check), binary, manifest, manifest.pending)

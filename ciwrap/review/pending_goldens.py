@@ -135,7 +135,7 @@ class PendingGoldens:
         return self.folder / place.folder / f"{paths.escape_name(place.name)}{RESULT_SUFFIX}"
 
     def read_result(self, place: Place) -> Any:
-        """The document of the comparison; None if it is not there, or is no JSON."""
+        """The document of the comparison; None if it is not there, or is not JSON."""
         store = self.store(place)
         try:
             if isinstance(store, ModuleStore) and store.is_shared(place.name):

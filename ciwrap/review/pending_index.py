@@ -65,7 +65,7 @@ def read_index(folder: Path) -> PendingIndex | None:
         return None
     except DocumentError as error:
         raise CorruptFileError(
-            f"is no list of pending goldens: {error}",
+            f"is not a list of pending goldens: {error}",
             file=path,
             remedy="delete it, and run the tests again",
         ) from None

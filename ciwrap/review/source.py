@@ -26,13 +26,13 @@ def source_of(place: Place, root: Path) -> str:
     """
     test = TestPlace.of(place)
     if test is None:
-        raise UsageError(f"{place.check!r} is no check of a test, so there is no source to show")
+        raise UsageError(f"{place.check!r} is not a check of a test, so there is no source to show")
     path = root / test.module
     try:
         text = read_regular(path, _MOST_BYTES).decode()
         nodes: list[ast.AST] = [ast.parse(text)]
     except (FileNotFoundError, SyntaxError, ValueError):
-        raise UnreadableFileError("is not there, or is no Python", file=path) from None
+        raise UnreadableFileError("is not there, or is not Python", file=path) from None
     for name in test.test.split("::"):
         nodes = [one for node in nodes for one in _children(node) if one.name == name]
     if not nodes:

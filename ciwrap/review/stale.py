@@ -46,9 +46,11 @@ def why_stale(origin: PendingOrigin, here: Checkout) -> str | None:
         return None
     commit, was_dirty = origin.commit.removesuffix(DIRTY), origin.commit.endswith(DIRTY)
     if commit != here.head:
-        return f"it was made from commit {commit[:_DIGITS]}, and {here.head[:_DIGITS]} is here"
+        return (
+            f"it was made from commit {commit[:_DIGITS]}, and {here.head[:_DIGITS]} is checked out"
+        )
     if was_dirty and here.is_clean:
-        return "it was made with changes that are not here any more"
+        return "it was made with changes that are no longer here"
     made = datetime.strptime(origin.created, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     # Times are of whole seconds there.
     newer = [name for name, when in here.changed.items() if when >= made.timestamp() + 1]

@@ -53,8 +53,8 @@ class Stamps:
         messages = [
             Message(
                 MessageLevel.ERROR,
-                f"{path}: was not written by this run, it is left from an earlier one;"
-                " let the command write it, remove it, or leave it out with 'exclude'",
+                f"{path}: was not written by this run, but left from an earlier one;"
+                " have the command write it, remove it, or leave it out with 'exclude'",
                 slug="not-comparable",
                 file=str(path),
             )

@@ -144,7 +144,7 @@ class _Trial:
         for file in self._found.files:
             relative = os.path.relpath(file.path, self._check.root)
             if relative.startswith(os.pardir):
-                not_tried.append(f"{file.path}: it lies outside of the configuration's folder")
+                not_tried.append(f"{file.path}: it lies outside the configuration's folder")
                 continue
             target = self._folder / "copies" / relative
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -73,11 +73,13 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
     """
     found: list[EnvironmentDifference] = []
     are_alike = (reference.seen == "program") is (new.seen == "program")
-    if "nothing" not in (reference.seen, new.seen):
+    if "nothing" not in (reference.seen, new.seen) and reference.objects and new.objects:
         found += _objects(reference, new)
     if are_alike and reference.packages and new.packages:
         found += _mapping("package", reference.packages, new.packages)
-    for name in dict.fromkeys((*reference.variables, *new.variables)):
+    # Of a program that ended before it was looked at neither objects nor variables are known.
+    are_known = all(one.objects or one.variables for one in (reference, new))
+    for name in dict.fromkeys((*reference.variables, *new.variables)) if are_known else ():
         before, after = reference.variables.get(name), new.variables.get(name)
         if before != after:
             found.append(_difference(kind_of_variable(name) or "settings", name, before, after))

@@ -47,7 +47,7 @@ def index_hashes(packages: Mapping[str, str]) -> dict[str, list[str]]:
             why = one_line(said)[-300:] or f"exit code {done.returncode}"
             raise NotAvailableError(
                 f"pip has no hashes: {why}",
-                remedy="leave --hashes out, or remove what is no package",
+                remedy="leave --hashes out, or remove what is not a package",
             )
         try:
             return hashes_of(report.read_bytes())

@@ -127,7 +127,7 @@ def decoded_as(identity: str, data: bytes, file: Path) -> Snapshot:
             raise DocumentError("is too large")
         found = decoded(data)
     except DocumentError as error:
-        raise CorruptFileError(f"this is no snapshot: {error}", file=file) from None
+        raise CorruptFileError(f"this is not a snapshot: {error}", file=file) from None
     if identity_of(found) != identity:
         raise CorruptFileError("holds another snapshot than its name says", file=file)
     return found
@@ -274,7 +274,7 @@ def load_snapshot(path: Path) -> Snapshot:
     try:
         return decoded(read_snapshot_file(path))
     except DocumentError as error:
-        raise CorruptFileError(f"this is no snapshot: {error}", file=path) from None
+        raise CorruptFileError(f"this is not a snapshot: {error}", file=path) from None
 
 
 def read_snapshot_file(path: Path) -> bytes:

@@ -76,5 +76,5 @@ def _unknown(path: Path, why: object) -> CorruptGoldenError:
     return CorruptGoldenError(
         f"cannot be read, so nobody knows which snapshot it needs: {why}",
         file=path,
-        remedy="mend it, or remove it",
+        remedy="fix it, or remove it",
     )

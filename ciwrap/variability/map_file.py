@@ -102,7 +102,7 @@ def read_map(path: Path) -> MapFile:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
     except DocumentError as error:
         raise CorruptFileError(
-            f"is no map of variability: {error}",
+            f"is not a map of variability: {error}",
             file=path,
             remedy="`ciwrap variability fit` makes one",
         ) from error
@@ -111,7 +111,7 @@ def read_map(path: Path) -> MapFile:
             "the map is damaged, or somebody has edited it", file=path, remedy="fit it again"
         )
     for problem in _problems(maps):
-        raise CorruptFileError(f"is no map: {problem}", file=path, remedy="fit it again")
+        raise CorruptFileError(f"is not a map: {problem}", file=path, remedy="fit it again")
     return maps
 
 

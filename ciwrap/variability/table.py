@@ -130,7 +130,7 @@ def _read(path: Path) -> Table:
     if suffix in _DELIMITERS:
         return _read_text(path, _DELIMITERS[suffix])
     raise UnsupportedFormatError(
-        "is no table",
+        "is not a table",
         file=path,
         remedy="give a .csv, .tsv or .parquet file, or a result of `ciwrap repeat` or `time`",
     )
@@ -334,7 +334,7 @@ class _Sorter:
             seconds = self._number(table, label, self._seconds, cells[self._seconds])
             if seconds < 0:
                 problem = f"{cells[self._seconds]} is negative, and no run takes less than no time"
-                raise _cell_error(table, label, self._seconds, problem, "mend it")
+                raise _cell_error(table, label, self._seconds, problem, "fix it")
             group.seconds.setdefault(point, []).append(seconds)
 
     def _number(self, table: Table, label: str, name: str, cell: Cell) -> float:
@@ -345,7 +345,7 @@ class _Sorter:
             problem = f"{cell} is beyond {_LARGEST:g}, too large to be squared twice"
             raise _cell_error(table, label, name, problem, "give the column in another unit")
         if number is not None:
-            raise _cell_error(table, label, name, f"{cell} is no finite number", "mend it")
+            raise _cell_error(table, label, name, f"{cell} is not a finite number", "fix it")
         if cell == "":
             raise _cell_error(
                 table, label, name, "the cell is empty", "fill it in, or leave out the row"
@@ -353,7 +353,7 @@ class _Sorter:
         remedy = "write a number"
         if name not in (self._value, self._seconds):
             remedy += f", or make separate maps with --category {name}"
-        raise _cell_error(table, label, name, f"{str(cell)[:40]!r} is no number", remedy)
+        raise _cell_error(table, label, name, f"{str(cell)[:40]!r} is not a number", remedy)
 
     def _text(self, table: Table, label: str, name: str, cell: Cell) -> str:
         if cell == "" or cell != cell:

@@ -19,7 +19,7 @@ def test_an_artifact_is_unpacked_whole_or_not_at_all(tmp_path: Path) -> None:
     unpack(make_zip({"result.json": b"{}", "pending/a/b.golden": b"1"}), tmp_path, "ciwrap")
     assert (tmp_path / "pending/a/b.golden").read_bytes() == b"1"
     (tmp_path / "in").mkdir()
-    with pytest.raises(ArtifactError, match=r"ciwrap-x: '\.\./x' is no path"):
+    with pytest.raises(ArtifactError, match=r"ciwrap-x: '\.\./x' is not a path"):
         unpack(make_zip({"result.json": b"{}", "../x": b"1"}), tmp_path / "in", "ciwrap-x")
     assert list((tmp_path / "in").iterdir()) == []
     assert not (tmp_path / "x").exists()

@@ -72,7 +72,7 @@ def test_what_could_not_be_read_is_told_before_what_is_missing_for_it(
     assert told["status"] == "not-comparable"
     assert told["summary"].split("\n\n")[1].startswith("**o.npz: ")
     assert told["summary"].count("**o.npz: ") + told["summary"].count("error: o.npz") == 1
-    assert "first mend what the errors name" in told["summary"]
+    assert "first fix what the errors name" in told["summary"]
     assert "accept the new outputs" not in told["summary"]
     errors = [one for one in capfd.readouterr().out.splitlines() if one.startswith("::error")]
     assert "::o.npz: " in errors[0]

@@ -25,7 +25,7 @@ def test_a_path_that_is_no_utf8_is_left_alone_and_compared_all_the_same(
         np.save(file, np.arange(10.0))
     layout = ("--layout", "iter_{iteration:d}/{name}")
     assert run_cli(["capture", str(runs[0]), "--settle=0", *layout]) == 3
-    assert "is no UTF-8" in capsys.readouterr().out
+    assert "is not UTF-8" in capsys.readouterr().out
     assert run_cli(["compare", *map(str, runs), *layout]) == 0
     np.save(files[1], np.arange(10.0) + 1)
     reports = [f"--{kind}={tmp_path / kind}" for kind in ("json", "report")]

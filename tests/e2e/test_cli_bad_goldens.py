@@ -159,7 +159,7 @@ def test_what_waits_may_be_the_golden_that_is_there(accepted: Project) -> None:
     accepted.save("temperature", BASE + 2)
     done = accepted.run("accept", "--pending")
     assert done.code == 0
-    assert "it is the golden that is there, to the byte" in done.out
+    assert "identical to the existing golden, byte for byte" in done.out
     assert "outputs" not in done.out
 
 

@@ -81,6 +81,14 @@ def test_half_of_a_command(project: Project, group: str) -> None:
     assert outcome.error_lines == [f"error: Missing command; see `ciwrap {group} --help`"]
 
 
+def test_an_option_without_its_value(project: Project) -> None:
+    outcome = project.run("check", "--config", json_too=False)
+    assert outcome.code == 2
+    assert outcome.error_lines == [
+        "error: Option '--config' requires an argument; see `ciwrap check --help`"
+    ]
+
+
 def test_no_configuration(tmp_path: Path) -> None:
     project = Project(tmp_path / "p")
     (project.folder / ".git").mkdir()
@@ -132,9 +140,13 @@ def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None
         (("capture", "loop"), 3, "loop: does not exist"),
         (("check", "--json", "loop"), 3, "could not be written"),
         (("check", "--report", "loop"), 3, "could not be written"),
-        (("record", "-o", "r", "--against", "loop", "--", "true"), 3, "no recorded run"),
-        (("record", "-o", "r", "--against", ".", "--", "true"), 3, "no recorded run"),
-        (("record", "-o", "r", "--against", "", "--", "true"), 3, "no recorded run"),
+        (
+            ("record", "-o", "r", "--against", "loop", "--", "true"),
+            3,
+            "a capture or a recorded run",
+        ),
+        (("record", "-o", "r", "--against", ".", "--", "true"), 3, "a capture or a recorded run"),
+        (("record", "-o", "r", "--against", "", "--", "true"), 3, "a capture or a recorded run"),
     ],
 )
 def test_links_without_an_end_and_names_of_nothing(

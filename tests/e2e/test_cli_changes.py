@@ -665,7 +665,7 @@ def test_mistakes(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "no commit 'nothing'" in capsys.readouterr().err
     assert run(["changes", "--base", "--all"]) == 2
     assert run(["changes", "--base", "HEAD", "--golden-dir", "/tmp"]) == 2
-    assert "outside of the repository" in capsys.readouterr().err
+    assert "outside the repository" in capsys.readouterr().err
     Path("ciwrap.yaml").write_text("checks: [")
     assert run(["changes", "--base", "HEAD"]) == 2
     assert "ciwrap.yaml" in capsys.readouterr().err

@@ -212,7 +212,7 @@ def test_an_ensemble_is_replaced_only_if_asked(chaotic: Chaotic) -> None:
     ("damage", "words"),
     [
         (lambda text: text.replace('"rate": 0.01', '"rate": 0.5'), "damaged, or somebody has"),
-        (lambda text: text[:-40], "is no ensemble"),
+        (lambda text: text[:-40], "is not an ensemble"),
         (lambda _: "version https://git-lfs.github.com/spec/v1\noid", "git lfs pull"),
         (lambda text: text.replace('"format": 1', '"format": 9'), "update ciwrap"),
         (lambda text: text.replace('"check": "air"', '"check": "sea"'), "damaged, or somebody has"),
@@ -291,7 +291,7 @@ def test_ensembles_that_no_check_uses_are_told_of_and_pruned(tmp_path: Path) -> 
     unused, gone = told
     assert unused == "the ensemble of 'mesh' is not used; name its runs by 'ensemble' in the check"
     assert gone == (
-        "the ensemble of 'gone' belongs to no check of the configuration; delete it, or mend the"
+        "the ensemble of 'gone' belongs to no check of the configuration; delete it, or fix the"
         " check's name"
     )
     shown = project.run("prune", "--dry-run")
@@ -376,7 +376,7 @@ def test_run_judges_the_runs_that_its_command_made(tmp_path: Path) -> None:
     configure(5)
     stale = project.run("run")
     assert stale.code == 3
-    assert "was not written by this run, it is left from an earlier one" in stale.out
+    assert "was not written by this run, but left from an earlier one" in stale.out
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ def test_no_ensemble_is_made_of_runs_that_are_not_there(chaotic: Chaotic) -> Non
     chaotic.configure_runs("old_*")
     outcome = chaotic.run("capture", "--ensemble", "air", "--replace")
     assert outcome.code == 3
-    words = "there are no runs: no folder is called old_*; let the program make them, or mend"
+    words = "there are no runs: no folder is called old_*; have the program make them, or fix"
     assert words in outcome.err
     assert words in chaotic.run("check").out
 
@@ -416,7 +416,7 @@ def test_a_feature_that_does_not_exist(chaotic: Chaotic) -> None:
         "capture", "--ensemble", "air", "member_00", "--features", "mode", "--replace"
     )
     assert outcome.code == 2
-    assert "there is no feature 'mode' (there is: mean, std, lag)" in outcome.err
+    assert "there is no feature 'mode' (known: mean, std, lag)" in outcome.err
 
 
 def test_runs_that_repeat_has_kept(tmp_path: Path) -> None:

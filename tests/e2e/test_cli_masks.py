@@ -43,7 +43,7 @@ def test_accept_names_the_variable_of_a_mask_that_is_none(project: Project, mask
     assert outcome.code == 3
     (line,) = outcome.error_lines
     assert line.startswith("error: temperature: the mask 'land' ")
-    assert "; mend 'mask'" in line
+    assert "; fix 'mask'" in line
 
 
 def test_a_mask_that_is_not_compared_hides_nothing(project: Project) -> None:

@@ -226,7 +226,7 @@ def test_init_git_outside_of_a_repository(project: Project) -> None:
     (project.folder / "ciwrap.yaml").unlink()
     outcome = project.run("init", "--git", GIT_CEILING_DIRECTORIES=str(project.folder.parent))
     assert outcome.code == 2
-    assert "is no git repository; run `git init` first" in outcome.err
+    assert "is not a git repository; run `git init` first" in outcome.err
     assert not (project.folder / "ciwrap.yaml").exists()
     assert not (project.folder / ".gitignore").exists()
 

@@ -129,16 +129,16 @@ def test_a_run_that_fails_late_ends_it_too(folder: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "two commands are compared, and 0 given"),
-        (("true",), "and 1 given; put each in quotes, or compare revisions with --base"),
+        ((), "it takes two commands to compare, but 0 given"),
+        (("true",), "but 1 given; put each in quotes, or compare revisions with --base"),
         (("true", " "), "a command is empty"),
-        (("true", "true", "--head", "HEAD"), "--head says nothing without --base"),
+        (("true", "true", "--head", "HEAD"), "--head needs --base"),
         (("true", "true", "--pairs", "0"), "must be from 1 to 1000"),
         (("true", "true", "--margin", "0"), "must be a number above 0"),
         (("true", "true", "--confidence", "95"), "must be from 0.5 to below 1"),
         (("true", "true", "--base", "HEAD"), "with --base, one command is timed"),
         (("--base", "HEAD"), "there is no command to time"),
-        (("true", "--base", "HEAD"), "this is no working tree of a git repository"),
+        (("true", "--base", "HEAD"), "this is not in a git work tree"),
     ],
 )
 def test_what_has_no_meaning(folder: Project, arguments: tuple[str, ...], words: str) -> None:

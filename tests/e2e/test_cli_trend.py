@@ -388,8 +388,8 @@ def test_goldens_of_which_nobody_knows_how_far_they_moved(folder: Project) -> No
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("{}", "is no result of check, run, compare or time"),
-        ('{"schema_version": 1, "kind": "timing", "comparison": 3}', "is no result"),
+        ("{}", "is not a result of check, run, compare or time"),
+        ('{"schema_version": 1, "kind": "timing", "comparison": 3}', "is not a result"),
         (None, "No such file"),
     ],
 )

@@ -182,8 +182,8 @@ def test_a_predictor_can_be_named(folder: Project) -> None:
     ("words", "said"),
     [
         (["threads=4"], "the configuration lacks size; give size=NUMBER"),
-        (["threads=4", "size=big"], "size=big: 'big' is no number"),
-        (["threads=4", "size=nan"], "size=nan: 'nan' is no number"),
+        (["threads=4", "size=big"], "size=big: 'big' is not a number"),
+        (["threads=4", "size=nan"], "size=nan: 'nan' is not a number"),
         (["threads=4", "size"], "'size' is not NAME=VALUE"),
         (["threads=4", "threads=5"], "threads is given twice"),
         (["thread=4", "size=8"], "the map has no parameter 'thread'; did you mean threads?"),
@@ -266,7 +266,7 @@ def test_results_of_time_make_a_map(folder: Project) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text[: len(text) // 2], "is no map of variability: it is not JSON"),
+        (lambda text: text[: len(text) // 2], "is not a map of variability: it is not JSON"),
         (
             lambda text: text.replace('"error": 0', '"error": 1', 1),
             "damaged, or somebody has edited",
@@ -275,7 +275,7 @@ def test_results_of_time_make_a_map(folder: Project) -> None:
             lambda text: text.replace('"format": 1', '"format": 9', 1),
             "has format 9, this ciwrap reads",
         ),
-        (lambda text: "{}", "is no map of variability: `format` is missing"),
+        (lambda text: "{}", "is not a map of variability: `format` is missing"),
     ],
 )
 def test_damaged_maps_are_refused(mapped: Project, change: Any, said: str) -> None:

@@ -287,7 +287,7 @@ def test_a_journal_of_something_else(folder: Path) -> None:
     assert plainly(folder, "--journal=j.jsonl")[0] == 1
     before = (folder / "j.jsonl").read_bytes()
     for more, said in (
-        ((), "is there already; go on with --resume"),
+        ((), "already exists; go on with --resume"),
         (("--resume", "--atol=2"), "was made with other rules or options"),
         (("--resume", "--no-captures"), "was made with other rules or options"),
         (("--resume", "--common"), "was made with other rules or options"),
@@ -301,7 +301,7 @@ def test_a_journal_of_something_else(folder: Path) -> None:
     (folder / "notes.txt").write_text("mine\n")
     code, text = plainly(folder, "--journal=notes.txt", "--resume")
     assert code == 2
-    assert "is no journal of ciwrap" in text
+    assert "is not a journal of ciwrap" in text
     assert (folder / "notes.txt").read_text() == "mine\n"
     assert (folder / "j.jsonl").read_bytes() == before
     for words in (("--resume",), ("--scheduler=x",)):
@@ -500,7 +500,7 @@ def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
         pytest.param(
             ["--executor=dask", "--scheduler=notes.json"],
             3,
-            "notes.json: is no file that a Dask scheduler wrote",
+            "notes.json: is not a file that a Dask scheduler wrote",
             marks=needs_dask,
         ),
         (["--executor=process", "--scheduler=x"], 2, "--scheduler is for --executor dask"),

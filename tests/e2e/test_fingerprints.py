@@ -186,7 +186,7 @@ def test_another_bound_than_it_was_made_with(ten_runs: Path, tmp_path: Path) -> 
     for other in ("run1", "kept1"):
         found = verdicts(tmp_path, ten_runs / "run0", ten_runs / other, "--atol=1")
         assert found["x"]["verdict"] == "not_comparable"
-        assert "asked for is atol=1" in found["x"]["reason"]
+        assert "but atol=1 rtol=0 is asked for" in found["x"]["reason"]
         # A bound of 1 is one for whole numbers, too.
         assert found["n"]["verdict"] == "not_comparable"
 

@@ -93,7 +93,7 @@ def test_a_link_to_nothing_is_called_so(tmp_path: Path, pair: tuple[Path, Path])
     code, document = ciwrap(tmp_path, "compare", *pair)
     assert code == 3
     assert len(texts(document)) == 2
-    assert all("is a link to what is not there" in one for one in texts(document))
+    assert all("is a broken link" in one for one in texts(document))
 
 
 def test_include_and_exclude_choose_files(tmp_path: Path, pair: tuple[Path, Path]) -> None:

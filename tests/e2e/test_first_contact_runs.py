@@ -128,9 +128,7 @@ def test_an_offset_of_no_iteration(tmp_path: Path, pair: tuple[Path, Path]) -> N
         code, document = ciwrap(tmp_path, "compare", *words, "--offset", 3)
         assert code == 0
         assert texts(document, "note") == []
-        assert texts(document, "warning") == [
-            "no iteration is known that --offset could count otherwise"
-        ]
+        assert texts(document, "warning") == ["no iteration is known, which --offset needs"]
 
 
 @pytest.mark.parametrize("offset", [5, -5])
@@ -252,12 +250,15 @@ def test_the_same_ids_in_another_order(tmp_path: Path, pair: tuple[Path, Path]) 
     assert ciwrap(tmp_path, "compare", *pair, "--align-by", "id")[0] == 0
 
 
-def test_float32_against_float64(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+def test_float32_against_float64(
+    tmp_path: Path, pair: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     save(pair[0] / "x.npy", np.arange(5.0))
     save(pair[1] / "x.npy", np.arange(5.0, dtype=np.float32))
     code, document = ciwrap(tmp_path, "compare", *pair)
     assert code == 3
     assert any("try --mixed-precision" in one for one in texts(document, "note"))
+    assert "    hint: float32 on one side" in capsys.readouterr().out
     assert ciwrap(tmp_path, "compare", *pair, "--mixed-precision", "--atol", 1e-6)[0] == 0
 
 
@@ -301,12 +302,12 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[3].strip() == "in each of them B = A + 1"
     assert (
         shown[4].strip()
-        == "all of it would match with atol=1.1; if so much does not matter: atol: 1.1"
+        == "all of it would match with atol=1.1; if that much does not matter: atol: 1.1"
     )
-    assert shown[5].strip() == "not matching in iteration 5 either: v"
+    assert shown[5].strip() == "also not matching in iteration 5: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
-    assert "u: from iteration 5 on; there 60 of 60 elements differ" in shown[6]
+    assert "u: from iteration 5 on; 60 of 60 elements differ there" in shown[6]
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out
@@ -324,7 +325,7 @@ def test_what_has_no_iteration_beside_what_has(
         save(run / "count.npy", np.array(["a", "b"]))
     ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
     shown = capsys.readouterr().out
-    assert "not matching either, of what has no iteration: potential\n" in shown
+    assert "also not matching, without an iteration: potential\n" in shown
     assert "None" not in shown
     assert "bound: atol=1e-6 rtol=0 (3 variables), exact (1 variable), as given\n" in shown
 
@@ -402,6 +403,6 @@ def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, 
     ciwrap(tmp_path, "compare", *pair, "--report", report)
     page = report.read_text()
     assert "in each of them B = A + 2" in page.replace("\xa0", " ")
-    assert "Not matching in iteration 1 either: v." in page
+    assert "Also not matching in iteration 1: v." in page
     assert ">A</th>" in page
     assert ">golden</th>" not in page.partition('id="environment"')[0]

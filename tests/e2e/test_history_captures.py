@@ -421,7 +421,7 @@ def test_what_a_capture_does_not_hold_of_its_check_is_told(
         " --check)\n"
     )
     # A capture holds no bound of what is ignored.
-    unsaid = "note: A's capture says no bound for noise: compared exactly\n"
+    unsaid = "note: A's capture has no bound for noise: compared exactly\n"
     assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B")[0] == 0
     out = capsys.readouterr().out
     assert told in out

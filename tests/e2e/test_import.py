@@ -84,7 +84,7 @@ def test_nothing_is_replaced_and_a_dry_run_writes_nothing(cp2k: Path) -> None:
     assert (cp2k / "out/QS/regtest/ciwrap.yaml").is_file()
     code, out = run(cp2k, "import", "cp2k", ".", "--output", "out")
     assert code == 2
-    assert "is there already" in out
+    assert "already exists" in out
 
 
 JOBS = """
@@ -129,7 +129,7 @@ def test_testcode(tmp_path: Path) -> None:
     code, out = run(tmp_path, "import", "testcode", ".")
     assert code == 0
     assert "5 tests, 2 carried over whole" in out
-    assert "gone: is no folder" in out
+    assert "gone: is not a folder" in out
     assert "fn (x): has the label 'x', which a Python function extracts (lib module.read)" in out
     assert "no (y): has the label 'y', and neither extract_cmd nor extract_program" in out
     assert "extract-ph.sh test.out.X > extracted.out.X" in out
@@ -207,10 +207,10 @@ def test_lammps(tmp_path: Path) -> None:
     ("kind", "name", "text", "said"),
     [
         ("cp2k", "x", "", "there is no matchers.py"),
-        ("cp2k", "matchers.py", "registry[", "is no Python"),
+        ("cp2k", "matchers.py", "registry[", "is not Python"),
         ("cp2k", "matchers.py", "", "there is no TEST_FILES.toml"),
         ("testcode", "x", "", "there is no jobconfig"),
-        ("lammps", "config.yaml", "a: [", "is no YAML"),
+        ("lammps", "config.yaml", "a: [", "is not YAML"),
         ("lammps", "config.yaml", "a: 1", "holds no 'tolerance'"),
     ],
 )
@@ -252,13 +252,13 @@ def tree_of(folder: Path, section: str, tolerance: str) -> Path:
 @pytest.mark.parametrize(
     ("section", "said"),
     [
-        ("/abs/x", "lies outside of the folder"),
-        ("../outside", "lies outside of the folder"),
-        ("a/../../outside", "lies outside of the folder"),
-        ("/", "lies outside of the folder"),
+        ("/abs/x", "lies outside the folder"),
+        ("../outside", "lies outside the folder"),
+        ("a/../../outside", "lies outside the folder"),
+        ("/", "lies outside the folder"),
         (".", "1 test, 1 carried over whole"),
         ("./a/", "1 test, 1 carried over whole"),
-        ("[a", "is no folder"),
+        ("[a", "is not a folder"),
     ],
 )
 def test_folders_of_any_name(tmp_path: Path, section: str, said: str) -> None:
@@ -271,17 +271,17 @@ def test_folders_of_any_name(tmp_path: Path, section: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("tolerance", "said"),
     [
-        (f"(1{'0' * 400}, None, 'e1')", "no bound"),
-        ("(-1e-5, None, 'e1')", "no bound"),
-        ("(1e-5, 1e999, 'e1')", "no bound"),
-        ("(True, None, 'e1')", "no bound"),
-        ("(1e-5, 1j, 'e1')", "no bound"),
+        (f"(1{'0' * 400}, None, 'e1')", "not a bound"),
+        ("(-1e-5, None, 'e1')", "not a bound"),
+        ("(1e-5, 1e999, 'e1')", "not a bound"),
+        ("(True, None, 'e1')", "not a bound"),
+        ("(1e-5, 1j, 'e1')", "not a bound"),
         ("(1e-5, None)", "without a label"),
-        ("((1e-5, None, ''),)", "no name of a value"),
-        ("((1e-5, None, 'a b'),)", "no name of a value"),
-        ("((1e-5, None, 'a/b'),)", "no name of a value"),
+        ("((1e-5, None, ''),)", "not a value name"),
+        ("((1e-5, None, 'a b'),)", "not a value name"),
+        ("((1e-5, None, 'a/b'),)", "not a value name"),
         ("()", "has no tolerance"),
-        ("{1: 2}", "no plain tuple"),
+        ("{1: 2}", "not a plain tuple"),
     ],
 )
 def test_tolerances_that_say_nothing(tmp_path: Path, tolerance: str, said: str) -> None:
@@ -310,10 +310,10 @@ def test_tolerances_of_lammps_that_are_none(tmp_path: Path, bound: str) -> None:
     ("more", "said"),
     [
         ("skip: in.slow", ("2 tests, 1 carried", "in.slow: is skipped there")),
-        ("skip: 3", ("skip: is no list of tests",)),
-        ("overrides: [in.melt]", ("overrides: is no mapping of tests",)),
+        ("skip: 3", ("skip: is not a list of tests",)),
+        ("overrides: [in.melt]", ("overrides: is not a mapping of tests",)),
         ("nugget: 1e-3", ("|golden| + 0.001",)),
-        ("nugget: .nan", ("nugget: is no number",)),
+        ("nugget: .nan", ("nugget: is not a number",)),
         ("overrides: {'in.{a}': {}}", ("overrides.in.{a}: has a name that reads as a template",)),
     ],
 )
@@ -340,10 +340,10 @@ def test_overrides_take_no_other_checks_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("matcher", "test", "said"),
     [
-        ('"E:"', "", "has the matcher 'E', whose column is no whole number"),
-        ('"E:", col="x"', "", "has the matcher 'E', whose column is no whole number"),
-        ('"E:", col=1', ", file=['a']", "names a file that is no path"),
-        ('"E:", col=1', ", file='{a}'", "names a file that is no path"),
+        ('"E:"', "", "has the matcher 'E', whose column is not a whole number"),
+        ('"E:", col="x"', "", "has the matcher 'E', whose column is not a whole number"),
+        ('"E:", col=1', ", file=['a']", "names a file that is not a path"),
+        ('"E:", col=1', ", file='{a}'", "names a file that is not a path"),
     ],
 )
 def test_cp2k_of_another_shape(cp2k: Path, matcher: str, test: str, said: str) -> None:

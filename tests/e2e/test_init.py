@@ -89,7 +89,7 @@ def test_mistakes(tmp_path: Path) -> None:
     code, out = run(tmp_path, "init", "--logs", "a.log", "b.log")
     assert (code, "does not exist" in out) == (3, True)
     code, out = run(tmp_path, "compare", ".", "b.log")
-    assert (code, "b.log: does not exist; mend the path" in out) == (3, True)
+    assert (code, "b.log: does not exist; fix the path" in out) == (3, True)
 
 
 def test_why_no_number_is_proposed(tmp_path: Path) -> None:

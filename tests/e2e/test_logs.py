@@ -101,7 +101,7 @@ def test_accept_then_check_then_what_moved_is_told_by_line_and_column(folder: Pa
         ),
         ("[Ha]", "[Ry]", "unit Ha against Ry"),
         ("-17.300000", "*********", "line 7, word 2 is '*********': the number was too long"),
-        ("-17.300000", "level", "line 7, word 2 is 'level', no number"),
+        ("-17.300000", "level", "line 7, word 2 is 'level', not a number"),
         ("ENERGY|", "Energy", "values.energy finds nothing; nearest, line 1"),
         (" DONE\n", "", "no line matches 'DONE'"),
     ],
@@ -464,7 +464,7 @@ def test_no_bound_is_too_fine_for_numbers_that_match_within_it(
     [
         ("{pot} {*}", "{pot", "single brace"),
         ("step: md", "step: mdd", "there are no steps 'mdd'"),
-        ("format: log", "format: text", "says nothing without 'format: log'"),
+        ("format: log", "format: text", "needs 'format: log'"),
         ("atol: 1}", "atol: 1, colum: 3}", "did you mean 'column'"),
         ("require: [DONE]", "use: cp3k", "must be one of cp2k, lammps, pyscf, qe"),
         ("require: [DONE]", "include: [x.yaml]", "there is no file 'x.yaml' to include"),

@@ -92,7 +92,7 @@ def test_what_means_nothing_without_a_reference_is_refused(option: str) -> None:
     """--json and --report wrote nothing, with exit code 0."""
     code, text = recorded("r.record(0, x=x)", *option.split())
     assert code == ExitCode.USAGE, text
-    assert f"{option.split()[0]} says nothing without --against" in text
+    assert f"{option.split()[0]} needs --against" in text
 
 
 IGNORED = """

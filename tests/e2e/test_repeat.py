@@ -154,7 +154,7 @@ def test_a_program_that_never_writes(project: Project) -> None:
     with_program(project, "pass")
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 3
-    assert "the first run is nothing to compare others with" in outcome.err
+    assert "the first run gives nothing to compare with" in outcome.err
     assert runs_made(project) == 1
 
 
@@ -310,7 +310,7 @@ def test_bounds_are_shown_and_then_written(project: Project) -> None:
     assert (project.folder / "ciwrap.yaml").read_text() != text
     with_bounds = (project.folder / "ciwrap.yaml").read_text()
     again = project.run("repeat", "-n", "10", "--write-bounds")
-    assert "no bound is to be written" in again.out
+    assert "there is no bound to write" in again.out
     assert (project.folder / "ciwrap.yaml").read_text() == with_bounds
 
 

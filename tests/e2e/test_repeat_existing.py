@@ -91,7 +91,7 @@ def test_an_empty_run(project: Project) -> None:
     [
         (("--runs", "nothing_*"), "names 0 runs; name at least two"),
         (("--runs", "out"), "names 1 run;"),
-        (("--runs", "12"), "to run the program so many times: -n 12"),
+        (("--runs", "12"), "to run the program that many times: -n 12"),
         (("--runs", "out", "--keep"), "--keep has no meaning with --runs"),
         (("--runs", "out", "-n", "4"), "--count has no meaning with --runs"),
         (("--runs", "out", "--seed", "0"), "--seed has no meaning with --runs"),

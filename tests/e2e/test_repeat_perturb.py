@@ -98,9 +98,9 @@ def test_a_column_major_array_keeps_its_order(project: Project) -> None:
         ("{files: init/*}", "{inputs}/", 2, "notes.txt: cannot be perturbed"),
         ("{files: init/n.npy}", "{inputs}/", 2, "no number in it is changed by"),
         ("{files: init/*.npy, relative: 1e-30}", "{inputs}/", 2, "no number in it is changed"),
-        ("{files: init/bad.npy}", "{inputs}/", 3, "is no .npy file"),
-        ("{files: ../p/init/*.npy}", "{inputs}/", 2, "lies outside of the configuration's folder"),
-        ("{files: /nowhere/*.npy}", "{inputs}/", 2, "lies outside of the configuration's folder"),
+        ("{files: init/bad.npy}", "{inputs}/", 3, "is not a .npy file"),
+        ("{files: ../p/init/*.npy}", "{inputs}/", 2, "lies outside the configuration's folder"),
+        ("{files: /nowhere/*.npy}", "{inputs}/", 2, "lies outside the configuration's folder"),
     ],
 )
 def test_what_cannot_be_perturbed(

@@ -102,4 +102,4 @@ def test_a_seed_left_open_is_seen_at_any_scale(project: Project, scale: str) -> 
     found = variable(outcome, "x")
     assert found["kind"] == "unrelated"
     assert found["suggested_bound"] is None
-    assert re.search(r"runs differ by 1[34]\d % of what the values spread", outcome.out)
+    assert re.search(r"runs differ by 1[34]\d % of the spread of the values", outcome.out)

@@ -158,10 +158,10 @@ def test_a_call_that_fails_early_leaves_a_report(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"", "is not JSON"),
-        (b"[1]", "is no result of check, run or compare"),
+        (b"[1]", "is not a result of check, run or compare"),
         (b"[" * 100_000, "is nested too deeply"),
         (b'{"schema_version": 99}', "has schema version 99"),
-        (b'{"schema_version": 1, "kind": "doctor"}', "is no result"),
+        (b'{"schema_version": 1, "kind": "doctor"}', "is not a result"),
         (
             b'{"schema_version": 1, "kind": "repeat"}',
             "`verdict` is missing; give a file that one of these commands wrote with --json",

@@ -57,7 +57,7 @@ def test_what_is_ignored_is_in_the_headline(project: Project, is_gone: bool) -> 
     outcome = project.run("check", "--report", "r.html")
     assert outcome.code == 3
     assert (
-        "the golden holds it, and the configuration ignores it"
+        "the golden holds it, but the configuration ignores it"
         in outcome.variable("temperature")["reason"]
     )
     for text in (page_of(project), summary_of(outcome)):

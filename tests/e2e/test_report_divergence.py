@@ -159,14 +159,14 @@ def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
     lines = told.terminal.splitlines()
     assert "      x  .A#  jumps between 2 and 3" in lines
     assert "      z   B" in lines
-    assert "x: in iteration 3 only; there 1 of 4 elements differs; up to" in told.terminal
+    assert "x: in iteration 3 only; 1 of 4 elements differs there; up to" in told.terminal
     assert re.search(r"Where\s+In iteration 3 only; at \[2\], in the interior\.", told.lead)
     run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
     words = "numbers differ, too, first at iteration 3, x"
     for text in (render_sarif(run_), render_annotations(run_), told.summary):
         assert words in text.lower()
     failure = "\n".join(failure_lines("c", run_.checks[0], []))
-    assert failure.startswith("c: up to 1,000 x the bound: of 7 arrays of 3 variables 2 not comp")
+    assert failure.startswith("c: up to 1,000 x the bound: 2 of 7 arrays of 3 variables not comp")
     assert "4 other arrays match" in failure
 
 

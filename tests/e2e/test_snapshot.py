@@ -283,7 +283,7 @@ def test_save_and_diff_and_their_exit_codes(project: Project) -> None:
     path.write_bytes(path.read_bytes()[:-7])
     damaged = project.run("snapshot", "show", str(path), json_too=False)
     assert damaged.code == 3
-    assert "no snapshot" in damaged.err
+    assert "not a snapshot" in damaged.err
     assert project.run("snapshot", "show", "golden:mesh", json_too=False).code == 3
     assert project.run("snapshot", "restore", "--verify", "--dry-run", json_too=False).code == 2
     failed = project.run("snapshot", "save", "--", "/bin/false", json_too=False)
@@ -331,6 +331,17 @@ def test_a_program_with_mpi(project: Project) -> None:
     assert {"numpy", "scipy", "mpi4py", "mpich"} <= set(found.packages)
     assert os.environ.get("PMI_SIZE") is None
     assert found.variables["PMI_SIZE"] == "2"
+
+
+def test_a_run_that_wrote_nothing_did_not_make_the_outputs(accepted: Project) -> None:
+    """They are those of the run before, whose environment they keep."""
+    notes = accepted.folder / ".ciwrap/snapshots/outputs.json"
+    with_program(accepted)
+    accepted.run("run")
+    before = notes.read_text()
+    assert '"mesh"' in before
+    assert accepted.run("run", "--command", "true").code == 3
+    assert notes.read_text() == before
 
 
 def test_objects_can_be_left_alone(project: Project) -> None:

@@ -101,7 +101,7 @@ def test_a_run_that_was_held_against_nothing_is_no_match(program: list[str]) -> 
     del program
     code, text = cli("watch", "a")
     assert code == ExitCode.NOT_COMPARABLE
-    assert "not compared 60 times: the run was not held against another one" in text
+    assert "not compared 60 times: the run was not compared with another one" in text
     assert cli("watch", "nowhere", "--wait", "0")[0] == ExitCode.NOT_COMPARABLE
 
 

@@ -154,7 +154,7 @@ def test_a_session_that_is_told_to_end_with_0(suite: Suite, case: str) -> None:
     suite.write(head.replace("0.0", "0.5") + dedent(EXITS[case]))
     done = suite.subprocess()
     assert done.returncode == 1, done.stdout
-    told = "checks failed, so the session does not end with 0 as it was to"
+    told = "checks failed, so the session does not end with 0 as it would have"
     unreported = "tests/test_it.py::test_a: the check failed, and its test ended unreported"
     assert (told in done.stdout) != (unreported in done.stdout), done.stdout
 

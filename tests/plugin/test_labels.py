@@ -105,7 +105,7 @@ def test_runs_of_one_test_have_labels_too(suite: Suite) -> None:
     )
     result = suite.run()
     result.assert_outcomes(failed=1)
-    assert "run 2 of 2 is not like the first run" in result.stdout.str()
+    assert "run 2 of 2 does not match the first run" in result.stdout.str()
 
 
 def test_a_unit_may_be_meant_to_differ(suite: Suite) -> None:

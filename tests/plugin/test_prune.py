@@ -261,7 +261,7 @@ def test_another_branch_while_somebody_is_asked(
 
     monkeypatch.setattr(prune, "_is_wanted", agreed)
     done = two.cli("prune")
-    kept = f"kept  {MORE}: nobody knows any more that it is unused\n"
+    kept = f"kept  {MORE}: it is no longer known to be unused\n"
     assert (done.returncode, done.stdout) == (0, f"unused  {MORE}\n{kept}")
     assert len(two.goldens()) == 3
     monkeypatch.setattr(prune, "_is_wanted", lambda _: True)

@@ -59,7 +59,7 @@ def test_a_test_that_is_not_reproducible(suite: Suite) -> None:
         "ciwrap: 2 reproducible from run to run, 1 not reproducible from run to run"
     )
     text = result.stdout.str()
-    assert "run 3 of 4 is not like the first run: x: up to 1e6 x the bound: 3 of 1,000" in text
+    assert "run 3 of 4 does not match the first run: x: up to 1e6 x the bound: 3 of 1,000" in text
     assert "first at [123]: run 1 0.123" in text
     assert ", run 3 0.124" in text
     assert "golden" not in text.partition("run 3 of 4 is not like")[2].partition("assert")[0]
@@ -98,7 +98,7 @@ def test_runs_that_check_different_things(suite: Suite) -> None:
     assert "run 2 of 2 did not make the check tests/test_it.py::test_fewer::b" in text
     assert "run 2 makes this check, run 1 did not" in text
     assert "is on the second side, but not on the first side" in text
-    assert "run 1 of 2 is not like the first run" in text
+    assert "run 1 of 2 does not match the first run" in text
 
 
 def test_all_kinds_of_tests_repeat(suite: Suite) -> None:

@@ -59,11 +59,11 @@ def refused(suite: Suite, source: str, *more: str) -> str:
 
 
 EVIL_NAMES = {
-    "../evil.golden": "is no path that can be taken over",
-    "tests\\..\\evil.golden": "is no path that can be taken over",
+    "../evil.golden": "is not a path that can be taken over",
+    "tests\\..\\evil.golden": "is not a path that can be taken over",
     "tests/TEST_IT.goldens": "in case or accents only",
-    "evil.py": "is no file of a pending golden",
-    "tests/test_it/.gitattributes": "is no file of a pending golden",
+    "evil.py": "is not a file of a pending golden",
+    "tests/test_it/.gitattributes": "is not a file of a pending golden",
     "other/pending.json": "holds 2 pending.json",
 }
 
@@ -112,7 +112,7 @@ def test_bombs(changed: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_archive_at_all(changed: Suite) -> None:
     path = changed.root / "run.zip"
     path.write_bytes(b"PK\x03\x04 nothing of the kind")
-    assert "is no .zip that can be read" in refused(changed, "run.zip")
+    assert "is not a .zip that can be read" in refused(changed, "run.zip")
     whole = packed(changed).read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     refused(changed, "run.zip")
@@ -131,7 +131,7 @@ def test_what_is_damaged_is_named_as_in_the_artifact(changed: Suite) -> None:
     (changed.root / ".ciwrap/pending/pending.json").write_text("[]")
     packed(changed)
     shutil.rmtree(changed.root / ".ciwrap")
-    assert "run.zip/pending.json: is no list of pending goldens" in refused(changed, "run.zip")
+    assert "run.zip/pending.json: is not a list of pending goldens" in refused(changed, "run.zip")
 
 
 def test_an_artifact_of_another_commit(changed: Suite) -> None:
@@ -144,7 +144,7 @@ def test_an_artifact_of_another_commit(changed: Suite) -> None:
     assert "checked out here is" in error
     refused(changed, "run.zip", "--commit", "0" * 40)
     error = refused(changed, "run.zip", "--commit", "HEAD~1")
-    assert ", --commit HEAD~1 is no beginning of that" in error
+    assert ", --commit HEAD~1 is not the beginning of that" in error
     assert "checked out here" not in error
     refused(changed, "run.zip", "--commit", made_from[:4])
     done = changed.cli("accept", "--from", "run.zip", "-m", "x", "--commit", made_from[:10])
@@ -156,7 +156,7 @@ def test_an_artifact_of_another_golden(changed: Suite) -> None:
     assert changed.cli("accept", "--pending", "-m", "first").returncode == 0
     write(changed, 7.5, 7.5)
     changed.run("--ciwrap-update=failed", "--ciwrap-reason=second")
-    assert "another one than it was" in refused(changed, "run.zip")
+    assert "has changed since this one was made" in refused(changed, "run.zip")
 
 
 def test_an_artifact_that_widens_a_bound(suite: Suite) -> None:
@@ -178,7 +178,7 @@ def test_an_artifact_for_another_folder(changed: Suite) -> None:
     packed(changed)
     assert "lie in 'golden'" in refused(changed, "run.zip", "--golden-dir", "golden")
     index.write_text("[]")
-    assert "is no list of pending goldens: it must be a mapping" in refused(
+    assert "is not a list of pending goldens: it must be a mapping" in refused(
         changed, ".ciwrap/pending"
     )
 

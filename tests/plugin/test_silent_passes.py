@@ -121,7 +121,7 @@ def test_a_test_that_fails_before_its_check_matches_nothing(suite: Suite) -> Non
         assert document["verdict"] == verdict
         texts = [one["text"] for one in document["messages"] if one["level"] == "error"]
         assert texts == [
-            f"tests/test_it.py::{test} failed, and what it did not come to is not compared"
+            f"tests/test_it.py::{test} failed, and what it did not reach is not compared"
             for test in lost
         ]
 
@@ -187,7 +187,7 @@ def test_a_test_that_asks_late_and_fails_before_its_check(suite: Suite) -> None:
     suite.write(text.replace("EARLY", "assert False"))
     document = suite.document()
     assert (document["verdict"], document["exit_code"]) == ("not_comparable", 3)
-    assert "test_b failed, and what it did not come to" in document["messages"][0]["text"]
+    assert "test_b failed, and what it did not reach" in document["messages"][0]["text"]
 
 
 @pytest.mark.parametrize(

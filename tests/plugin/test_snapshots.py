@@ -46,7 +46,7 @@ def test_nothing_else_comes_with_it(changed: Suite) -> None:
         (folder / name).write_text("x")
         done = changed.cli("accept", "--from", str(folder), "-m", "CI's")
         assert done.returncode == 3
-        assert "is no file of a pending golden" in done.stderr
+        assert "is not a file of a pending golden" in done.stderr
         (folder / name).unlink()
     # What is called like a snapshot and is none is not taken over.
     path.write_bytes(b"{}")
@@ -71,7 +71,7 @@ def test_snapshots_that_no_golden_names_are_pruned(suite: Suite) -> None:
     assert left is not None
     said = str(left.relative_to(suite.root))
     assert suite.cli("prune", "--dry-run").stdout.splitlines()[0] == f"unused  {said}"
-    assert suite.cli("prune").returncode == 2, "nobody is there to be asked"
+    assert suite.cli("prune").returncode == 2, "there is nobody to ask"
     # Nobody knows what a golden needs that cannot be read.
     first = next((suite.root / "golden").rglob("*.goldens"))
     text = first.read_text()

@@ -37,8 +37,8 @@ def test_what_waits_is_of_the_code_that_lies_here(changed: Suite) -> None:
 def test_changes_that_were_taken_back(changed: Suite) -> None:
     changed.git("checkout", "-q", TEST)
     said, stale = accepted(changed)
-    assert set(stale) == {"it was made with changes that are not here any more"}
-    assert "  warning: it was made with changes that are not here any more" in said
+    assert set(stale) == {"it was made with changes that are no longer here"}
+    assert "  warning: it was made with changes that are no longer here" in said
     done = changed.cli("review")
     assert "warning: it was made with changes" in done.stdout
 
@@ -56,7 +56,7 @@ def test_another_commit(changed: Suite) -> None:
     head = changed.git("rev-parse", "HEAD")[:12]
     (why,) = set(accepted(changed)[1])
     assert why is not None
-    assert why.endswith(f"and {head} is here")
+    assert why.endswith(f"and {head} is checked out")
 
 
 def test_without_git_nothing_is_said(suite: Suite) -> None:

@@ -59,7 +59,7 @@ def test_a_worker_that_dies(suite: Suite) -> None:
     assert found["verdict"] == "not_comparable"
     (message,) = (one["text"] for one in found["messages"] if one["level"] == "error")
     assert message == (
-        "tests/test_it.py::test_it[9] failed, and what it did not come to is not compared"
+        "tests/test_it.py::test_it[9] failed, and what it did not reach is not compared"
     )
 
 

@@ -154,7 +154,9 @@ def check_variable(
     largest = max(bad, key=lambda place: bad[place].share)
     worst = bad[largest].share
     opening = rf"DIFFER {name}: "
-    line = re.search(rf"{opening}(.*?; there )?([\d,]+) of ([\d,]+) elements? differs?;", terminal)
+    line = re.search(
+        rf"{opening}(.*?; )?([\d,]+) of ([\d,]+) elements? differs?(?: there)?;", terminal
+    )
     assert line is not None
     assert shown(line[2]) == count
     assert shown(line[3]) == sum(one.size for one in bad.values())

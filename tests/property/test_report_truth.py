@@ -130,14 +130,14 @@ def test_nan_is_never_a_distance() -> None:
     run = run_of(api.compare_arrays(golden, new, atol=1e-6))
     text = texts_of(run)["page"]
     assert "33,000 x the bound" not in text
-    assert "no number on one side: 250" in text
+    assert "not a number on one side: 250" in text
 
 
 def test_what_has_no_bound_is_not_said_to_have_no_number() -> None:
     run = run_of(api.compare_arrays(np.zeros(30), np.ones(30), rtol=1e-6))
     text = texts_of(run)
     assert "a bound of 0" in text["page"]
-    assert all("no number" not in words for words in text.values())
+    assert all("not a number" not in words for words in text.values())
 
 
 def test_nothing_without_a_size_is_called_the_largest_difference() -> None:

@@ -179,7 +179,7 @@ def test_a_checkpoint_that_was_not_compared_is_none_in_which_numbers_differ() ->
     assert where_listed(check, results) == "in all 3 iterations"
     assert where_listed(check, results, alarms_only=True) == ("in 2 of 3 iterations, first in 0")
     (line,) = alarm_lines(check)
-    assert line[2].plain.startswith("in 2 of 3 iterations, first in 0; there 2 of 18 elements")
+    assert line[2].plain.startswith("in 2 of 3 iterations, first in 0; 2 of 18 elements")
     run = RunResult(Verdict.NOT_COMPARABLE, (check,))
     facts = dict(top_of_page(run).facts)
     assert facts["Where"].startswith("In 2 of 3 iterations, first in 0")

@@ -71,7 +71,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
-    refused(make_zip({"first": b"1", name: b"x"}), tmp_path, "is no path that can be taken over")
+    refused(make_zip({"first": b"1", name: b"x"}), tmp_path, "is not a path that can be taken over")
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_many_small_entries(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    refused(data, tmp_path_factory.mktemp("any"), "is no .zip that can be read")
+    refused(data, tmp_path_factory.mktemp("any"), "is not a .zip that can be read")
 
 
 def whole_zips(monkeypatch: pytest.MonkeyPatch) -> Iterator[bytes]:
@@ -246,7 +246,7 @@ def test_pipes_and_strange_names_in_a_folder(tmp_path: Path) -> None:
         archive.folder_files(tmp_path)
     (tmp_path / "pipe").unlink()
     (tmp_path / os.fsdecode(b"\xff")).touch()
-    with pytest.raises(ArtifactError, match="is no path") as caught:
+    with pytest.raises(ArtifactError, match="is not a path") as caught:
         archive.folder_files(tmp_path)
     assert str(caught.value).isprintable()
 

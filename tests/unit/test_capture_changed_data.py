@@ -59,7 +59,7 @@ def refused(run: Path) -> str | None:
     try:
         refuse_other_data(run, capture_of(run))
     except NotComparableError as error:
-        return error.message.partition("is not what its capture tells of any more: ")[2]
+        return error.message.partition("is no longer what its capture describes: ")[2]
     return None
 
 

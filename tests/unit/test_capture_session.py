@@ -263,5 +263,5 @@ def test_a_path_that_is_no_text_is_refused(run: Path) -> None:
     files = capture.source_files(run, find_in(run).files)
     odd = capture.replace(files[0], path="iter_1/\udcff.npy")
     checkpoint = capture.CapturedCheckpoint((1, None), (odd,), ())
-    with pytest.raises(UnsupportedFormatError, match=r"its path is no UTF-8"):
+    with pytest.raises(UnsupportedFormatError, match=r"its path is not UTF-8"):
         encode_checkpoint(checkpoint, run)

@@ -139,7 +139,7 @@ def test_a_file_of_somebody_is_left_as_it_is(tmp_path: Path, data: bytes, is_reb
     path = tmp_path / "x.bin"
     path.write_bytes(data)
     with (
-        pytest.raises(UsageError, match="is no capture; it is left as it is"),
+        pytest.raises(UsageError, match="is not a capture; it is left as it is"),
         replaced_capture(path) if is_rebuilt else CaptureWriter(path),
     ):
         pass

@@ -86,7 +86,7 @@ MISTAKES = {
     "residue levels": (check_with("residue_levels: 257"), "must be from 1 to 255, not 257"),
     "chunk too small": (check_with("chunk_bytes: 63"), "must be from 64 to 16777216 bytes, not 63"),
     "size unit": (check_with("chunk_bytes: 4 KiBs"), "such as 4096 or '4 KiB', not '4 KiBs'"),
-    "size fraction": (check_with("data_budget_bytes: 0.3 KiB"), "no whole number of bytes"),
+    "size fraction": (check_with("data_budget_bytes: 0.3 KiB"), "not a whole number of bytes"),
     "evidence": (
         check_with("evidence: residue"),
         "must be one of auto, data, residues, tree",
@@ -130,7 +130,7 @@ MISTAKES = {
     "layout": (check_with("layout: '{name}{name}'"), "4:13: checks.a.layout: ", "{name} twice"),
     "format": (
         check_with("format: txt"),
-        "4:13: checks.a.format: there is no reader 'txt' (there is: npy, npz, raw, text",
+        "4:13: checks.a.format: there is no reader 'txt' (known: npy, npz, raw, text",
         "did you mean 'text'",
     ),
     "option": (
@@ -169,11 +169,11 @@ MISTAKES = {
     "binary": (check_with("mask: !!binary MQ=="), "4:11: checks.a.mask", "means nothing here"),
     "variable with a sign": (
         check_with("run: {command: a, env: {A=B: c}}"),
-        "4:29: checks.a.run.env.A=B: is no name of a variable",
+        "4:29: checks.a.run.env.A=B: is not a variable name",
     ),
     "variable without a name": (
         check_with("run: {command: a, env: {'': c}}"),
-        "4:29: checks.a.run.env.: is no name of a variable",
+        "4:29: checks.a.run.env.: is not a variable name",
     ),
     "null in a command": (
         check_with("run: [solve, --with, null]"),
@@ -222,7 +222,7 @@ def test_aliases_may_be_used() -> None:
 
 
 def test_names_of_files_may_be_of_any_bytes() -> None:
-    """Python's own notation for what is no UTF-8 is let through."""
+    """Python's own notation for what is not UTF-8 is let through."""
     assert load('checks: {a: {outputs: "out/\\uDCE9.npy"}}').checks[0].outputs == (
         "out/\udce9.npy",
     )

@@ -80,6 +80,8 @@ def test_config_error_names_line_column_key_and_suggestion() -> None:
         "unknown key", file="c.yaml", line=3, column=5, key="checks.a.atoll", suggestion="atol"
     )
     assert str(error) == "c.yaml:3:5: checks.a.atoll: unknown key; did you mean 'atol'?"
+    assert str(ConfigError("unknown key", key="format")) == "format: unknown key"
+    assert str(ConfigError("is empty")) == "is empty"
 
 
 @pytest.mark.parametrize(

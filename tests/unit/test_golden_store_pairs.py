@@ -53,12 +53,12 @@ def edit(store: GoldenStore, old: str, new: str) -> None:
         (
             "bound: atol=0.001 rtol=0",
             "bound: atol=0.1 rtol=0",
-            "variable 'x' is described otherwise than in the golden file (bound)",
+            "variable 'x' is described differently in the golden file (bound)",
         ),
         (
             "{name: x",
             "{name: y",
-            "variable 'y' is described otherwise than in the golden file (name)",
+            "variable 'y' is described differently in the golden file (name)",
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_golden_that_nobody_replaces_is_read_once(
     path = store.pair_path("mesh")
     path.write_bytes(path.read_bytes()[:-1])
     monkeypatch.setattr(golden_store.time, "sleep", lambda _: pytest.fail("waits for nobody"))
-    with pytest.raises(CorruptGoldenError):
+    with pytest.raises(CorruptGoldenError, match="; take both files from the same commit, or"):
         store.read("mesh")
 
 
@@ -244,7 +244,7 @@ def test_errors_name_the_file_of_the_golden(store: GoldenStore) -> None:
     binary = store.pair_path("mesh")
     write(store, "other", 2.0)
     binary.write_bytes(store.pair_path("other").read_bytes())
-    with pytest.raises(CorruptGoldenError, match="the manifest is of another file") as mixed:
+    with pytest.raises(CorruptGoldenError, match="the manifest belongs to another file") as mixed:
         store.read("mesh")
     assert mixed.value.file == str(binary)
     store.manifest_path("mesh").unlink()

@@ -131,5 +131,5 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 
 def test_a_device_is_no_journal() -> None:
     """There may be no end of it."""
-    with pytest.raises(UsageError, match="is no regular file"):
+    with pytest.raises(UsageError, match="is not a regular file"):
         Journal(Path("/dev/zero"), RULES, resume=True)

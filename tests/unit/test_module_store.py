@@ -247,7 +247,7 @@ def test_a_journal_counts_and_is_put_in_place(store: ModuleStore) -> None:
 
 
 def test_writing_is_linear(store: ModuleStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is there already, a write looks at nothing again."""
+    """Of what already exists, a write looks at nothing again."""
     counted = []
     original = shared_lines.body_of
     monkeypatch.setattr(shared_lines, "body_of", lambda line: counted.append(1) or original(line))

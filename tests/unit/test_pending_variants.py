@@ -103,7 +103,9 @@ def test_what_others_change_of_it_meanwhile_stays(
         store.path("test_a").write_bytes(b"no golden")
     is_damaged = act == "damaged"
     error = GoldenToMendError if is_damaged else PendingConflictError
-    with pytest.raises(error, match="delete it" if is_damaged else "another one than it was"):
+    with pytest.raises(
+        error, match="delete it" if is_damaged else "has changed since this one was made"
+    ):
         accept(project, looked, "why")
     assert len(project.pending.all()) == 1
 
@@ -112,7 +114,7 @@ def test_a_check_of_no_test_has_no_golden_for_one_kind_of_machine(project: Proje
     project.pending.discard(PLACE)
     place = Place("", "mesh")
     project.pending.write(place, [variable(NEW)], pending_origin(None, "c0"), {}, RESULT, {})
-    with pytest.raises(UsageError, match="'mesh' is no check of a test"):
+    with pytest.raises(UsageError, match="'mesh' is not a check of a test"):
         look(project)
 
 

@@ -235,7 +235,7 @@ def test_a_cube_of_several_orbitals(tmp_path: Path) -> None:
         (".xyz", "two\n\nH 0 0 0\n", "line 1 is 'two' where a number of rows"),
         (".xyz", "1\n\nH 0 0\n", "line 3 has 3 words where an atom and x, y, z are expected"),
         (".xyz", "2\n\nH 0 0 0\nH 0 0\n", "line 4 has 3 words where 4 are expected"),
-        (".xyz", "1\n\nH 0 0 ****\n", "line 3 holds '****', which is no number"),
+        (".xyz", "1\n\nH 0 0 ****\n", "line 3 holds '****', which is not a number"),
         (".xyz", "1\nProperties=pos:R\nH 0 0 0\n", "line 2 has Properties"),
         (".xyz", "999999999999\n\n", "line 1 is '999999999999'"),
         (".lammpstrj", DUMP.replace("2 1 Ar", "2 Ar"), "line 10 has 4 words where 5"),

@@ -80,7 +80,7 @@ def test_links_that_lead_nowhere(tmp_path: Path) -> None:
         circle=h5py.SoftLink("circle"),
         outside=h5py.ExternalLink("other.h5", "/x"),
     )
-    assert here["gone"] == "is a link to /no/x, which is not there"
+    assert here["gone"] == "is a broken link to /no/x"
     assert "too many links" in here["circle"]
     assert here["outside"] == "is a link to another file, which is not followed"
     assert here["x1"] == NUMBERS.tolist()

@@ -169,8 +169,8 @@ def test_nothing_found_is_an_error(tmp_path: Path, outputs: str) -> None:
 @pytest.mark.parametrize(
     ("outputs", "said"),
     [
-        ("d", "the folder holds no files but what 'exclude' leaves out; mend 'exclude'"),
-        ("d/*.npy", "nothing matches 'd/*.npy' but what 'exclude' leaves out; mend 'exclude'"),
+        ("d", "the folder holds no files but what 'exclude' leaves out; fix 'exclude'"),
+        ("d/*.npy", "nothing matches 'd/*.npy' but what 'exclude' leaves out; fix 'exclude'"),
         ("d/*.nyp", "nothing matches 'd/*.nyp'; run the program first, or say where it writes"),
         ("d/.*", "nothing matches 'd/.*' (hidden files are passed over); name hidden files"),
     ],
@@ -184,7 +184,7 @@ def test_everything_excluded_is_an_error(tmp_path: Path, outputs: str, said: str
 
 def test_what_is_not_included_is_no_output(tmp_path: Path) -> None:
     make(tmp_path, "d/x.npy")
-    with pytest.raises(OutputMissingError, match="but what 'include' leaves out; mend 'include'"):
+    with pytest.raises(OutputMissingError, match="but what 'include' leaves out; fix 'include'"):
         find_outputs(tmp_path, ["d"], include=["y.npy"])
 
 
@@ -272,7 +272,7 @@ def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
     path = os.fsencode(tmp_path) + b"/d/\xff.npy"
     make(tmp_path, "d/x.npy")
     os.link(os.fsencode(tmp_path) + b"/d/x.npy", path)
-    with pytest.raises(CorruptFileError, match="no UTF-8"):
+    with pytest.raises(CorruptFileError, match="not UTF-8"):
         texts(find_outputs(tmp_path, ["d"]))
 
 

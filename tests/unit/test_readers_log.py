@@ -132,7 +132,7 @@ def test_a_step_that_is_there_twice(tmp_path: Path, duplicates: str, expected: l
     text = "step 1 E 1\nstep 2 E 2\nstep 1 E 2\nstep 2 E 3\n"
     rule = {"match": "step {iteration:int} E {e}"}
     with opened(tmp_path, text, values={"e": rule}) as source:
-        assert "step 1 is there twice, in lines 1 and 3" in fault(source, "e")
+        assert "step 1 occurs twice, in lines 1 and 3" in fault(source, "e")
     with opened(tmp_path, text, values={"e": {**rule, "duplicates": duplicates}}) as source:
         assert values(source, "e") == expected
         told = f"'e' has a step more than once, the {duplicates} one alone counts (2 left out)"
@@ -184,7 +184,7 @@ def test_words_in_columns_and_units(tmp_path: Path) -> None:
         "word": "highest {word:text}",
     }
     with opened(tmp_path, text, values=rules) as source:
-        assert fault(source, "homo") == "line 1, word 4 is 'level', no number"
+        assert fault(source, "homo") == "line 1, word 4 is 'level', not a number"
         assert values(source, "last") == [6.0]
         assert fault(source, "far") == "line 1 has 5 words, and no word 9"
         assert fault(source, "e") == "unit is 'Ry' in line 2, 'eV' in line 3"
@@ -346,7 +346,7 @@ def test_any_bytes_and_any_rules_end_in_an_error_of_ours_or_in_numbers(
 def test_a_number_is_never_made_of_a_part_of_a_word(tmp_path: Path) -> None:
     text = "E 12abc\nE 1.2.3\nE H2O\n"
     with opened(tmp_path, text, values={"e": "E {e}"}) as source:
-        assert "no number" in fault(source, "e")
+        assert "not a number" in fault(source, "e")
 
 
 def test_lines_that_write_over_one_another_all_count(tmp_path: Path) -> None:
@@ -422,10 +422,10 @@ def test_a_row_may_begin_with_what_means_to_be_a_number(tmp_path: Path, end: str
     text = "T Step\n1 2\n\u22121 3\n2 4\nLoop\n"
     table = {"header": "T Step"} if end is None else {"header": "T Step", "end": end}
     with opened(tmp_path, text, tables={"t": table}) as source:
-        assert "'\u22121', no number" in fault(source, "t.T")
+        assert "'\u22121', not a number" in fault(source, "t.T")
     rule = {"match": "T Step", "lines": {"until": "words"}}
     with opened(tmp_path, text, values={"v": rule}) as source:
-        assert "'\u22121', no number" in fault(source, "v")
+        assert "'\u22121', not a number" in fault(source, "v")
 
 
 def test_an_expression_that_matches_without_its_number_is_told(tmp_path: Path) -> None:

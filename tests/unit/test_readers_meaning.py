@@ -169,7 +169,7 @@ def test_an_odd_variable_of_classic_netcdf(tmp_path: Path, kind: str) -> None:
     with netcdf4.Dataset(path, "a") as file:
         file.createVariable("u", "f4", ("x",))[:] = 1
     found = faults(NetcdfReader(), path)
-    assert "its attribute scale_factor is no single number" in str(found.pop("t"))
+    assert "its attribute scale_factor is not a single number" in str(found.pop("t"))
     assert found == {"u": None}
 
 

@@ -87,7 +87,7 @@ def test_a_foreign_reader_is_not_loaded_for_our_suffixes(plugins: dict[str, str]
     [
         ("no_such_module:Reader", "cannot be loaded: ModuleNotFoundError"),
         ("foreign_readers:NoSuchClass", "cannot be loaded: AttributeError"),
-        ("foreign_readers:Impostor", "is no ciwrap.readers.base.Reader"),
+        ("foreign_readers:Impostor", "is not a ciwrap.readers.base.Reader"),
     ],
 )
 def test_broken_readers(plugins: dict[str, str], value: str, message: str) -> None:

@@ -67,9 +67,9 @@ def safe(path: Path, header: Any, data: bytes = b"") -> Path:
         ({"x": {"dtype": "F64", "shape": [-1], "data_offsets": [0, 8]}}, b"8" * 8, "described"),
         ({"x": {"dtype": "F64", "shape": [True], "data_offsets": [0, 8]}}, b"8" * 8, "described"),
         ({"x": 3}, b"", "described"),
-        ("[1]", b"", "no mapping"),
+        ("[1]", b"", "not a mapping"),
         ('{"x": 1, "x": 2}', b"", "twice"),
-        ("[" * 100_000, b"", "no JSON"),
+        ("[" * 100_000, b"", "not JSON"),
     ],
 )
 def test_hostile_safetensors(tmp_path: Path, header: Any, data: bytes, words: str) -> None:

@@ -103,7 +103,7 @@ def test_spellings_of_numbers(tmp_path: Path, cell: str, value: float) -> None:
 )
 def test_what_is_no_number(tmp_path: Path, cell: str) -> None:
     assert parse_float(cell) is None
-    with pytest.raises(CorruptFileError, match=r"line 4, column 2: .* is no number"):
+    with pytest.raises(CorruptFileError, match=r"line 4, column 2: .* is not a number"):
         table(tmp_path, f'a,b\n1,2.5\n\n1,"{cell}"\n')
 
 
@@ -123,7 +123,7 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
         ("# only\n\n", {}, "holds no rows"),
         ("a,b\n1,2\n3\n", {}, "line 3: has 1 cells where 2 are expected"),
         ("a,b\n1,2\n3,4,5\n", {}, "line 3: has 3 cells where 2 are expected"),
-        ("a,b\n1,2\n3,x\n", {}, "b: line 3, column 2: 'x' is no number"),
+        ("a,b\n1,2\n3,x\n", {}, "b: line 3, column 2: 'x' is not a number"),
         ("a,b\n1,2\n3,\n", {}, "line 3, column 2: '' is empty .set 'empty_is_nan"),
         ("a\n1\n1e999\n", {}, "line 3, column 1: '1e999' is beyond the range"),
         ("a\n1.5\n1e-400\n", {}, "line 3, column 1: '1e-400' is beyond the range"),
@@ -133,16 +133,16 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
         ("a\nnan\n-9007199254740993\n", {}, "line 3, column 1: .* that a double does not hold"),
         ("a\n1\n9223372036854775808\n", {}, "line 3, column 1: .* does not fit 64 bits"),
         ("a\n1\n" + "9" * 5000 + "\n", {}, "does not fit 64 bits"),
-        ("a\n1.5\n2\n", {"types": {"a": "int"}}, "line 2, column 1: '1.5' is no whole number"),
-        ("a\nx\n", {"types": {"a": "float"}}, "line 2, column 1: 'x' is no number"),
+        ("a\n1.5\n2\n", {"types": {"a": "int"}}, "line 2, column 1: '1.5' is not a whole number"),
+        ("a\nx\n", {"types": {"a": "float"}}, "line 2, column 1: 'x' is not a number"),
         ("a,b\n1,2", {}, "line 2: the last line has no line break"),
         ('a,b\n1,"2\n3,4\n', {}, "line 2: has a quote that is never closed"),
-        ('a,b\n1,"2"x\n', {}, "line 2: is no such table"),
+        ('a,b\n1,"2"x\n', {}, "line 2: is not such a table"),
         ('a b\n1 "2"x\n', {"delimiter": "space"}, "line 2: has a quote within a cell"),
         ("a,b\n1,\0\n", {}, "NUL bytes.*format: raw"),
-        (b"a,b\n1,\xff\n", {}, "no UTF-8 text"),
-        ("1,2\n3,4\n", {"types": {"a": "int"}}, "there is no column 'a' .there is: col_0, col_1"),
-        ("a\n1\n", {"types": {"a": "str"}}, "'str' is no type of a column"),
+        (b"a,b\n1,\xff\n", {}, "not UTF-8 text"),
+        ("1,2\n3,4\n", {"types": {"a": "int"}}, "there is no column 'a' .known: col_0, col_1"),
+        ("a\n1\n", {"types": {"a": "str"}}, "'str' is not a column type"),
         ("a\n1\n", {"delimiter": "::"}, "must be one character"),
         ("a\n1\n", {"delimiter": '"'}, "must be one character"),
     ],
@@ -335,7 +335,7 @@ def test_raw_files(
         ({"dtype": "float64", "shape": [-1, 0]}, CorruptFileError, "nx0 elements"),
         ({"dtype": "float64", "shape": []}, CorruptFileError, "one elements"),
         ({"shape": [3]}, ConfigError, "dtype: is required"),
-        ({"dtype": "float63"}, ConfigError, "'float63' is no dtype"),
+        ({"dtype": "float63"}, ConfigError, "'float63' is not a dtype"),
         ({"dtype": "O"}, ConfigError, "Python objects"),
         ({"dtype": "M8[s]"}, ConfigError, "no defined comparison"),
         ({"dtype": "f4,f4"}, ConfigError, "must be a plain one"),
@@ -375,13 +375,13 @@ def test_sidecars(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suffix", "text", "match"),
     [
-        (".yaml", "dtype: [", "is no description"),
+        (".yaml", "dtype: [", "is not a description"),
         (".yaml", "- f4\n", "must hold a mapping"),
         (".yaml", "dtype: f4\nshap: [3]\n", "no option 'shap'"),
-        (".yaml", "!!python/object/apply:os.getcwd []\n", "is no description"),
-        (".yaml", "dtype: f4\nshape: [&a [x, x], *a]\n", "is no description"),
-        (".json", "{", "is no description"),
-        (".json", "[" * 100_000, "is no description"),
+        (".yaml", "!!python/object/apply:os.getcwd []\n", "is not a description"),
+        (".yaml", "dtype: f4\nshape: [&a [x, x], *a]\n", "is not a description"),
+        (".json", "{", "is not a description"),
+        (".json", "[" * 100_000, "is not a description"),
         (".json", '{"dtype": 3}', "dtype: is required"),
         (".yaml", "dtype: f4\n# " + "x" * (1 << 20), "too large"),
     ],
@@ -444,7 +444,7 @@ def test_several_marks_of_comments_and_lines_that_are_skipped(tmp_path: Path) ->
     found = table(tmp_path, text, ".dat", comment=marks)
     assert list(found) == ["and", "this"]  # the last one before the first row
     text = "made by 12, on Monday\n1 2\nt y\n3 4\n5 x\n"
-    with pytest.raises(CorruptFileError, match=r"line 5, column 2: 'x' is no number"):
+    with pytest.raises(CorruptFileError, match=r"line 5, column 2: 'x' is not a number"):
         table(tmp_path, text, ".dat", skip_rows=2)
     assert table(tmp_path, text[:-4], ".dat", skip_rows=2) == {
         "t": ("<i8", [3]),
@@ -472,9 +472,9 @@ def test_a_column_of_steps(tmp_path: Path) -> None:
         assert facts is not None
         assert facts.steps is not None
         assert facts.steps.tolist() == [0, 1]
-    with pytest.raises(CorruptFileError, match=r"0\.5 is no whole number of iterations"):
+    with pytest.raises(CorruptFileError, match=r"0\.5 is not a whole number of iterations"):
         open_file(path, iteration="time")
-    with pytest.raises(ConfigError, match=r"there is no column 'it' .there is: time, e"):
+    with pytest.raises(ConfigError, match=r"there is no column 'it' .known: time, e"):
         open_file(path, iteration="it")
     path.write_text("# step e\n-1 1.5\n")
     with pytest.raises(CorruptFileError, match="an iteration is negative"):
@@ -499,7 +499,7 @@ def test_free_text_of_equally_many_words_is_not_taken_for_a_table(
     with pytest.raises(UnreadFileError, match="may be a text and no table; 'format: tokens'"):
         table(tmp_path, text, ".txt")
     assert table(tmp_path, text, ".txt", header="no")
-    with pytest.raises(CorruptFileError, match="if it is no table, set 'format: tokens'"):
+    with pytest.raises(CorruptFileError, match="if it is not a table, set 'format: tokens'"):
         table(tmp_path, "a text\nof three words\n", ".txt")
 
 

@@ -41,7 +41,7 @@ def test_numbers_that_their_type_cannot_hold(
     check(path, within.format(kind, right))
     check(path, within.format("int", wrong))
     check(path, within.format(kind, wrong), "BINARY")
-    with pytest.raises(CorruptFileError, match=f"which is no {kind}, of which VTK makes"):
+    with pytest.raises(CorruptFileError, match=f"which is not of type {kind}; VTK makes"):
         check(path, within.format(kind, wrong))
 
 

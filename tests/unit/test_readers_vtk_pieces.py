@@ -197,7 +197,7 @@ def test_parallel_files(tmp_path: Path, kind: str) -> None:
     parallel(index, WHOLE, {f"a.{kind}": LEFT})
     assert "leave out a part of its WholeExtent" in same_twice(index)
     parallel(index, WHOLE, {f"a.{kind}": LEFT, f"gone.{kind}": RIGHT})
-    assert f"x.p{kind}: names 'gone.{kind}', which is not there" in same_twice(index)
+    assert f"x.p{kind}: names 'gone.{kind}', which does not exist" in same_twice(index)
 
 
 @pytest.mark.parametrize("kind", ["vtu", "vtp"])

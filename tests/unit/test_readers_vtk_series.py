@@ -62,7 +62,7 @@ def test_how_iterations_of_a_series_are_numbered(tmp_path: Path) -> None:
     assert numbers() == numbers(iterations="time") == [0, 1]
     assert numbers(iteration_variable="time", iteration_step=0.5) == [1, 5]
     assert numbers(iterations="none") == [None, None]
-    with pytest.raises(CorruptFileError, match="no whole number of iterations"):
+    with pytest.raises(CorruptFileError, match="not a whole number of iterations"):
         numbers(iteration_variable="time")
     with pytest.raises(ConfigError, match="no dimension 'x'"):
         numbers(iterations="x")
@@ -117,15 +117,15 @@ def test_a_series_of_parallel_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ([('timestep="0"', "gone.vti")], "names 'gone.vti', which is not there"),
-        ([('timestep="0"', "")], "names '', which is not there"),
+        ([('timestep="0"', "gone.vti")], "names 'gone.vti', which does not exist"),
+        ([('timestep="0"', "")], "names '', which does not exist"),
         ([('part="0"', "x.pvd")], "of itself"),
-        ([('timestep="one"', "a.vti")], "timestep that is no number: 'one'"),
-        ([('timestep="nan"', "a.vti")], "timestep that is no number: 'nan'"),
+        ([('timestep="one"', "a.vti")], "timestep that is not a number: 'one'"),
+        ([('timestep="nan"', "a.vti")], "timestep that is not a number: 'nan'"),
         ([('timestep="0"', "a.vti"), ("", "a.vti")], "timestep to some of its files only"),
         ([('timestep="0"', "a.vti"), ('timestep="0.0"', "a.vti")], "two files for time 0.0"),
-        ([('timestep="0" part="-1"', "a.vti")], "part that is no number: '-1'"),
-        ([('timestep="0" part="9999999999"', "a.vti")], "part that is no number"),
+        ([('timestep="0" part="-1"', "a.vti")], "part that is not a number: '-1'"),
+        ([('timestep="0" part="9999999999"', "a.vti")], "part that is not a number"),
         ([], "holds no data"),
     ],
 )
@@ -178,7 +178,7 @@ def test_blocks_that_cannot_be_read(tmp_path: Path) -> None:
     data = f'<DataSet index="0" file="{name}"/>'
     for inner, words in (
         (data * 2, "two files for its block 0"),
-        (data.replace(name, "gone.vti"), "names 'gone.vti', which is not there"),
+        (data.replace(name, "gone.vti"), "names 'gone.vti', which does not exist"),
         (data.replace(name, "x.vtm"), "of itself"),
     ):
         with pytest.raises(CorruptFileError, match=words):

@@ -201,7 +201,7 @@ def test_a_file_that_cannot_be_read_is_the_reason(tmp_path: Path) -> None:
     stream = io.StringIO()
     render(run, make_console(stream, color=False))
     for text in (text_of(run), re.sub(r"\s+", " ", stream.getvalue())):
-        assert "as far as files could be read; first mend what the errors name" in text
+        assert "as far as files could be read; first fix what the errors name" in text
         assert "write it in both runs" not in text
 
 

@@ -120,7 +120,7 @@ def test_nan_is_drawn_above_all_numbers_and_on_no_curve() -> None:
     chart = growth_of(group)
     assert chart is not None
     assert "\u221e</text>" in chart
-    assert "iteration 3: no number on one side, or far beyond the bound" in chart
+    assert "iteration 3: not a number on one side, or far beyond the bound" in chart
     ys = [float(y) for y in re.findall(r'd="M[\d.]+ ([\d.]+)l', chart)]
     assert ys[1] < ys[0]
     (curve,) = re.findall(r'd="(M[^"]*)" class="cv"', chart)

@@ -66,7 +66,7 @@ def test_changed_files_are_tracked_ones(made: GitRepository) -> None:
 
 
 def test_a_folder_that_is_no_repository(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no working tree of a git repository"):
+    with pytest.raises(UsageError, match="not in a git work tree"):
         Repository.around(tmp_path)
 
 

@@ -196,7 +196,7 @@ def test_who_accepts_waits_for_others_and_sees_what_they_did(
 
 def test_what_others_changed_before_is_not_even_shown(project: Project) -> None:
     replace_golden(project)
-    with pytest.raises(PendingConflictError, match="another one than it was"):
+    with pytest.raises(PendingConflictError, match="has changed since this one was made"):
         look(project)
 
 

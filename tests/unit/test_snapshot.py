@@ -90,6 +90,14 @@ def test_objects_of_no_program_are_no_difference() -> None:
     assert (unseen.run, verb_of(unseen)) == ("not seen", "was seen on one side alone")
 
 
+def test_a_program_that_ended_before_it_was_looked_at_is_no_difference() -> None:
+    """Not even its variables are known, so none of them is `not set`."""
+    one = snapshot(variables={"OMP_NUM_THREADS": "1"})
+    assert names(one, snapshot(variables={})) == ["OMP_NUM_THREADS"]
+    unseen = snapshot(variables={}, objects=())
+    assert compare_snapshots(one, unseen) == compare_snapshots(unseen, one) == ()
+
+
 def test_a_program_may_have_loaded_what_was_not_seen() -> None:
     """Of this very process all is known."""
     fewer = snapshot(seen="process", objects=OBJECTS[1:])
@@ -218,7 +226,7 @@ def test_a_snapshot_is_named_by_what_it_holds(tmp_path: Path) -> None:
     with pytest.raises(CorruptFileError, match="another snapshot"):
         store.load(first)
     path.write_bytes(other.read_bytes()[:-9])
-    with pytest.raises(CorruptFileError, match="no snapshot"):
+    with pytest.raises(CorruptFileError, match="not a snapshot"):
         load_snapshot(path)
 
 

@@ -28,7 +28,7 @@ MATCHING = VariableResult("x", verdict=Verdict.MATCH, element_count=1, differing
 PLAIN = Signature("<f8", (1,))
 BOTH, ALLOW_NEW, NONE = StrictVariables
 
-LOST = "as far as files could be read; first mend what the errors name"
+LOST = "as far as files could be read; first fix what the errors name"
 
 
 def outcome(*, missing: bool = False, extra: bool = False) -> Outcome:

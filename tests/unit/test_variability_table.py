@@ -103,13 +103,13 @@ def test_columns_have_the_roles_they_are_given(tmp_path: Path) -> None:
         ),
         (
             "a,b\n1,2\neight,3\n",
-            "t.csv: a: line 3: 'eight' is no number; write a number, or make separate maps"  # noqa: ISC004
+            "t.csv: a: line 3: 'eight' is not a number; write a number, or make separate maps"  # noqa: ISC004
             " with --category a",
         ),
-        ("a,b\n1,2\n1,fast\n", "t.csv: b: line 3: 'fast' is no number; write a number"),
-        ("a,b\n1,2\n1,nan\n", "t.csv: b: line 3: nan is no finite number; mend it"),
-        ("a,b\n1,2\ninf,2\n", "t.csv: a: line 3: inf is no finite number; mend it"),
-        ("a,b\n1,2\n1,1e999\n", "t.csv: b: line 3: 1e999 is no finite number; mend it"),
+        ("a,b\n1,2\n1,fast\n", "t.csv: b: line 3: 'fast' is not a number; write a number"),
+        ("a,b\n1,2\n1,nan\n", "t.csv: b: line 3: nan is not a finite number; fix it"),
+        ("a,b\n1,2\ninf,2\n", "t.csv: a: line 3: inf is not a finite number; fix it"),
+        ("a,b\n1,2\n1,1e999\n", "t.csv: b: line 3: 1e999 is not a finite number; fix it"),
         ("a;b\n1;2\n", f"t.csv: line 1: its cells are parted by semicolons; {COMMAS}"),
         ("a\tb\n1\t2\n", f"t.csv: line 1: its cells are parted by tabs; {COMMAS}"),
         ("a,b\n1,2\n1;2\n", f"t.csv: line 3: its cells are parted by semicolons; {COMMAS}"),
@@ -122,7 +122,7 @@ def test_columns_have_the_roles_they_are_given(tmp_path: Path) -> None:
         ),
         (
             "a,seconds\n1,2\n1,-2\n",
-            "t.csv: seconds: line 3: -2 is negative, and no run takes less than no time; mend it",
+            "t.csv: seconds: line 3: -2 is negative, and no run takes less than no time; fix it",
         ),
         (
             "a,b\n1,2\n1,2e300\n",
@@ -156,10 +156,10 @@ def test_columns_that_are_not_there(tmp_path: Path) -> None:
 
 def test_files_that_are_no_tables(tmp_path: Path) -> None:
     assert complaint(tmp_path / "gone.csv").startswith("gone.csv: does not exist")
-    assert "is no table; give a .csv" in complaint(write(tmp_path, "a", "t.xlsx"))
-    assert "is no UTF-8 text" in complaint(_bytes(tmp_path, b"a,b\n\xff,1\n"))
+    assert "is not a table; give a .csv" in complaint(write(tmp_path, "a", "t.xlsx"))
+    assert "is not UTF-8 text" in complaint(_bytes(tmp_path, b"a,b\n\xff,1\n"))
     binary = complaint(_bytes(tmp_path, b"a,b\n\0,1\n"))
-    assert binary == "b.csv: is no text (it holds NUL bytes); save it as UTF-8 text"
+    assert binary == "b.csv: is not text (it holds NUL bytes); save it as UTF-8 text"
     other = write(tmp_path, "threads,sizes,seconds\n1,2,3\n", "u.csv")
     with pytest.raises(CiwrapError, match="has the columns threads, sizes, seconds, and"):
         read_runs([write(tmp_path, GOOD), other], Roles())
@@ -237,8 +237,8 @@ def test_parameters_stand_in_commands() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "is no result of repeat or time: it is not JSON"),
-        ("{}", "is no result of repeat or time: it is of another kind; give a file that one of"),
+        ("{", "is not a result of repeat or time: it is not JSON"),
+        ("{}", "is not a result of repeat or time: it is of another kind; give a file that one of"),
         ('{"kind": "timing"}', "`schema_version` is missing"),
         (json.dumps(repeated(runs=[{"number": 1}])), "`runs[0].seed` is missing"),
     ],
