@@ -51,7 +51,7 @@ class TokensSource(Source):
         with closed_on_error(self.close):
             size = self._file.byte_count
             if b"\0" in self._file.read_at(0, min(size, SNIFFED_BYTES)):
-                raise CorruptFileError("holds a NUL byte, so it is no text", file=path)
+                raise CorruptFileError("holds a NUL byte, so it is not text", file=path)
         region = FileRegion(str(path), 0, size)
         self.variables = (
             VariableInfo(name, "|S1", (size,), region, labels=(TEXT_LABEL,), text=rules),

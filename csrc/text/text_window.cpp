@@ -71,7 +71,7 @@ void TextWindow::fill(std::size_t want) {
 void TextWindow::take(std::span<const std::byte> bytes) {
     if (std::memchr(bytes.data(), 0, bytes.size()) != nullptr)
         throw Error(ErrorCode::corrupt_file,
-                    source_.name() + ": holds a NUL byte, so it is not a text");
+                    source_.name() + ": holds a NUL byte, so it is not text");
     check_encoding(bytes);
     if (buffer_.size() - end_ < bytes.size()) {
         const std::size_t kept = end_ - begin_;
