@@ -32,12 +32,19 @@ def ends_are_interrupts() -> Iterator[None]:
 
 @contextlib.contextmanager
 def later_interrupts() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP within take effect at the end of the block, where it succeeds."""
+    """Ctrl-C, SIGTERM and SIGHUP within take effect at the end of the block, where it succeeds.
+
+    They do what they would have done before it, so that one block may be within another. Where
+    nobody handles them they raise KeyboardInterrupt.
+    """
     came: list[int] = []
-    with _handled_by(lambda number, _: came.append(number)):
+    with _handled_by(lambda number, _: came.append(number)) as before:
         yield
-    if came:
-        raise KeyboardInterrupt
+    for number in came:
+        former = before[number]
+        if not callable(former):
+            raise KeyboardInterrupt
+        former(number, None)
 
 
 @contextlib.contextmanager
@@ -48,16 +55,17 @@ def endings_call(function: Callable[[int], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _handled_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+def _handled_by(handler: Callable[[int, FrameType | None], Any]) -> Iterator[dict[int, Any]]:
+    """What handled each of them before."""
+    before: dict[int, Any] = {}
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals go to the main thread alone
+        yield before  # signals go to the main thread alone
         return
-    before: dict[signal.Signals, Any] = {}
     try:
         for number in _ENDINGS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, handler)
-        yield
+        yield before
     finally:
-        for number, former in before.items():
-            signal.signal(number, signal.SIG_DFL if former is None else former)
+        for taken, former in before.items():
+            signal.signal(taken, signal.SIG_DFL if former is None else former)

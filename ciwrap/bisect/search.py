@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.closing import Closing
 from ciwrap.errors import RepositoryError, UsageError
+from ciwrap.interrupts import later_interrupts
 from ciwrap.model import Verdict
 from ciwrap.report.text import plural
 from ciwrap.repository import ask_git
@@ -140,12 +141,14 @@ class Search(Closing):
     def close(self) -> None:
         if not self._has_begun:
             return
-        self._has_begun = False
-        # An interrupt may have come before git had written all files of a commit.
-        self.throw_changes_away()
-        # What lies in the place of a tracked file has come since; git would not go back over it.
-        self.repository.git("checkout", "--quiet", "--force", self._before, "--")
-        self.repository.git("bisect", "reset")
+        with later_interrupts():  # a second Ctrl-C, of one who does not want to wait
+            self._has_begun = False
+            # An interrupt may have come before git had written all files of a commit.
+            self.throw_changes_away()
+            # What lies in the place of a tracked file has come since: git would not go back over it
+            # by itself.
+            self.repository.git("checkout", "--quiet", "--force", self._before, "--")
+            self.repository.git("bisect", "reset")
 
     def _log(self) -> str:
         return self.repository.git("bisect", "log")

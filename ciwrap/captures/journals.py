@@ -59,9 +59,11 @@ def is_recording(path: Path) -> bool:
 
 
 def remove_run(run: Path) -> None:
-    """Deletes a recorded run, and nothing else that lies in its folder. Raises WriteFailedError."""
+    """Deletes a recorded run, and nothing else that lies in its folder; also one of which there is
+    nothing but why it could not be recorded. Raises WriteFailedError.
+    """
     journals = journal_paths(run)
-    if not journals:
+    if not journals and not unrecorded_paths(run):
         return
     try:
         for path in own_files(run):

@@ -127,10 +127,12 @@ def command(
     Exit codes: 0 recorded, and it matches what it was compared with; 1 it differs; 2 usage; 3 the
     program failed, or not all could be recorded or compared.
     """
+    from ciwrap.cli.recorded import alone_in
+
     if not words:
         raise click.UsageError("there is no command to run")
     asked = _Asked(Path(output), words, _chosen(check_name, config_path, _layer(atol, rtol)), more)
-    with _reference(asked) as reference:
+    with alone_in(asked.folder), _reference(asked) as reference:
         outcome = _run(asked, reference)
         if reference is None:
             return _tell_recorded(asked, outcome)

@@ -1,10 +1,13 @@
-"""What a program has recorded, as `ciwrap record` tells it; and why it is not there, if not."""
+"""What a program has recorded, as `ciwrap record` tells it; and why it is not there, if not. It is
+read from a folder that one call has to itself.
+"""
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import NotComparableError, OutputMissingError
+from ciwrap.errors import NotComparableError, OutputMissingError, WriteFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,6 +18,25 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, CommandOutcome, Message, VariableId
 
 _SO = "and recorded nothing"
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else records into the folder meanwhile: what is told of a run in the end is read from
+    there. Raises LockBusyError, WriteFailedError.
+    """
+    from ciwrap.golden.lock import writer_lock
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=folder) from error
+    try:
+        with writer_lock(folder, 0, doing="recording", is_needed=False):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # if nothing came of it
 
 
 def opened(folder: Path, outcome: CommandOutcome) -> RecordedCapture:

@@ -29,21 +29,23 @@ def writer_lock(
     holder: str = "",
     doing: str = "writing goldens",
     stays: bool = False,
+    is_needed: bool = True,
 ) -> Iterator[bool]:
     """Holds the folder's lock for the block; tells whether `holder` held it last.
 
     holder: a word of the caller's own, which is kept in the lock file. doing: what those who have
     this lock do, for those who cannot get it. stays: the file is left
     there, so that the next one can tell; `remove_lock_file` is for the end. Without it nobody can.
+    is_needed: whether nothing is to be done on a file system that knows no locks.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
     killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,
-    WriteFailedError if the folder cannot be written or its file system knows no locks.
+    WriteFailedError if the folder cannot be written, or a lock that is needed cannot be had.
     """
     path = folder / LOCK_NAME
     descriptor = None
     try:
-        descriptor = _acquire(path, wait_seconds, doing)
+        descriptor = _acquire(path, wait_seconds, doing, is_needed=is_needed)
         said = f"process {os.getpid()} {holder}".encode()
         was_last = os.pread(descriptor, _MOST_SAID, 0) == said
         if not was_last:
@@ -72,7 +74,7 @@ def _say(descriptor: int, said: bytes) -> bool:
         return False
 
 
-def _acquire(path: Path, wait_seconds: float, doing: str) -> int:
+def _acquire(path: Path, wait_seconds: float, doing: str, *, is_needed: bool) -> int:
     """The descriptor that holds the lock; raises as `writer_lock` does."""
     deadline = time.monotonic() + wait_seconds
     while True:
@@ -87,7 +89,7 @@ def _acquire(path: Path, wait_seconds: float, doing: str) -> int:
         except OSError as error:
             raise _no_lock(path, error) from error
         try:
-            if _try_lock(descriptor) and _is_current(descriptor, path):
+            if _try_lock(descriptor, is_needed=is_needed) and _is_current(descriptor, path):
                 return descriptor
             said = os.pread(descriptor, _MOST_SAID, 0).decode("utf-8", "replace")
             holder = " ".join(said.split()[:2])
@@ -141,13 +143,14 @@ def _no_lock(path: Path, error: OSError) -> WriteFailedError:
     )
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, *, is_needed: bool = True) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
             return False
-        raise
+        if is_needed:
+            raise
     return True
 
 

@@ -2,11 +2,13 @@
 
 Before the first run the outputs that are there are set aside; after each run what it wrote is moved
 to a folder of its own. At the end what was set aside is put back, by the next call if this one was
-killed. Whatever has come in its place by then is moved away, not deleted: it may be newer.
+killed. Whatever has come in its place by then is moved away, not deleted: it may be newer. A file
+is whole in one of both places at any time, also between file systems and on a full disk.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from contextlib import suppress
@@ -19,6 +21,7 @@ from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.interrupts import later_interrupts
 from ciwrap.patterns import PathPattern
 from ciwrap.structs import replace
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 _ASIDE = "before"
 _INPUTS = "inputs"
 _FOUND = "found"
+_MOVING = ".ciwrap-moving"  # what is not yet whole where it is moved to
 
 
 class RunFolders:
@@ -79,20 +83,25 @@ class RunFolders:
         trace: TracebackType | None,
     ) -> None:
         try:
-            for check in self._runs(self._begun):
-                for path in _files_of(check):
-                    _remove(path)
-                    self._clear_above(path, check)
-                self._clear_new(check)
-            self._put_back()
-            self._drop_all(_INPUTS)
-            if self._is_first_taken and not self._keeps:
-                self._drop_all(self._prefix)
+            with later_interrupts():  # a second Ctrl-C, of one who does not want to wait
+                self._end()
         finally:
             self._lock.__exit__(kind, error, trace)
             for empty in (self.folder, self.folder.parent):
                 with suppress(OSError):
                     empty.rmdir()
+
+    def _end(self) -> None:
+        """Removes what a run under way has written, and puts back what was there."""
+        for check in self._runs(self._begun):
+            for path in _files_of(check):
+                _remove(path)
+                self._clear_above(path, check)
+            self._clear_new(check)
+        self._put_back()
+        self._drop_all(_INPUTS)
+        if self._is_first_taken and not self._keeps:
+            self._drop_all(self._prefix)
 
     def set_aside(self, checks: Sequence[Check]) -> None:
         """Moves outputs that are there already out of the way of a run.
@@ -222,7 +231,8 @@ class RunFolders:
         """The files that are set aside, relative to the project."""
         aside = self.folder / _ASIDE
         files = (path for path in aside.rglob("*") if not path.is_dir() or path.is_symlink())
-        return sorted(path.relative_to(aside) for path in files)
+        found = sorted(path.relative_to(aside) for path in files)
+        return [path for path in found if _MOVING not in path.parts]
 
 
 def _bases(check: Check) -> Iterator[Path]:
@@ -278,18 +288,43 @@ def _move(path: Path, target: Path, *, follows_links: bool = False) -> None:
     """
     if not (path.exists() if follows_links else os.path.lexists(path)):
         return
+    is_linked = follows_links and path.is_symlink()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if follows_links and path.is_symlink():
-            copy = shutil.copytree if path.is_dir() else shutil.copy2
-            copy(path, target)
-            path.unlink()
-        else:
-            shutil.move(path, target)
+        if is_linked or not _is_renamed(path, target):
+            _copy(path, target, follows_links=is_linked)
+            _remove(path)
     except OSError as error:
         raise WriteFailedError(
             f"could not be moved to {target.parent}: {error.strerror or error}", file=path
         ) from error
+
+
+def _is_renamed(path: Path, target: Path) -> bool:
+    """Whether a name was all that had to change. Raises OSError."""
+    try:
+        path.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        return False
+    return True
+
+
+def _copy(path: Path, target: Path, *, follows_links: bool) -> None:
+    """Nothing has the target's name before it is all there. Raises OSError."""
+    part = target.with_name(_MOVING)
+    try:
+        _remove(part)
+        if path.is_dir() and (follows_links or not path.is_symlink()):
+            shutil.copytree(path, part, symlinks=not follows_links)
+        else:
+            shutil.copy2(path, part, follow_symlinks=follows_links)
+        part.rename(target)
+    except BaseException:
+        with suppress(OSError):
+            _remove(part)
+        raise
 
 
 def _remove(path: Path) -> None:

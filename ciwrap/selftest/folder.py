@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ciwrap.interrupts import later_interrupts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,11 +25,14 @@ def temporary_folder() -> Iterator[Path]:
     which ends with its process, tells them from those that live.
     """
     _remove_left()
-    with tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    try:
         with (folder / _LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield folder
+    finally:
+        with later_interrupts():  # half of it, without the lock, would stay for good
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_left() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e.test_cli_bisect import BOUND, FAILS, Told
+from e2e.test_cli_bisect import BOUND, FAILS, Told, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,3 +91,23 @@ def test_files_that_git_would_write_over(
     assert (f"git does not track {mine} here" in outcome.err) is is_lost
     assert path.read_text() == "mine"
     assert told.repository.state() == before
+
+
+def test_a_second_interrupt_waits_until_all_is_as_it_was(told: Told) -> None:
+    for n in (1, 2, 3):
+        told.commit(n, 5 * BOUND if n >= 3 else 0.0)
+    before = told.repository.state()
+    mark = told.folder.parent / "started"
+    process = told.begin("bisect", told.good, "main", "--", f"touch {mark}; sleep 60")
+    wait_for(mark)
+    # It comes with the checkout that puts back what was there.
+    hook = told.folder / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nkill -s INT {process.pid}\n")
+    hook.chmod(0o755)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    hook.unlink()
+    assert process.returncode == 130, error
+    assert told.repository.state() == before
+    assert told.run("bisect", told.good, "main").document["found"]["title"] == "Change 3"

@@ -262,6 +262,30 @@ def test_where_no_process_can_record_it_is_told_why() -> None:
     code, text = recorded("r.close(); os.remove('a/000/rank-000000.cwr'); r._table.open(b'', 9, 2)")
     assert code == ExitCode.NOT_COMPARABLE
     assert "rank 9 of 2 is none" in text
+    assert recorded("r.record(0, x=x); r.close()", "--replace")[0] == ExitCode.MATCH
+
+
+@pytest.mark.parametrize("option", ["--replace", "--again", "--residues"])
+def test_two_calls_at_once_never_tell_of_one_another(option: str) -> None:
+    """The first was told to match of what the second had recorded in its place."""
+    good = "r.record(0, x=x); r.close()"
+    assert recorded(good, "--residues", to="good")[0] == ExitCode.MATCH
+    Path("other.py").write_text(PROGRAM + good)
+    body = f"""
+import subprocess
+r.record(0, x=x + 1)
+words = ["-m", "ciwrap", "record", "-o", "a", {option!r}, "--", sys.executable, "other.py"]
+done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+open("said.txt", "w").write(str(done.returncode) + done.stderr)
+r.close()
+"""
+    code, text = recorded(body, "--against", "good")
+    assert code == ExitCode.DIFFER, text
+    said = Path("said.txt").read_text()
+    assert said.startswith(f"{ExitCode.NOT_COMPARABLE:d}error: a: process ")
+    assert "is recording in this folder" in said
+    assert "let it finish, then try again" in said
+    assert not list(Path("a").glob(".*"))  # the lock is gone
 
 
 ARRAY = """

@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "repository": {"errors", "interrupts"},
     "worktrees": {"errors", "golden", "repository"},
     "snapshot": {*TOOLS, "model", "golden", "repository", "running", "_core"},
-    "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees"},
+    "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees", "interrupts"},
     "details": set(),
     "timeline": {"details"},
     "model": {"errors", "details", "timeline"},
@@ -93,7 +93,7 @@ MAY_IMPORT = {
     "selftest": {
         *TOOLS,
         *("model", "config", "arrays", "trees", "readers", "catalog", "golden", "compare"),
-        "review",
+        *("review", "interrupts"),
     },
     "testing": {"errors", "arrays", "readers"},
     "demo": {*TOOLS, "model", "config", "trees", "golden", "compare", "report", "_demo"},

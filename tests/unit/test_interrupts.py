@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ciwrap.interrupts import ends_are_interrupts, later_interrupts
+from ciwrap.interrupts import endings_call, ends_are_interrupts, later_interrupts
 
 ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
@@ -38,6 +38,27 @@ def test_an_interrupt_waits_for_what_must_be_finished(number: signal.Signals) ->
         done.append("too late")
     assert done == ["finished"]
     assert handlers() == before
+
+
+def test_one_block_that_finishes_within_another_does_not_break_it() -> None:
+    done = []
+    with pytest.raises(KeyboardInterrupt), ends_are_interrupts():  # noqa: PT012
+        with later_interrupts():
+            with later_interrupts():
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("inner")
+            done.append("outer")
+        done.append("too late")
+    assert done == ["inner", "outer"]
+
+
+def test_where_signals_only_tell_they_tell_at_the_end_of_the_block() -> None:
+    told: list[int] = []
+    with endings_call(told.append):
+        with later_interrupts():
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert told == []
+        assert told == [signal.SIGHUP]
 
 
 def test_an_error_within_is_what_is_told() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +14,11 @@ import pytest
 
 from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.config.loading import load_text
+from ciwrap.errors import WriteFailedError
 from ciwrap.repeat.folders import RunFolders
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from ciwrap.config import Check
 
@@ -77,3 +82,58 @@ def test_runs_that_were_there_come_back_after_a_kill(
         assert "an earlier call was killed" in folders.notes[0]
         assert MINE.items() <= held(tmp_path).items()
     assert MINE.items() <= held(tmp_path).items()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system."""
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is but one file system")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        yield Path(folder)
+
+
+def test_outputs_on_another_file_system_outlive_a_full_disk(
+    tmp_path: Path, elsewhere: Path
+) -> None:
+    text = "checks: {far: {outputs: far/x.npy}}"
+    (check,) = load_text(text, tmp_path / "ciwrap.yaml").checks
+    (tmp_path / "far").symlink_to(elsewhere)
+    np.save(tmp_path / "far/x.npy", np.arange(1000.0))
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with RunFolders(tmp_path) as folders:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (4000, resource.RLIM_INFINITY))
+                folders.set_aside([check])
+        except WriteFailedError:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert np.array_equal(np.load(tmp_path / "far/x.npy"), np.arange(1000.0))
+    # With room enough they go and come back.
+    with RunFolders(tmp_path) as folders:
+        folders.set_aside([check])
+        assert [*elsewhere.iterdir()] == []
+    assert np.array_equal(np.load(tmp_path / "far/x.npy"), np.arange(1000.0))
+    assert [path.name for path in elsewhere.iterdir()] == ["x.npy"]
+
+
+def test_a_second_interrupt_waits_until_all_is_back(
+    tmp_path: Path, checks: tuple[Check, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, 1.0, 0, 1)
+    put_back = RunFolders._put_back
+
+    def interrupted(folders: RunFolders) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        put_back(folders)
+
+    with pytest.raises(KeyboardInterrupt), RunFolders(tmp_path, by_ensemble=True) as folders:  # noqa: PT012
+        folders.set_aside(checks)
+        monkeypatch.setattr(RunFolders, "_put_back", interrupted)
+        raise KeyboardInterrupt
+    assert held(tmp_path) == MINE
