@@ -27,6 +27,7 @@ def alone_in(folder: Path) -> Iterator[None]:
     """
     from ciwrap.golden.lock import writer_lock
 
+    was_there = folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -35,8 +36,9 @@ def alone_in(folder: Path) -> Iterator[None]:
         with writer_lock(folder, 0, doing="recording", is_needed=False):
             yield
     finally:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # if nothing came of it
+        if not was_there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if nothing came of it
 
 
 def opened(folder: Path, outcome: CommandOutcome) -> RecordedCapture:
