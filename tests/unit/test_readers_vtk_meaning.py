@@ -63,6 +63,17 @@ def test_the_only_time_of_an_xdmf_file_is_compared(tmp_path: Path, is_collection
     assert "time" not in held(xdmf(tmp_path / "x.xdmf", XDMF.format(steps=without)))
 
 
+def test_texts_that_are_not_utf8(tmp_path: Path) -> None:
+    def texts(given: str) -> Any:
+        path = tmp_path / "x.vtk"
+        text = f"{LEGACY}FIELD FieldData 1\ns 1 2 string\n{given}\n"
+        path.write_bytes(text.encode("latin-1"))
+        return held(path)["field_data/s"]
+
+    assert texts("m\xfc\nb") == ["m\udcfc", "b"]
+    assert texts("m\xf6\nb") == ["m\udcf6", "b"]
+
+
 # --- components and units -------------------------------------------------------------------------
 
 
