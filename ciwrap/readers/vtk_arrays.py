@@ -135,6 +135,9 @@ def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
         found[name] = f"is a {array.GetClassName()}, which is not compared"
         return
     found[name] = Array(np.array(vtk.to_numpy(array)), _labels(vtk, array))
+    table = array.GetLookupTable()  # of legacy files: the colours of its numbers
+    if table is not None:
+        _put(vtk, found, f"{name}/lookup_table", table.GetTable())
 
 
 def _labels(vtk: VtkLibrary, array: Any) -> Labels:
