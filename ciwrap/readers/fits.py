@@ -163,6 +163,13 @@ class _Fits:
         if header.get("GROUPS") is True:
             self._listing.add_fault(name, "is random groups data, which are not compared")
             return
+        # Only the first extension may leave them out.
+        rest = (0, 1) if isinstance(hdu, self._fits.PrimaryHDU) else (None, None)
+        counts = header.get("PCOUNT", rest[0]), header.get("GCOUNT", rest[1])
+        if counts != (0, 1):
+            fault = f"has PCOUNT and GCOUNT {counts[0]} and {counts[1]}, an image's are 0 and 1"
+            self._listing.add_fault(name, fault)
+            return
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
             raise CorruptFileError("ends before its last element", file=self._listing.path)
