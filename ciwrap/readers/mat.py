@@ -153,7 +153,8 @@ def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> 
 def _class_of(array: Any) -> str:
     """What MATLAB calls the class of an array."""
     names = {"bool": "logical", "float32": "single", "float64": "double"}
-    return names.get(array.dtype.name, array.dtype.name)
+    kind = str(array.dtype.name)
+    return names.get(kind, kind)
 
 
 def _add_shape(listing: Listing, called: str, shape: tuple[int, ...]) -> None:
