@@ -163,17 +163,42 @@ class _Fits:
         if header.get("GROUPS") is True:
             self._listing.add_fault(name, "is random groups data, which are not compared")
             return
+        # Only the first extension may leave them out.
+        rest = (0, 1) if isinstance(hdu, self._fits.PrimaryHDU) else (None, None)
+        counts = header.get("PCOUNT", rest[0]), header.get("GCOUNT", rest[1])
+        if counts != (0, 1):
+            fault = f"has PCOUNT and GCOUNT {counts[0]} and {counts[1]}, an image's are 0 and 1"
+            self._listing.add_fault(name, fault)
+            return
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
             raise CorruptFileError("ends before its last element", file=self._listing.path)
         stored = np.dtype(dtype)
-        packing = _packing_of(header)
-        read, target = _scaled(self._file.elements(at, dtype), stored, packing)
-        region = None
-        if target == stored and packing.is_none:
-            region = FileRegion(str(self._listing.path), at, count * target.itemsize)
-        labels = self._labels(header.get("BUNIT"), stored, packing)
-        self._listing.add(name, target, shape, read, region=region, labels=labels)
+        region = FileRegion(str(self._listing.path), at, count * stored.itemsize)
+        read = self._file.elements(at, dtype)
+        packing, unit = _packing_of(header), header.get("BUNIT")
+        self._numbers(name, stored, shape, read, packing, unit=unit, region=region)
+
+    def _numbers(
+        self,
+        name: str,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        read: Callable[[int, int], NDArray[Any]],
+        packing: _Stored,
+        *,
+        unit: Any,
+        region: FileRegion | None = None,
+    ) -> None:
+        """Lists what numbers of that dtype stand for. region: where they are stored."""
+        labels = self._labels(unit, dtype, packing)
+        if packing.scale == 0:
+            fault = "has a scale of 0, which makes all of its numbers equal"
+            self._listing.add_fault(name, fault, labels=labels)
+            return
+        scaled, target = _scaled(read, dtype, packing)
+        region = region if target == dtype and packing.is_none else None
+        self._listing.add(name, target, shape, scaled, region=region, labels=labels)
 
     def _nothing(self, name: str, shape: tuple[int, ...]) -> None:
         """What has no elements; without a variable nobody would see that it is there."""
@@ -192,10 +217,8 @@ class _Fits:
 
         rows = max(1, (1 << 20) // max(1, int(np.prod(shape[1:])) * dtype.itemsize))
         flat = FlatReader(shape, dtype, read_box, rows)
-        packing = _packing_of(hdu.header)
-        read, target = _scaled(flat.read, dtype, packing)
-        labels = self._labels(hdu.header.get("BUNIT"), dtype, packing)
-        self._listing.add(name, target, shape, read, labels=labels)
+        packing, unit = _packing_of(hdu.header), hdu.header.get("BUNIT")
+        self._numbers(name, dtype, shape, flat.read, packing, unit=unit)
 
     def _labels(self, unit: Any, dtype: np.dtype[Any], packing: _Stored) -> Labels:
         """The unit, and what the values themselves do not tell of how they are stored."""
@@ -245,10 +268,10 @@ class _Fits:
         # T, F or zero, which no bound for numbers is meant for.
         is_logical = _code_of(column) == "L"
         stored = np.dtype("S1" if is_logical else one.dtype)
-        packing = _Stored(column.bscale or 1.0, column.bzero or 0.0, column.null)
-        scaled, target = _scaled(read, stored, packing)
-        labels = self._labels(column.unit, stored, packing)
-        self._listing.add(path, target, (rows, *one.inner_shape), scaled, labels=labels)
+        scale = 1.0 if column.bscale in (None, "") else column.bscale
+        packing = _Stored(scale, column.bzero or 0.0, column.null)
+        shape = (rows, *one.inner_shape)
+        self._numbers(path, stored, shape, read, packing, unit=column.unit)
 
 
 def _code_of(column: Any) -> str:

@@ -87,7 +87,8 @@ def _loaded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """All values in the classes that MATLAB shows, and in the types that they are stored in.
 
     MATLAB stores doubles as bytes where all of them are small whole numbers. SciPy drops imaginary
-    parts when it makes classes of them, so complex values are to be taken as they are stored.
+    parts when it makes classes of them, so complex values are to be taken as they are stored, and
+    makes other numbers of those that a class cannot hold.
     Raises DuplicateVariableError for a name that comes twice, of which SciPy has the last variable.
     """
 
@@ -103,8 +104,7 @@ def _loaded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     twice = [one for one in told if str(one.message).startswith("Duplicate variable name")]
     if twice:
         raise DuplicateVariableError(str(twice[0].message).partition(" in stream")[0], file=path)
-    is_complex = any(one.category.__name__ == "ComplexWarning" for one in told)
-    return shown, load(in_classes=False) if is_complex else shown
+    return shown, load(in_classes=False)
 
 
 def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> None:
@@ -143,9 +143,18 @@ def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> 
             zip(array.reshape(-1), kept.reshape(-1), strict=True)
         ):
             _add(listing, f"{called}.{number}", cell, bare, depth + 1)
+    elif kept.dtype.kind in "iuf" and not np.array_equal(array, kept, equal_nan=True):
+        listing.add_fault(called, f"holds numbers that are no {_class_of(array)}, as it says")
     else:
         with listing.one(called):
             listing.add_array(called, kept if kept.dtype.kind == "c" else array)
+
+
+def _class_of(array: Any) -> str:
+    """What MATLAB calls the class of an array."""
+    names = {"bool": "logical", "float32": "single", "float64": "double"}
+    kind = str(array.dtype.name)
+    return names.get(kind, kind)
 
 
 def _add_shape(listing: Listing, called: str, shape: tuple[int, ...]) -> None:

@@ -120,7 +120,12 @@ def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
     if name in found:
         raise CorruptFileError(f"has two arrays named {ascii(name)[:60]}")
     if isinstance(array, vtk.core.vtkStringArray):
-        texts = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
+        # VTK gives the bytes of what is not UTF-8.
+        values = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
+        texts = [
+            one if isinstance(one, str) else one.decode("utf-8", "surrogateescape")
+            for one in values
+        ]
         count = array.GetNumberOfComponents()
         whole = array_of_texts(texts)
         shaped = whole if count == 1 else whole.reshape(-1, count)
@@ -130,6 +135,9 @@ def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
         found[name] = f"is a {array.GetClassName()}, which is not compared"
         return
     found[name] = Array(np.array(vtk.to_numpy(array)), _labels(vtk, array))
+    table = array.GetLookupTable()  # of legacy files: the colours of its numbers
+    if table is not None:
+        _put(vtk, found, f"{name}/lookup_table", table.GetTable())
 
 
 def _labels(vtk: VtkLibrary, array: Any) -> Labels:

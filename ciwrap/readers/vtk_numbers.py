@@ -1,7 +1,8 @@
 """Numbers in XML files that VTK does not take as they stand there.
 
-Behind as many as it wants of an array VTK reads no further, and it makes 4 of a 260 in a text that
-is said to have 8 bits, all without a word.
+Behind as many as it wants of an array VTK reads no further, nor what an array holds itself that is
+said to be in the appended data, and it makes 4 of a 260 in a text that is said to have 8 bits, all
+without a word.
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 _TAG = re.compile(rb"<(/?)([A-Za-z]\w*)((?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>")
 _ATTRIBUTE = re.compile(rb"(\w+)\s*=\s*[\"']([^\"']*)[\"']")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-_NOT_ASCII = (b"appended", b"binary")
-_FLOAT = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_FLOAT = re.compile(rb"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|(?i:nan|inf(?:inity)?))")
 _WHOLE = re.compile(rb"[+-]?\d+")
+# Numbers with no blank between them, as Fortran writes them: VTK reads one after the other.
+_FUSED = re.compile(rb"[\d.][+-]|\.\d*\.|[eE][+-]?\d+\.|[fny][+.-]|[\d.][in]", re.IGNORECASE)
+# Elements within an array, and CDATA.
+_INNER = re.compile(rb"<(\w+)(?:[^<>]*[^<>/])?>.*?</\1\s*>|<\w[^<>]*/>", re.DOTALL)
 _CELLS = {b"Cells", b"Verts", b"Lines", b"Strips", b"Polys"}
+_ARRAYS = (b"DataArray", b"Array")
 _SECTIONS = {b"PointData", b"CellData", b"FieldData", b"Points", b"Coordinates", *_CELLS}
 # Of each cell there is one; of the others as many as the last, or largest, of these says.
 _PER_CELL = (b"offsets", b"types", b"polyhedron_offsets", b"faceoffsets")
@@ -44,7 +49,8 @@ class _Array(Struct, frozen=True):
     """An array, as text or not.
 
     section: the element that it is in, b"" for one that is not known. place: which of these, in the
-    order of the file. number: which array of that element.
+    order of the file. number: which array of that element. stored: None if it is a text, or if its
+    offset leads nowhere. unread: what it holds besides.
     """
 
     section: bytes
@@ -54,6 +60,12 @@ class _Array(Struct, frozen=True):
     known: Mapping[bytes, bytes]
     text: bytes
     stored: Stored | None
+    unread: bytes
+
+    @property
+    def is_text(self) -> bool:
+        """Whatever its format is said to be, VTK looks for an offset first."""
+        return b"offset" not in self.known and self.known.get(b"format") != b"binary"
 
     @property
     def called(self) -> bytes:
@@ -75,7 +87,7 @@ def refuse_other_numbers(path: Path) -> None:
         wanted = _wanted(array)
         if array.section in _CELLS and array.called in _ENDS_OF:
             wanted = _last_end(ends.get((array.place, _ENDS_OF[array.called])), array, blocks)
-        problem = _problem(array, wanted) or _surplus(array, wanted, blocks)
+        problem = _beside(array) or _problem(array, wanted, blocks)
         if problem is not None:
             called = array.called.decode("utf-8", "backslashreplace")
             raise CorruptFileError(
@@ -102,21 +114,64 @@ def _arrays_of(head: bytes, blocks: Blocks) -> Iterator[_Array]:
     for tag in _TAG.finditer(head):
         name, known = tag[2], dict(_ATTRIBUTE.findall(tag[3]))
         is_empty = tag[3].endswith(b"/")
-        if tag[1] or (is_empty and name not in (b"Piece", b"DataArray")):
+        if tag[1] or (is_empty and name not in (b"Piece", *_ARRAYS)):
             section = b"" if name == section else section
         elif name == b"Piece":
             piece = known
         elif name in _SECTIONS:
             section, place, number = name, place + 1, 0
-        elif name == b"DataArray":
-            text = b"" if is_empty else head[tag.end() : max(tag.end(), head.find(b"<", tag.end()))]
+        elif name in _ARRAYS:
+            end = tag.end() if is_empty else head.find(b"</%b" % name, tag.end())
+            inner = head[tag.end() : end]
+            text = inner.partition(b"<")[0]
+            unread = _INNER.sub(b"", inner[len(text) :])
             stored = None
-            if known.get(b"format") == b"binary":
+            if b"offset" in known:
+                stored, unread = blocks.appended(known[b"offset"]), text + unread
+            elif known.get(b"format") == b"binary":
                 stored = blocks.inline(text)
-            elif known.get(b"format") == b"appended":
-                stored = blocks.appended(known.get(b"offset", b""))
-            yield _Array(section, place, number, piece, known, text, stored)
+            yield _Array(section, place, number, piece, known, text, stored, unread.strip())
             number += 1
+
+
+def _beside(array: _Array) -> str | None:
+    """What an array has where VTK looks for nothing."""
+    if array.unread:
+        return f"holds {_shown(array.unread)} besides"
+    offset = array.known.get(b"offset", b"0")
+    return None if offset.strip().isdigit() else f"has the offset {_shown(offset)}"
+
+
+def _problem(array: _Array, wanted: int | None, blocks: Blocks) -> str | None:
+    """What VTK does not take as it stands there, or leaves unread; what it refuses itself is not
+    looked for.
+    """
+    if array.kind == b"String":
+        return _of_texts(array, wanted, blocks)
+    return _of_words(array, wanted) if array.is_text else _surplus(array, wanted, blocks)
+
+
+def _of_texts(array: _Array, wanted: int | None, blocks: Blocks) -> str | None:
+    """Texts are their bytes, with a zero behind each; VTK crashes where there are fewer."""
+    if array.stored is not None:
+        data = blocks.values(array.stored, b"UInt8").tobytes()
+        if array.known.get(b"format") == b"binary" and blocks.has_more(array.stored):
+            return "goes on behind its last byte"
+    else:
+        words = array.text.split()
+        odd = next((one for one in words if not _WHOLE.fullmatch(one) or len(one) > 20), None)
+        odd = odd or next((one for one in words if not -128 <= int(one) <= 255), None)
+        if odd is not None:
+            return f"holds {_shown(odd)}, which is no byte of a text"
+        data = bytes(int(one) & 255 for one in words)
+    if data and data[-1]:
+        return "ends within a text"
+    count = data.count(0)
+    return None if wanted in (None, count) else f"holds {count} texts where {wanted} belong"
+
+
+def _shown(text: bytes) -> str:
+    return ascii(text.decode("utf-8", "replace"))[:40]
 
 
 def _surplus(array: _Array, wanted: int | None, blocks: Blocks) -> str | None:
@@ -154,25 +209,24 @@ def _last_end(ends: _Array | None, array: _Array, blocks: Blocks) -> int | None:
     return max(0, max(numbers) if is_any else numbers[-1])
 
 
-def _problem(array: _Array, wanted: int | None) -> str | None:
-    """What VTK does not take as it stands there in a text; what it refuses itself is not looked
-    for.
-    """
+def _of_words(array: _Array, wanted: int | None) -> str | None:
+    """What VTK does not take as it stands there in a text."""
     kind = array.kind
-    words = array.text.split()
-    is_text = array.known.get(b"format") not in _NOT_ASCII
-    if not is_text or not kind.startswith((b"Int", b"UInt", b"Float", b"Bit")):
+    if not kind.startswith((b"Int", b"UInt", b"Float", b"Bit")):
         return None
+    number = _FLOAT if kind.startswith(b"Float") else _WHOLE
+    words = array.text.split()
+    if _FUSED.search(array.text):
+        words = [part for word in words for part in _parted(word, number)]
     if wanted is not None and len(words) > wanted:
         return f"holds {len(words)} numbers where {wanted} belong"
     if wanted is not None and len(words) < wanted:
         return None  # VTK says so
-    number = _FLOAT if kind.startswith(b"Float") else _WHOLE
     if kind == b"Bit":
         other = next((word for word in words if word not in (b"0", b"1")), None)
-        return None if other is None else f"holds {ascii(other.decode('utf-8', 'replace'))[:40]}"
+        return None if other is None else f"holds {_shown(other)}"
     if words and not number.fullmatch(words[-1]):
-        return f"ends with {ascii(words[-1].decode('utf-8', 'replace'))[:40]}"
+        return f"ends with {_shown(words[-1])}"
     if _WRAPPED.fullmatch(kind):
         limits = np.iinfo(kind.decode().lower())
         beyond = (word for word in words if _WHOLE.fullmatch(word))
@@ -180,6 +234,12 @@ def _problem(array: _Array, wanted: int | None) -> str | None:
             if len(word) > 20 or not limits.min <= int(word) <= limits.max:
                 return f"holds {word.decode()[:40]}, which is not of type {kind.decode()}"
     return None
+
+
+def _parted(word: bytes, number: re.Pattern[bytes]) -> list[bytes]:
+    """The numbers that a word is made of; the word itself if it is not made of numbers."""
+    found = number.findall(word)
+    return found if b"".join(found) == word else [word]
 
 
 def _wanted(array: _Array) -> int | None:

@@ -221,3 +221,15 @@ def test_a_file_that_claims_a_thousand_million_cells(tmp_path: Path) -> None:
     path.write_bytes(data.replace(lengths, np.array([1, 0x7FFFFFFF], "<i4").tobytes()))
     with pytest.raises(CorruptFileError, match="claims more elements"):
         reader_for(path).open(path)
+
+
+def test_a_logical_that_is_neither_true_nor_false(tmp_path: Path) -> None:
+    """As a logical a damaged byte would be true, as the right one is."""
+    path = tmp_path / "x.mat"
+    savemat(path, {"x": np.array([[True, False, True]]), "y": np.array([[2.0, np.nan]])})
+    data, stored = path.read_bytes(), b"\2\0\3\0\1\0\1\0"  # three bytes in the tag itself
+    assert data.count(stored) == 1
+    path.write_bytes(data.replace(stored, b"\2\0\3\0\1\0\x81\0"))
+    with reader_for(path).open(path) as source:
+        faults = {info.name: info.fault for info in source.variables}
+    assert faults == {"x": "holds numbers that are no logical, as it says", "y": None}

@@ -30,6 +30,7 @@ def check(path: Path, text: str, form: str = "ASCII") -> None:
         ("char", "-128 127", "0 128"),
         ("signed_char", "-128 127", "-129 0"),
         ("bit", "0 1", "0 2"),
+        ("char", "0-5", "0-200"),
         ("unsigned_short", "0 65535", "0 -1"),
         ("vtktypeuint64", "0 18446744073709551615", "-1 0"),
     ],

@@ -63,6 +63,25 @@ def test_the_only_time_of_an_xdmf_file_is_compared(tmp_path: Path, is_collection
     assert "time" not in held(xdmf(tmp_path / "x.xdmf", XDMF.format(steps=without)))
 
 
+def test_texts_that_are_not_utf8(tmp_path: Path) -> None:
+    def texts(given: str) -> Any:
+        path = tmp_path / "x.vtk"
+        text = f"{LEGACY}FIELD FieldData 1\ns 1 2 string\n{given}\n"
+        path.write_bytes(text.encode("latin-1"))
+        return held(path)["field_data/s"]
+
+    assert texts("m\xfc\nb") == ["m\udcfc", "b"]
+    assert texts("m\xf6\nb") == ["m\udcf6", "b"]
+
+
+def test_colours_of_numbers(tmp_path: Path) -> None:
+    text = LEGACY + "POINT_DATA 3\nSCALARS s float\nLOOKUP_TABLE t\n1 2 3\nLOOKUP_TABLE t 2\n"
+    (tmp_path / "x.vtk").write_text(text + "0 0 0 1\n1 1 0 1\n")
+    found = held(tmp_path / "x.vtk")
+    assert found["point_data/s"] == [1, 2, 3]
+    assert found["point_data/s/lookup_table"] == [0, 0, 0, 255, 255, 255, 0, 255]
+
+
 # --- components and units -------------------------------------------------------------------------
 
 
