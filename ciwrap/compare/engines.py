@@ -182,7 +182,7 @@ def _of_somebody(name: str) -> Pool:
     if not place or not attribute:
         known = ", ".join(NAMES)
         raise UsageError(
-            f"--executor {name!r} is none of {known}, nor package.module:function",
+            f"--executor {name!r} is not one of {known}, nor package.module:function",
             remedy="name one of these",
         )
     try:

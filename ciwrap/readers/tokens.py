@@ -86,7 +86,7 @@ def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
     for one in ignore:
         if one not in TEXT_SETS:
             known = ", ".join(TEXT_SETS)
-            raise ConfigError(f"{one!r} is none of {known}", file=path, key="options.ignore")
+            raise ConfigError(f"{one!r} is not one of {known}", file=path, key="options.ignore")
     for one in lines:
         if not one.replace("*", "").strip():
             raise ConfigError(

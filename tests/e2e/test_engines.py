@@ -475,7 +475,7 @@ def test_the_benchmark_of_scaling_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--executor=slurm"], 2, "is none of process, mpi, dask"),
+        (["--executor=slurm"], 2, "is not one of process, mpi, dask"),
         (["--executor=no_such_package:make"], 2, "no_such_package"),
         (["--executor=ciwrap_test_engine:wrong"], 2, "returns int"),
         (["--executor=ciwrap_test_engine:raises"], 3, "makes no executor: ValueError: no cluster"),

@@ -261,7 +261,7 @@ def test_a_process_that_cannot_record_leaves_no_match(body: str, said: str) -> N
 def test_where_no_process_can_record_it_is_told_why() -> None:
     code, text = recorded("r.close(); os.remove('a/000/rank-000000.cwr'); r._table.open(b'', 9, 2)")
     assert code == ExitCode.NOT_COMPARABLE
-    assert "rank 9 of 2 is none" in text
+    assert "there is no rank 9 of 2" in text
     assert recorded("r.record(0, x=x); r.close()", "--replace")[0] == ExitCode.MATCH
 
 

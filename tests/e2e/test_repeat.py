@@ -199,7 +199,7 @@ def test_the_largest_doubles_with_another_sign(project: Project) -> None:
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 0
     assert variable(outcome)["kind"] == "unrelated"
-    assert "runs differ by more than the values spread" in outcome.out
+    assert "runs differ by more than the spread of the values" in outcome.out
     assert "inf" not in outcome.out
 
 

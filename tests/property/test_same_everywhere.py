@@ -188,5 +188,5 @@ def test_a_file_that_ends_early_is_an_error(prepared: list[Prepared], tmp_path: 
 def test_what_is_no_builder_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "some.bin"
     path.write_bytes(bytes(64))
-    with pytest.raises(TypeError, match="no TreeBuilder"):
+    with pytest.raises(TypeError, match="not a TreeBuilder"):
         _core.update_builders([None], str(path), 0, 64)  # type: ignore[list-item]

@@ -171,11 +171,11 @@ def test_a_lock_file_that_was_removed_is_no_lock(tmp_path: Path) -> None:
 def test_whoever_holds_the_lock_is_named_as_far_as_that_can_be_read(tmp_path: Path) -> None:
     with lock.writer_lock(tmp_path, holder="word"):
         with pytest.raises(LockBusyError, match=rf"process {os.getpid()} is writing") as caught:
-            lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens")
+            lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens", is_needed=True)
         assert "word" not in str(caught.value)
         (tmp_path / paths.LOCK_NAME).write_bytes(b"\xff process")
         with pytest.raises(LockBusyError, match="is writing goldens in this folder"):
-            lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens")
+            lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens", is_needed=True)
 
 
 # --- files

@@ -95,7 +95,7 @@ def test_numbers_that_vtk_takes_as_they_are(tmp_path: Path, data: str) -> None:
         (array("Float64", "1-2 3 4 5"), "holds 5 numbers where 4 belong"),
         (array("Float64", "1.5.5 3 4 5"), "holds 5 numbers where 4 belong"),
         (array("Int32", "1+2 3 4 5"), "holds 5 numbers where 4 belong"),
-        (array("UInt8", "1 2 3+260"), r"holds \+260, which is no UInt8"),
+        (array("UInt8", "1 2 3+260"), r"holds \+260, which is not of type UInt8"),
         (array("Float64", "1 2 3 4", offset=0), "holds '1 2 3 4' besides"),
         (array("UInt8", "", offset="x"), "has the offset 'x'"),
         (array("Float64", "1 2 3 4<a/>5"), "holds '5' besides"),
