@@ -414,3 +414,22 @@ def test_a_question_ends_a_sentence() -> None:
     message = Message(MessageLevel.ERROR, "unknown key; did you mean 'ignore'?")
     lead = findings.lead(RunResult(Verdict.NOT_COMPARABLE, (), messages=(message,)))
     assert lead == ["unknown key; did you mean 'ignore'?"]
+
+
+@pytest.mark.parametrize(("atol", "share"), [(0.5, None), (1.5, 2.0)])
+def test_pictures_of_whole_numbers_tell_the_share_that_the_verdict_tells(
+    atol: float, share: float | None
+) -> None:
+    """Whole numbers may be `atol`, rounded down, apart."""
+    golden = np.arange(60).reshape(6, 10)
+    new = golden.copy()
+    new[2, 3] += 2
+    result = api.compare_arrays(golden, new, atol=atol)
+    assert result.max_bound_share == (np.inf if share is None else share)
+    assert result.details is not None
+    assert result.details.picture is not None
+    classes = b64decode(result.details.picture.classes)
+    assert max(classes) == (33 if share is None else 19)
+    said = text_of(run_of(result))
+    assert ("Where they differ" in said) == (share is None)
+    assert ("|difference| / bound" in said) == (share is not None)
