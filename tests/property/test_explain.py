@@ -321,6 +321,14 @@ def test_an_offset_of_small_numbers_holds_on_each_of_them() -> None:
     assert found.held_count == found.differing_count == 400
 
 
+def test_an_offset_of_few_digits_is_told_as_it_is() -> None:
+    """273.15 is 273.25 as float16, and no other number of that type is meant."""
+    golden = (np.arange(-60, 60) / 1000).astype("f2")
+    found = told(golden, golden + np.float16(273.15), rtol=1e-3)
+    assert found is not None
+    assert abs(found.values[0] - 273.25) <= 0.125
+
+
 @pytest.mark.parametrize("direction", [-1.0, 1.0])
 def test_what_crossed_one_edge_of_a_circle_is_found(direction: float) -> None:
     golden = np.random.default_rng(8).uniform(0, 360, 1000)

@@ -49,7 +49,7 @@ class Difference(Struct, frozen=True, dict=True):
         one = self.parameters
         with np.errstate(all="ignore"):
             size = np.abs(values).astype(np.float64)
-            steps = self.steps(values)
+            steps = 4 * self.spacing(values)
             if one.ulps:
                 is_whole = self.golden.dtype.kind in "iu"
                 return one.ulps * np.maximum(steps / 4, 1.0 if is_whole else 0.0)
@@ -58,14 +58,14 @@ class Difference(Struct, frozen=True, dict=True):
             found: NDArray[np.float64] = np.maximum(one.atol + one.rtol * size, steps)
             return found
 
-    def steps(self, values: NDArray[Any]) -> NDArray[np.float64]:
-        """Some steps of their type around values, which rounding leaves; 0 of whole numbers."""
+    def spacing(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """How far apart numbers of their type are at values; 0 of whole numbers."""
         kind = self.golden.real.dtype
         with np.errstate(all="ignore"):
             size = np.abs(values)
             if kind.kind != "f":
                 return np.zeros(size.shape)
-            found: NDArray[np.float64] = 4 * np.spacing(size.astype(kind)).astype(np.float64)
+            found: NDArray[np.float64] = np.spacing(size.astype(kind)).astype(np.float64)
         return found
 
     def is_most(self, held: NDArray[np.bool_]) -> bool:
