@@ -15,7 +15,7 @@ import pytest
 import report_cases as cases
 
 from ciwrap import api
-from ciwrap.details import Cause, Explanation, IndexBox
+from ciwrap.details import BOUND_CLASS, Cause, Explanation, IndexBox
 from ciwrap.model import (
     CheckResult,
     ErrorBound,
@@ -433,3 +433,21 @@ def test_pictures_of_whole_numbers_tell_the_share_that_the_verdict_tells(
     said = text_of(run_of(result))
     assert ("Where they differ" in said) == (share is None)
     assert ("|difference| / bound" in said) == (share is not None)
+
+
+def test_a_view_and_a_histogram_have_exactly_the_bound_within_it() -> None:
+    golden = np.zeros((4, 10))
+    new = golden.copy()
+    new[0, :5] = 0.5, 0.4999, 0.5001, 2.0, 0.25
+    result = api.compare_arrays(golden, new, atol=0.5)
+    assert result.differing_count == 2
+    assert result.bound_share_histogram is not None
+    assert sum(result.bound_share_histogram[BOUND_CLASS:]) == 2
+    assert sum(result.bound_share_histogram) == golden.size
+    assert result.details is not None
+    assert result.details.view is not None
+    (plane,) = result.details.view.planes
+    codes = np.frombuffer(b64decode(plane), "<u2")[-golden.size :]
+    # 32768 is the bound; the page has what is above it beyond, and colours from there on.
+    assert np.flatnonzero(codes > 32768).tolist() == [2, 3]
+    assert np.flatnonzero(codes >= 32768).tolist() == [2, 3]
