@@ -92,7 +92,7 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     """Of the first one, and of the worst one if that is another."""
     first = _size(variable)
     known = [one for one in results if one.verdict.is_alarm and _known_share(one)]
-    worst = max(known, key=_known_share, default=variable)
+    worst = max(known, key=_badness, default=variable)
     last = _size(worst)
     if worst.max_bound_share is None and _known_share(worst):
         last = f"more than {beyond_text(rounded_down(_known_share(worst)))}"
@@ -108,6 +108,12 @@ def _known_share(variable: VariableResult) -> float:
     moved = (one.share_from for one in variable.moved_elements if one.share_from is not None)
     share = variable.max_bound_share
     return max(moved, default=0.0) if share is None else share
+
+
+def _badness(variable: VariableResult) -> tuple[float, float, int]:
+    """Of what is compared exactly all are infinitely many times the bound; there the size tells."""
+    size, count = variable.max_abs_difference or 0.0, variable.differing_count or 0
+    return _known_share(variable), size, count
 
 
 def _size(variable: VariableResult) -> str:

@@ -451,3 +451,22 @@ def test_a_view_and_a_histogram_have_exactly_the_bound_within_it() -> None:
     # 32768 is the bound; the page has what is above it beyond, and colours from there on.
     assert np.flatnonzero(codes > 32768).tolist() == [2, 3]
     assert np.flatnonzero(codes >= 32768).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        ((1, 10), "Largest |difference| 1 at first, largest |difference| 10 at iteration 2."),
+        ((10, 1), "Largest |difference| 10."),
+        ((2, 2), "Largest |difference| 2."),
+    ],
+)
+def test_the_largest_difference_of_what_is_compared_exactly_is_that_of_all_checkpoints(
+    moved: tuple[int, int], words: str
+) -> None:
+    golden = np.arange(20)
+    results = [
+        replace(api.compare_arrays(golden, golden + (golden == 3) * one), name="n", iteration=at)
+        for at, one in enumerate(moved, 1)
+    ]
+    assert f"How much {words}" in text_of(run_of(*results))
