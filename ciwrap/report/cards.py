@@ -220,7 +220,7 @@ def _part(
     rows = [_worst_row(one, pad, is_exact=is_exact) for one, pad in zip(worst, pads, strict=True)]
     count = result.differing_count or 0
     worst_title = "All differing elements"
-    if count > len(worst):
+    if rows and count > len(worst):
         worst_title = f"The {which} {len(worst)} of {count:,} differing elements"
     elif not rows and result.moved_elements:
         rows = [_moved_row(one) for one in result.moved_elements]

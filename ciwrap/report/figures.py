@@ -352,7 +352,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
         # The picture has shown these two axes already.
         if same and picture is not None and (picture.golden or _is_marked(picture)):
             continue
-        what = "Suspect chunks" if is_suspect(result) else "Differing elements"
+        what = "Suspect chunks" if is_by_chunks(result) else "Differing elements"
         hidden = [
             axis
             for axis, extent in enumerate(shape)
@@ -367,17 +367,22 @@ def is_suspect(result: VariableResult) -> bool:
     return result.differing_count is None
 
 
+def is_by_chunks(result: VariableResult) -> bool:
+    """Whether its maps are of suspect chunks, of which it may be known what moved."""
+    return is_suspect(result) or bool(result.solved_chunks)
+
+
 def legend_of(result: VariableResult) -> Markup:
     """What the colours of the maps mean."""
     swatches: list[tuple[tuple[int, ...], str]]
-    if is_suspect(result):
+    if is_by_chunks(result):
         swatches = [((0,), "chunk matches"), ((SUSPECT,), "suspect chunk")]
     elif variable_is_exact(result):
         swatches = [((0,), "equal"), ((33,), "differs")]
     else:
         swatches = [((0,), "equal"), ((9, 13, 17), "within the bound")]
         swatches.append(((BOUND_CLASS, BOUND_CLASS + 5, 33), "beyond it"))
-    if not is_suspect(result) and lost_count(result):
+    if not is_by_chunks(result) and lost_count(result):
         swatches.append(((NO_NUMBER,), "no number: NaN, infinite or missing"))
     parts = (
         Markup("<span>{} {}</span>").format(Markup("").join(map(_swatch, classes)), words)

@@ -9,7 +9,7 @@ from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
-from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
+from ciwrap.report.digest_words import first_moved, lost_words, moved_words, suspect_place
 from ciwrap.report.findings import (
     beyond_text,
     count_words,
@@ -125,8 +125,8 @@ def _size(variable: VariableResult) -> str:
     new = variable.new_values
     if variable.differing_count is None and new is not None and lost_words(new):
         return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
-    if variable.differing_count is None and variable.moved_elements:
-        return moved_words(variable.moved_elements[0])
+    if share is None and variable.moved_elements:
+        return moved_words(first_moved(variable))
     if variable.differing_count is None and variable.guaranteed_share:
         return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
     if variable.differing_count is None and variable.verdict.is_alarm:
