@@ -225,6 +225,8 @@ def _part(
     elif not rows and result.moved_elements:
         rows = [_moved_row(one) for one in result.moved_elements]
         worst_title = f"The first elements that are known to have moved ({len(rows)})"
+        if len(rows) == 1:
+            worst_title = "The element that is known to have moved"
     return Part(
         title=title,
         place=place(result),
