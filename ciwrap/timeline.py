@@ -55,7 +55,7 @@ class TimelinePoint(Struct, frozen=True):
 
 class Timeline(Struct, frozen=True):
     """One variable over all checkpoints, in the order of iteration and rank. trend: None where
-    nothing is beyond its bound.
+    nothing is beyond its bound, or where that tells no trend, as one iteration does.
     """
 
     name: str

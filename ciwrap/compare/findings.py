@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.parts import MOST_ELEMENTS, judged_elements, suspect_ranges, to_index
+from ciwrap.details import BOUND_CLASS
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.model.drift import share_interval
 from ciwrap.structs import Struct, replace
@@ -88,7 +89,7 @@ def with_elements(
         max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
         max_rel_difference=float(comparison.max_rel_difference) if knows_rel else None,
         max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
-        bound_share_histogram=tuple(map(int, comparison.histogram)) if all_compared else None,
+        bound_share_histogram=_histogram(comparison) if all_compared else None,
         mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
         mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
         max_drift_share=share if all_compared else result.max_drift_share,
@@ -98,6 +99,17 @@ def with_elements(
     if not differing:
         return result
     return _with_differing(result, comparison, parameters, shape, read_elements, draw)
+
+
+def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
+    """The core's counts of shares; what has a share of 1 is within its bound, or just beyond it
+    where that is rounded, as the count of differing elements tells.
+    """
+    counts = [int(count) for count in comparison.histogram]
+    within = sum(counts[BOUND_CLASS:]) - int(comparison.differing_count)
+    counts[BOUND_CLASS] -= within
+    counts[BOUND_CLASS - 1] += within
+    return tuple(counts)
 
 
 def _is_largest_abs(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ciwrap.compare.explain.remedies import of_atol
 from ciwrap.details import FAR_BEYOND, Cause
-from ciwrap.model import number_text, two_digits_above
+from ciwrap.model import two_digits_above
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
@@ -37,7 +38,9 @@ def with_one_bound(results: Sequence[VariableResult]) -> list[VariableResult]:
         for at in places:
             told = results[at].explanations
             if any(one.cause in _BOUNDS for one in told):
-                shown = (_with_bound(one, needed) for one in told)
+                bound = results[at].bound
+                rtol = 0.0 if bound is None else bound.rtol
+                shown = (_with_bound(one, needed, rtol) for one in told)
                 explanations = tuple(one for one in shown if one is not None)
                 found[at] = replace(results[at], explanations=explanations)
     return found
@@ -58,16 +61,16 @@ def _needed(result: VariableResult) -> float:
     return math.inf if not size or any(lost) or is_far else two_digits_above(size)
 
 
-def _with_bound(one: Explanation, atol: float) -> Explanation | None:
+def _with_bound(one: Explanation, atol: float, rtol: float) -> Explanation | None:
     if one.cause not in _BOUNDS:
         return one
     is_told = math.isfinite(atol)
     if one.cause is Cause.NEAR_ZERO:
         if not is_told or not one.values or atol > _MOST_TIMES * one.values[0]:
             return replace(one, values=(), remedy=None)
-        return one if atol <= one.values[0] else _of_atol(one, atol)
-    return _of_atol(one, atol) if is_told else None
+        return one if atol <= one.values[0] else _of_atol(one, atol, rtol)
+    return _of_atol(one, atol, rtol) if is_told else None
 
 
-def _of_atol(one: Explanation, atol: float) -> Explanation:
-    return replace(one, values=(atol,), remedy=f"atol: {number_text(atol)}")
+def _of_atol(one: Explanation, atol: float, rtol: float) -> Explanation:
+    return replace(one, values=(atol,), remedy=of_atol(atol, rtol))

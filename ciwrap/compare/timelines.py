@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
+from ciwrap.structs import Struct
 from ciwrap.timeline import (
     HistoryFacts,
     PointState,
@@ -100,25 +101,43 @@ def _has_moved(variable: VariableResult) -> bool:
 
 
 def trend(points: Sequence[TimelinePoint]) -> Trend | None:
-    """How a variable goes beyond its bound, the worst rank of each iteration counting."""
-    worst: dict[int | None, tuple[bool, float]] = {}
+    """How a variable goes beyond its bound, the worst rank of each iteration counting; None where
+    nothing does, and where what was compared does not tell.
+    """
+    worst: dict[int | None, _Step] = {}
     for point in points:
         if point.state in _COMPARED:
-            beyond, share = worst.get(point.iteration, (False, 0.0))
-            worst[point.iteration] = (
-                beyond or point.state in (PointState.SUSPECT, PointState.BEYOND),
-                max(share, point.bound_share or 0.0),
-            )
+            worst[point.iteration] = _with(worst.get(point.iteration, _Step()), point)
     steps = list(worst.values())
-    flags = [beyond for beyond, _ in steps]
+    flags = [step.is_beyond for step in steps]
     if not any(flags):
         return None
     first = flags.index(True)
     if not all(flags[first:]):
         return Trend.COMES_AND_GOES
     if first == 0:
-        return Trend.FROM_THE_START
-    before, at, last = steps[first - 1][1], steps[first][1], steps[-1][1]
-    if at >= _JUMP * before and at >= _JUMP:
+        # What was not compared before may have been within the bound.
+        is_start = points[0].iteration == next(iter(worst))
+        return Trend.FROM_THE_START if is_start else None
+    before, at, last = steps[first - 1], steps[first], steps[-1]
+    if at.is_known and at.share >= _JUMP * before.share and at.share >= _JUMP:
         return Trend.JUMPS
-    return Trend.GROWS if last > at or math.isinf(last) else Trend.STEADY
+    if len(steps) - first < 2 or not (at.is_known and last.is_known):
+        return None
+    return Trend.GROWS if last.share > at.share or math.isinf(last.share) else Trend.STEADY
+
+
+class _Step(Struct, frozen=True):
+    """One iteration. share: the largest of the bound; of what is suspect it is not known."""
+
+    is_beyond: bool = False
+    share: float = 0.0
+    is_known: bool = True
+
+
+def _with(step: _Step, point: TimelinePoint) -> _Step:
+    return _Step(
+        step.is_beyond or point.state in (PointState.SUSPECT, PointState.BEYOND),
+        max(step.share, point.bound_share or 0.0),
+        step.is_known and point.state is not PointState.SUSPECT,
+    )

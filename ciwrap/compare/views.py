@@ -133,6 +133,9 @@ def _most_cells(shape: tuple[int, ...], planes: int) -> tuple[int, int]:
 def _share_codes(shares: NDArray[np.float64], is_lost: NDArray[np.bool_]) -> NDArray[np.uint16]:
     with np.errstate(all="ignore"):
         codes = np.clip(np.rint(np.log2(shares) * _STEPS) + _MIDDLE, 1, 65534)
+    # A step is a quarter of a percent; no rounding takes anything over the bound, where the page
+    # changes colour, and exactly the bound is within it.
+    codes = np.where(shares > 1, np.maximum(codes, _MIDDLE + 1), np.minimum(codes, _MIDDLE - 1))
     codes = np.where(shares == 0, 0, np.nan_to_num(codes, nan=65534))
     return np.where(is_lost, _OFF, codes).astype("<u2")
 

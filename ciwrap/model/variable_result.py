@@ -178,7 +178,8 @@ class VariableResult(Struct, frozen=True):
     max_abs_index, max_rel_index: where the largest is. max_bound_share: largest |new - golden| /
     bound; infinite for a bound of 0, where only one side is finite, or beyond what a double holds.
     bound_share_histogram: 34 counts of |new - golden| / bound: 0; below 2^-16; then [2^(i-18),
-    2^(i-17)) for i = 2 to 32; beyond or not finite. nan_mismatch_count: NaN without a match.
+    2^(i-17)) for i = 2 to 32; beyond or not finite. Exactly the bound is in class 17, and what
+    differs in 18 and above. nan_mismatch_count: NaN without a match.
     inf_mismatch_count: infinities not met by the same infinity. missing_mismatch_count: fill values
     on one side only. Of complex numbers these three count each part.
 

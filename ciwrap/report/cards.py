@@ -220,11 +220,13 @@ def _part(
     rows = [_worst_row(one, pad, is_exact=is_exact) for one, pad in zip(worst, pads, strict=True)]
     count = result.differing_count or 0
     worst_title = "All differing elements"
-    if count > len(worst):
+    if rows and count > len(worst):
         worst_title = f"The {which} {len(worst)} of {count:,} differing elements"
     elif not rows and result.moved_elements:
         rows = [_moved_row(one) for one in result.moved_elements]
         worst_title = f"The first elements that are known to have moved ({len(rows)})"
+        if len(rows) == 1:
+            worst_title = "The element that is known to have moved"
     return Part(
         title=title,
         place=place(result),

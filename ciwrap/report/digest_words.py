@@ -43,7 +43,7 @@ def by_digests_sentence(variable: VariableResult) -> str:
             proven = "differs" if variable.suspect_chunks == 1 else "differ"
             return f"{chunks} {proven}: {count} of {total} {verb}{beyond}"
         first = "" if at_least == 1 else "the first: "
-        moved = f"{first}{moved_words(variable.moved_elements[0])}"
+        moved = f"{first}{moved_words(first_moved(variable))}"
         return f"{chunks} suspect: {count} of {total} {verb}{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
     if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
@@ -64,7 +64,8 @@ def by_digests_lines(variable: VariableResult) -> list[str]:
     """The elements that surely moved, the places of suspect chunks, and what is new there."""
     # The sentence tells of the first one.
     is_told = variable.differing_count is None and variable.differing_count_at_least
-    told = variable.moved_elements[1 if is_told else 0 :]
+    first = first_moved(variable) if is_told and variable.moved_elements else None
+    told = [one for one in variable.moved_elements if one is not first]
     lines = [f"{'element ' * bool(one.index)}{moved_words(one)}" for one in told[:_MOST_RANGES]]
     is_part = variable.suspect_chunks != variable.chunk_count
     if variable.differing_count is None and variable.suspect_ranges and is_part:
@@ -108,6 +109,15 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
         "to decide what is suspect, compare the data of both runs (ciwrap compare OLD NEW); a"
         " golden keeps its run's data with 'evidence: data', from the next acceptance on"
     )
+
+
+def first_moved(variable: VariableResult) -> MovedElement:
+    """The first element that is surely beyond its bound; where none is, the first one that moved.
+
+    Raises IndexError if none is known.
+    """
+    moved = variable.moved_elements
+    return next((one for one in moved if one.is_beyond), moved[0])
 
 
 def moved_words(moved: MovedElement) -> str:

@@ -145,7 +145,7 @@ def _line_figure(
     label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
     classes = cells(picture.classes, picture.rows, picture.columns)[: picture.columns]
     scale = (picture.low, picture.high)
-    has_bound = not is_equal_only(result)
+    has_bound = not variable_is_exact(result)
     image = line_chart(curves, classes, column, picture.start, scale, label, has_bound=has_bound)
     title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)")
     if picture.part:
@@ -195,7 +195,7 @@ def _plane_figures(
         off = f"up to {short_number(largest)}, off the scale" if largest > limit else ""
         notes = (plane, worst, "" if picture.part else off)
         yield Figure(name, image + bar, "; ".join(note for note in notes if note))
-    name = "Where they differ" if is_equal_only(result) else "|difference| / bound"
+    name = "Where they differ" if variable_is_exact(result) else "|difference| / bound"
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
     if picture.differing:
@@ -352,7 +352,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
         # The picture has shown these two axes already.
         if same and picture is not None and (picture.golden or _is_marked(picture)):
             continue
-        what = "Suspect chunks" if is_suspect(result) else "Differing elements"
+        what = "Suspect chunks" if is_by_chunks(result) else "Differing elements"
         hidden = [
             axis
             for axis, extent in enumerate(shape)
@@ -363,26 +363,26 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
         yield Figure(what, _image(one, one.classes, SHARE_PALETTE, shape, label), note)
 
 
-def is_equal_only(result: VariableResult) -> bool:
-    """Whether there is no bound that anything could be a share of."""
-    return result.bound is None or result.bound.is_exact
-
-
 def is_suspect(result: VariableResult) -> bool:
     return result.differing_count is None
+
+
+def is_by_chunks(result: VariableResult) -> bool:
+    """Whether its maps are of suspect chunks, of which it may be known what moved."""
+    return is_suspect(result) or bool(result.solved_chunks)
 
 
 def legend_of(result: VariableResult) -> Markup:
     """What the colours of the maps mean."""
     swatches: list[tuple[tuple[int, ...], str]]
-    if is_suspect(result):
+    if is_by_chunks(result):
         swatches = [((0,), "chunk matches"), ((SUSPECT,), "suspect chunk")]
-    elif is_equal_only(result):
+    elif variable_is_exact(result):
         swatches = [((0,), "equal"), ((33,), "differs")]
     else:
         swatches = [((0,), "equal"), ((9, 13, 17), "within the bound")]
         swatches.append(((BOUND_CLASS, BOUND_CLASS + 5, 33), "beyond it"))
-    if not is_suspect(result) and lost_count(result):
+    if not is_by_chunks(result) and lost_count(result):
         swatches.append(((NO_NUMBER,), "no number: NaN, infinite or missing"))
     parts = (
         Markup("<span>{} {}</span>").format(Markup("").join(map(_swatch, classes)), words)

@@ -9,7 +9,7 @@ from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
-from ciwrap.report.digest_words import lost_words, moved_words, suspect_place
+from ciwrap.report.digest_words import first_moved, lost_words, moved_words, suspect_place
 from ciwrap.report.findings import (
     beyond_text,
     count_words,
@@ -92,7 +92,7 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     """Of the first one, and of the worst one if that is another."""
     first = _size(variable)
     known = [one for one in results if one.verdict.is_alarm and _known_share(one)]
-    worst = max(known, key=_known_share, default=variable)
+    worst = max(known, key=_badness, default=variable)
     last = _size(worst)
     if worst.max_bound_share is None and _known_share(worst):
         last = f"more than {beyond_text(rounded_down(_known_share(worst)))}"
@@ -110,6 +110,12 @@ def _known_share(variable: VariableResult) -> float:
     return max(moved, default=0.0) if share is None else share
 
 
+def _badness(variable: VariableResult) -> tuple[float, float, int]:
+    """Of what is compared exactly all are infinitely many times the bound; there the size tells."""
+    size, count = variable.max_abs_difference or 0.0, variable.differing_count or 0
+    return _known_share(variable), size, count
+
+
 def _size(variable: VariableResult) -> str:
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
@@ -119,8 +125,8 @@ def _size(variable: VariableResult) -> str:
     new = variable.new_values
     if variable.differing_count is None and new is not None and lost_words(new):
         return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
-    if variable.differing_count is None and variable.moved_elements:
-        return moved_words(variable.moved_elements[0])
+    if share is None and variable.moved_elements:
+        return moved_words(first_moved(variable))
     if variable.differing_count is None and variable.guaranteed_share:
         return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
     if variable.differing_count is None and variable.verdict.is_alarm:

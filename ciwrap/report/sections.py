@@ -162,8 +162,8 @@ def evidence_notes(run: RunResult) -> tuple[str, ...]:
         "data": "data: the values of both sides were compared element by element; counts and"
         " indices are exact.",
         "residues": "residues only: the golden's values are not kept. A match is sure. In a suspect"
-        " chunk an element lies near its bound or beyond it; which one, and how far a number beyond"
-        " the bound moved, is not known.",
+        " chunk an element lies near its bound or beyond it; which one, and how far it moved, is"
+        " told where that could be found out, as of one or two elements of a chunk.",
         "tree": "tree only: the golden's values are not kept. A match is sure; a suspect chunk may"
         " be a false alarm of values close to a cell's edge.",
     }

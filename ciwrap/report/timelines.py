@@ -159,10 +159,15 @@ def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
 
 
 def _trend_words(timeline: Timeline) -> str:
-    """`jumps between 30 and 600`: iterations may lie far apart."""
+    """`jumps between 30 and 600`: iterations may lie far apart, and some may not be compared."""
     assert timeline.trend is not None
     words = _WORDS[timeline.trend]
-    numbers = [point.iteration for point in timeline.points if point.iteration is not None]
+    compared = (PointState.MATCH, PointState.WITHIN)
+    numbers = [
+        point.iteration
+        for point in timeline.points
+        if point.state in compared and point.iteration is not None
+    ]
     beyond = [
         point.iteration
         for point in timeline.points

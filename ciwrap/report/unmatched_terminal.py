@@ -174,7 +174,8 @@ def render_variable(
         console.print(Text(f"      on the evidence of {words}", style="dim"))
     if variable.source_path is not None:
         console.print(Text(f"      in {safe_text(variable.source_path)}", style="dim"))
-    if variable.drift_histogram and _can_draw(console):
+    # Where all chunks are suspect, nothing is known of any drift.
+    if variable.drift_histogram and any(variable.drift_histogram) and _can_draw(console):
         console.print(
             Text(
                 f"      drift, 0 to the bound: |{sparkline(variable.drift_histogram)}|", style="dim"

@@ -238,6 +238,34 @@ def test_a_table_of_nothing_has_no_head(page: Page, pages: Any) -> None:
     assert "show=not_comparable" in page.url
 
 
+def test_one_line_is_between_the_buttons_and_what_matches(page: Page, pages: Any) -> None:
+    page.goto(pages["match"])
+    lines = page.evaluate(
+        "['.tools', '#matching'].map((one) => getComputedStyle(document.querySelector(one)))"
+        ".map((one, at) => parseFloat(at ? one.borderTopWidth : one.borderBottomWidth))"
+    )
+    assert lines == [1, 0]
+
+
+def test_the_name_of_a_fact_is_not_broken(page: Page, pages: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(pages["match"])
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    name = page.locator("#environment th[scope=row]").first
+    alone = name.evaluate("(one) => one.clientHeight")
+    name.evaluate("(one) => { one.textContent = 'OPENBLAS_NUM_THREADS' }")
+    page.locator("#environment td").first.evaluate(
+        "(one) => { one.textContent = 'a value of many words '.repeat(20) }"
+    )
+    assert (
+        name.evaluate(
+            "(one) => { const range = document.createRange(); range.selectNodeContents(one);"
+            " return range.getBoundingClientRect().height }"
+        )
+        < alone
+    )
+
+
 def test_filter_search_and_state_in_the_address(page: Page, pages: Any, browser: Any) -> None:
     page.goto(pages["many"])
     rows = page.locator("tr[data-v]:visible")

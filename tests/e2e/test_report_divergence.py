@@ -157,7 +157,7 @@ def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
     told = Told(capsys, "--layout", LAYOUT, "--atol=1e-3")
     assert told.code == 3
     lines = told.terminal.splitlines()
-    assert "      x  .A#  jumps between 2 and 3" in lines
+    assert "      x  .A#  jumps between 1 and 3" in lines
     assert "      z   B" in lines
     assert "x: in iteration 3 only; 1 of 4 elements differs there; up to" in told.terminal
     assert re.search(r"Where\s+In iteration 3 only; at \[2\], in the interior\.", told.lead)

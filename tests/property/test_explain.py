@@ -306,6 +306,29 @@ def test_a_zero_is_no_number_with_a_bit_turned() -> None:
     assert told(golden, new) is None
 
 
+def test_what_is_next_to_zero_is_no_number_with_a_bit_turned() -> None:
+    """2.0 with its bytes turned is a denormal, as near to 0.0 as 2.0's own bound is wide."""
+    golden = np.array([2.0], "f4")
+    assert told(golden, golden.byteswap(), ulps=4) is None
+
+
+def test_an_offset_of_small_numbers_holds_on_each_of_them() -> None:
+    random = np.random.default_rng(1)
+    golden = random.normal(size=400) * 10.0 ** random.integers(-9, 1, 400)
+    found = told(golden, golden + 1.0, rtol=1e-12)
+    assert found is not None
+    assert (found.cause, found.values) == (Cause.CONSTANT_OFFSET, (1.0,))
+    assert found.held_count == found.differing_count == 400
+
+
+def test_an_offset_of_few_digits_is_told_as_it_is() -> None:
+    """273.15 is 273.25 as float16, and no other number of that type is meant."""
+    golden = (np.arange(-60, 60) / 1000).astype("f2")
+    found = told(golden, golden + np.float16(273.15), rtol=1e-3)
+    assert found is not None
+    assert abs(found.values[0] - 273.25) <= 0.125
+
+
 @pytest.mark.parametrize("direction", [-1.0, 1.0])
 def test_what_crossed_one_edge_of_a_circle_is_found(direction: float) -> None:
     golden = np.random.default_rng(8).uniform(0, 360, 1000)
@@ -364,8 +387,19 @@ def test_the_bound_that_is_said_to_pass_passes(kind: str) -> None:
         bound = {"atol": atol, "rtol": float(random.choice([0.0, 1e-6]))}
         result = api.compare_arrays(one, other, **bound)
         (said,) = [e for e in result.explanations if e.cause is Cause.WIDER_BOUND]
-        passed = api.compare_arrays(one, other, **{**bound, "atol": said.values[0]})
+        passed = api.compare_arrays(one, other, **settings_in(said.remedy))
         assert passed.differing_count == 0
+        assert settings_in(said.remedy).get("atol") == said.values[0]
+
+
+def test_what_is_offered_is_enough_by_itself_where_rtol_lets_something_pass() -> None:
+    """Whoever sets an atol for a variable sets its rtol to 0, if they do not name it."""
+    golden = np.array([200.0, *np.linspace(1, 2, 50)])
+    new = golden + np.array([1e-4, *np.full(50, 1e-5)])
+    result = api.compare_arrays(golden, new, rtol=1e-6)
+    (said,) = (one for one in result.explanations if one.cause is Cause.WIDER_BOUND)
+    assert settings_in(said.remedy) == {"atol": said.values[0], "rtol": 1e-6}
+    assert api.compare_arrays(golden, new, **settings_in(said.remedy)).differing_count == 0
 
 
 def test_no_bound_is_told_that_would_hide_a_defect() -> None:

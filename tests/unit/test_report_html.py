@@ -199,7 +199,7 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
     text = Page(render_html(run_of(suspect))).text
     assert "1 of 2 chunks suspect" in text
     assert "residues only: the golden's values are not kept" in text
-    assert "which one, and how far a number beyond the bound moved, is not known" in text
+    assert "which one, and how far it moved, is told where that could be found out" in text
 
 
 def test_the_environments_stand_side_by_side() -> None:

@@ -15,7 +15,7 @@ import pytest
 import report_cases as cases
 
 from ciwrap import api
-from ciwrap.details import Cause, Explanation, IndexBox
+from ciwrap.details import BOUND_CLASS, Cause, Explanation, IndexBox
 from ciwrap.model import (
     CheckResult,
     ErrorBound,
@@ -414,3 +414,59 @@ def test_a_question_ends_a_sentence() -> None:
     message = Message(MessageLevel.ERROR, "unknown key; did you mean 'ignore'?")
     lead = findings.lead(RunResult(Verdict.NOT_COMPARABLE, (), messages=(message,)))
     assert lead == ["unknown key; did you mean 'ignore'?"]
+
+
+@pytest.mark.parametrize(("atol", "share"), [(0.5, None), (1.5, 2.0)])
+def test_pictures_of_whole_numbers_tell_the_share_that_the_verdict_tells(
+    atol: float, share: float | None
+) -> None:
+    """Whole numbers may be `atol`, rounded down, apart."""
+    golden = np.arange(60).reshape(6, 10)
+    new = golden.copy()
+    new[2, 3] += 2
+    result = api.compare_arrays(golden, new, atol=atol)
+    assert result.max_bound_share == (np.inf if share is None else share)
+    assert result.details is not None
+    assert result.details.picture is not None
+    classes = b64decode(result.details.picture.classes)
+    assert max(classes) == (33 if share is None else 19)
+    said = text_of(run_of(result))
+    assert ("Where they differ" in said) == (share is None)
+    assert ("|difference| / bound" in said) == (share is not None)
+
+
+def test_a_view_and_a_histogram_have_exactly_the_bound_within_it() -> None:
+    golden = np.zeros((4, 10))
+    new = golden.copy()
+    new[0, :5] = 0.5, 0.4999, 0.5001, 2.0, 0.25
+    result = api.compare_arrays(golden, new, atol=0.5)
+    assert result.differing_count == 2
+    assert result.bound_share_histogram is not None
+    assert sum(result.bound_share_histogram[BOUND_CLASS:]) == 2
+    assert sum(result.bound_share_histogram) == golden.size
+    assert result.details is not None
+    assert result.details.view is not None
+    (plane,) = result.details.view.planes
+    codes = np.frombuffer(b64decode(plane), "<u2")[-golden.size :]
+    # 32768 is the bound; the page has what is above it beyond, and colours from there on.
+    assert np.flatnonzero(codes > 32768).tolist() == [2, 3]
+    assert np.flatnonzero(codes >= 32768).tolist() == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        ((1, 10), "Largest |difference| 1 at first, largest |difference| 10 at iteration 2."),
+        ((10, 1), "Largest |difference| 10."),
+        ((2, 2), "Largest |difference| 2."),
+    ],
+)
+def test_the_largest_difference_of_what_is_compared_exactly_is_that_of_all_checkpoints(
+    moved: tuple[int, int], words: str
+) -> None:
+    golden = np.arange(20)
+    results = [
+        replace(api.compare_arrays(golden, golden + (golden == 3) * one), name="n", iteration=at)
+        for at, one in enumerate(moved, 1)
+    ]
+    assert f"How much {words}" in text_of(run_of(*results))

@@ -89,8 +89,9 @@ def _is_near(
     from the golden's.
     """
     with np.errstate(all="ignore"):
-        # What the golden is off by is scaled by a bit of the exponent.
-        wide = 2 * slack * np.maximum(1.0, np.abs(turned / golden))
+        # What the golden is off by is scaled by a bit of the exponent, up and down: any number
+        # next to zero lies within the bound of one that was turned into zero.
+        wide = 2 * slack * np.abs(turned / golden)
         near = np.abs(turned - new) <= wide
         clear: NDArray[np.bool_] = np.abs(new - golden) > _NEARER * wide
         return near & clear & np.isfinite(turned)

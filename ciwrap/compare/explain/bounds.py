@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.compare.explain.remedies import of_atol
 from ciwrap.compare.planes import value_apart
 from ciwrap.details import FAR_BEYOND, Cause, Explanation
 from ciwrap.late import numpy as np
-from ciwrap.model import number_text, two_digits_above
+from ciwrap.model import two_digits_above
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,7 +55,7 @@ def by_bound(difference: Difference) -> list[Explanation]:
             difference.count,
             values=(atol,),
             words="rtol as it is" if parameters.rtol else None,
-            remedy=f"atol: {number_text(atol)}",
+            remedy=of_atol(atol, parameters.rtol),
         )
     ]
 

@@ -49,16 +49,24 @@ class Difference(Struct, frozen=True, dict=True):
         one = self.parameters
         with np.errstate(all="ignore"):
             size = np.abs(values).astype(np.float64)
-            kind = self.golden.real.dtype
-            steps = np.zeros(size.shape)
-            if kind.kind == "f":
-                steps = 4 * np.spacing(size.astype(kind)).astype(np.float64)
+            steps = 4 * self.spacing(values)
             if one.ulps:
-                return one.ulps * np.maximum(steps / 4, 1.0 if kind.kind in "iu" else 0.0)
+                is_whole = self.golden.dtype.kind in "iu"
+                return one.ulps * np.maximum(steps / 4, 1.0 if is_whole else 0.0)
             if one.kind == "exact":
                 return steps
             found: NDArray[np.float64] = np.maximum(one.atol + one.rtol * size, steps)
             return found
+
+    def spacing(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """How far apart numbers of their type are at values; 0 of whole numbers."""
+        kind = self.golden.real.dtype
+        with np.errstate(all="ignore"):
+            size = np.abs(values)
+            if kind.kind != "f":
+                return np.zeros(size.shape)
+            found: NDArray[np.float64] = np.spacing(size.astype(kind)).astype(np.float64)
+        return found
 
     def is_most(self, held: NDArray[np.bool_]) -> bool:
         """Whether a hypothesis holds on so many of the elements it speaks of that it is told."""

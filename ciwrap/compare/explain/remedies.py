@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from ciwrap.compare.explain.difference import Difference
 
 
+def of_atol(atol: float, rtol: float) -> str:
+    """`atol: 3e-9`, or with the rtol that is: an atol alone would set that to 0."""
+    if not rtol:
+        return f"atol: {number_text(atol)}"
+    return f"{{atol: {number_text(atol)}, rtol: {number_text(rtol)}}}"
+
+
 def of_rtol(difference: Difference, rtol: float, held: NDArray[np.bool_]) -> str | None:
     """`rtol: 6e-8`, or the atol that is with it, where noise next to zero needs one; None if they
     are not enough.
@@ -37,7 +44,7 @@ def of_rtol(difference: Difference, rtol: float, held: NDArray[np.bool_]) -> str
         return f"rtol: {number_text(rtol)}"
     if parameters.ulps or not parameters.atol or not is_enough(parameters.atol):
         return None
-    return f"{{atol: {number_text(parameters.atol)}, rtol: {number_text(rtol)}}}"
+    return of_atol(parameters.atol, rtol)
 
 
 def of_period(

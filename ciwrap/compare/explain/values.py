@@ -123,9 +123,12 @@ def _offset(
 ) -> Explanation | None:
     moved = new - golden
     value = float(np.median(moved))
+    # A sum is rounded as its own size has it, however small the golden number is.
+    rounded = difference.spacing(new) / 2 + np.spacing(np.abs(moved))
+    wide = np.maximum(2 * slack, rounded)
 
     def held(value: float) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = np.abs(moved - value) <= 2 * slack
+        found: NDArray[np.bool_] = np.abs(moved - value) <= wide
         return found
 
     is_clear = abs(value) > CLEAR * float(np.median(slack))
