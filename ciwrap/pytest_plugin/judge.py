@@ -122,6 +122,8 @@ class Judge:
                 with_details=False,
                 resources=resources,
             )
+            if found.word == NEW:
+                found = self._new_at(found, check, change.path)
             document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
             self._carry_snapshot()
             keep(change, target, self.project.pending, self.origin, document_text(document))
@@ -130,6 +132,12 @@ class Judge:
                 return found  # the result has told of it
             return replace(found, problem=str(error))
         return replace(found, pending=True)
+
+    def _new_at(self, found: Outcome, check: Check, path: Path) -> Outcome:
+        """The outcome of a check without a golden, once it is known where that will lie."""
+        none = _none_yet(check, self.project.shown(path))
+        result = replace(found.result, messages=none.messages, golden_path=none.golden_path)
+        return replace(found, result=result, golden_path=path)
 
     def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
