@@ -109,7 +109,9 @@ class Judge:
         own = self.project.own_variant
         target = found.place if own is None else found.place.for_variant(own)
         if _is_to_be_written(self._mode, found.word):
-            return self._write(check, target, catalog, resources, found.result)
+            written = self._write(check, target, catalog, resources, found)
+            # Another process may have made it since we looked: then it is new no more.
+            return written or self.judge(test, check, catalog, test_id)
         if found.word == MATCHED:
             self.project.pending.discard(target)
             return found
@@ -188,14 +190,17 @@ class Judge:
         place: Place,
         catalog: Catalog,
         resources: Resources,
-        before: CheckResult,
-    ) -> Outcome:
+        found: Outcome,
+    ) -> Outcome | None:
         """Writes the golden, then compares with it as every later run does: there are values that
-        do not match themselves.
+        do not match themselves. None if there was none, and is one now: nothing is written.
         """
         store = self.project.goldens.at(place)
         stored_as = replace(check, name=place.name)
+        before = found.result
         with store.locked():
+            if found.word == NEW and store.contains(place.name):
+                return None
             change = change_of_catalog(
                 stored_as, store, catalog, force=True, with_details=False, resources=resources
             )
