@@ -131,6 +131,8 @@ def test_tables_in_fits() -> None:
         "behind the table": data({}, last=2.0),
     }
     assert_told_apart(data({}), others)
+    numbers = fits.FITS_rec.from_columns([fits.Column(name="a", array=X, unit="km", format="D")])
+    assert_told_apart(numbers[0], {"number": numbers[1]}, is_refused=True)
 
 
 @pytest.mark.parametrize("library", ["pint", "unyt"])
