@@ -16,6 +16,7 @@ from ciwrap.arrays.objects import (
     is_nothing,
 )
 from ciwrap.arrays.part import Part
+from ciwrap.arrays.single import refuse_carried, unit_of
 from ciwrap.arrays.split import is_long_double, is_sparse, long_double, mask_of, masked, sparse
 from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.late import numpy as np
@@ -149,7 +150,8 @@ def _expanded(part: Part, prefix: str | None = None) -> Iterator[Part]:
             yield from _objects(one, prefix)
         return
     if isinstance(value, np.ma.MaskedArray) and type(value) is np.ma.MaskedArray:
-        part = replace(part, value=np.asarray(value))
+        refuse_carried(value, part.name)
+        part = replace(part, value=np.asarray(value), unit=part.unit or unit_of(value))
     yield from _objects(part, prefix)
 
 

@@ -81,6 +81,11 @@ def dtype_text(
     raise UnsupportedDtypeError(what, file=file, variable=variable, remedy=_IGNORE)
 
 
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype in this machine's byte order, in which NumPy has a name for it: float128."""
+    return dtype.newbyteorder("=")
+
+
 class Field(Struct, frozen=True):
     """One plain variable within a (structured) element.
 

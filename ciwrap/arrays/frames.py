@@ -31,6 +31,10 @@ def parts_of_frame(value: Any, name: str, prefix: str) -> Iterator[Part] | None:
         return _dataset(value, prefix)
     if hasattr(kind, "coords"):
         return _data_array(value, name, prefix)
+    if hasattr(kind, "columns") and hasattr(kind, "formats"):
+        return _records_of_fits(value, name)
+    if kind.__name__ == "FITS_record":
+        raise _row_of_table(value, name)
     if hasattr(kind, "column_names"):
         return _plain_columns(value, value.column_names, name, prefix)
     if hasattr(kind, "get_columns"):
@@ -155,14 +159,27 @@ def _counts(values: Any) -> bool:
 def _table(value: Any, name: str) -> Iterator[Part]:
     """astropy's Table; a row of it is refused, since it has lost the units of its columns."""
     if not hasattr(value, "itercols"):
-        raise UnsupportedDtypeError(
-            f"a {type(value).__name__} of a table comes without units and masks",
-            variable=name,
-            remedy="give a part of the table: table[2:3]",
-        )
+        raise _row_of_table(value, name)
     for column in value.colnames:
         part = Part(f"{name}.{column}", value[column], left_out=bool(value.meta))
         yield from _time(part) if hasattr(value[column], "jd1") else (part,)
+
+
+def _row_of_table(value: Any, name: str) -> UnsupportedDtypeError:
+    return UnsupportedDtypeError(
+        f"a {type(value).__name__} of a table comes without units and masks",
+        variable=name,
+        remedy="give a part of the table: table[2:3]",
+    )
+
+
+def _records_of_fits(value: Any, name: str) -> Iterator[Part]:
+    """The data of a table in astropy's `fits`: its array has numbers before they are scaled, and
+    of an array in a column only where it lies.
+    """
+    for column in value.columns:
+        unit = None if column.unit is None else unit_text(column.unit)
+        yield Part(f"{name}.{column.name}", value[column.name], unit=unit)
 
 
 def _time(part: Part) -> Iterator[Part]:

@@ -11,6 +11,7 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import types
 import uuid
 from typing import Any
@@ -108,6 +109,9 @@ def array_of_objects(
 def fields_of_object(value: Any) -> dict[str, Any] | None:
     """The fields of an object that is no more than its fields: a data class, a named tuple, a
     SimpleNamespace, or one of attrs, msgspec or pydantic. None for others, and for classes.
+
+    What else it carries under a public name is something to compare as well: SciPy's named tuples
+    have results there.
     """
     kind = type(value)
     if isinstance(value, type):
@@ -126,4 +130,23 @@ def fields_of_object(value: Any) -> dict[str, Any] | None:
         names = list(kind.model_fields)
     else:
         return None
-    return {name: getattr(value, name) for name in names}
+    found = {name: getattr(value, name) for name in names}
+    extra = {key: one for key, one in own_attributes(value).items() if not key.startswith("_")}
+    return {**extra, **(getattr(value, "__pydantic_extra__", None) or {}), **found}
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """What an object carries by itself, in its `__dict__` and in slots, by name; but for what its
+    class works out of that, and keeps (`functools.cached_property`).
+    """
+    bases = type(value).__mro__
+    found = {
+        key: one
+        for key, one in getattr(value, "__dict__", {}).items()
+        if not any(isinstance(vars(base).get(key), functools.cached_property) for base in bases)
+    }
+    for base in bases:
+        for key, member in vars(base).items():
+            if isinstance(member, types.MemberDescriptorType) and hasattr(value, key):
+                found[key] = getattr(value, key)
+    return found

@@ -10,20 +10,25 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.dtypes import dtype_text, fields_of
+from ciwrap.arrays.dtypes import dtype_text, fields_of, native
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.lists import array_of_list
+from ciwrap.arrays.objects import own_attributes
 from ciwrap.errors import CiwrapError, UnsupportedDtypeError, UsageError
 from ciwrap.late import numpy as np
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
 
-# Subclasses of NumPy's own array that carry no more than how they behave.
-_PLAIN = (np.memmap, np.matrix, np.recarray)
+# What NumPy's own subclasses keep besides: where a memmap lies, what a matrix is about to do.
+_OF_NUMPY = frozenset({"_mmap", "filename", "mode", "offset", "_getitem"})
+# What astropy's and unyt's quantities and columns have; of it the unit counts.
+_OF_QUANTITY = frozenset({"unit", "units", "info", "name", "description", "indices"})
 _NO_UNIT = frozenset({"", "dimensionless"})
 _QUICK = frozenset({np.ndarray, float, int, bool, complex})
 
@@ -77,7 +82,7 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     if hasattr(value, "units") and not isinstance(value, np.ndarray):
         numbers = getattr(value, "magnitude", value)  # pint's; its `__array__` drops the unit
     if isinstance(numbers, np.ndarray):
-        numbers = _without_subclass(numbers, name, is_known=_has_unit(value))
+        numbers = _without_subclass(numbers, name)
     elif numbers is not value:
         inner = one_array(numbers, name)
         return replace(inner, unit=unit, dims=inner.dims or dims, left_out=bool(attributes))
@@ -91,7 +96,7 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
         ) from error
     if isinstance(taken, np.ndarray) and type(taken) is not np.ndarray:
         _refuse_missing(taken, name)  # what an `__array__` gave
-        taken = _without_subclass(taken, name, is_known=False)
+        taken = _without_subclass(taken, name)
     left_out = any(key != "units" for key in attributes)
     return replace(_made(taken, value, name), unit=unit, dims=dims, left_out=left_out)
 
@@ -99,7 +104,9 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
 def _made(taken: NDArray[Any] | Values, value: Any, name: str | None) -> OneArray:
     """What was taken over, checked; dates and durations as text, which no bound is meant for."""
     if isinstance(taken, np.ndarray) and taken.dtype.kind in "mM":
-        return OneArray(_time_text(taken), labels=(("type", str(taken.dtype)),))
+        # NumPy writes dates of the other byte order as if they were of this one.
+        times = taken.astype(native(taken.dtype), copy=False)
+        return OneArray(_time_text(times), labels=(("type", str(times.dtype)),))
     return OneArray(_checked(taken, value, name))
 
 
@@ -160,14 +167,20 @@ def _attributes_of(value: Any) -> Mapping[str, Any]:
 def _refuse_missing(value: Any, name: str | None) -> None:
     """Raises for a value some of whose elements are marked as missing beside the values."""
     if isinstance(value, np.ma.MaskedArray):
-        mask: Any = np.ma.getmaskarray(value).view(np.bool_)
+        mask: Any = np.ma.getmaskarray(value)
     else:
         mask = getattr(value, "mask", None)
-    has_mask = isinstance(mask, (np.ndarray, np.bool_)) and bool(np.any(mask.view(np.bool_)))
+    has_mask = isinstance(mask, (np.ndarray, np.bool_)) and bool(truth_values(mask).any())
     has_masks = isinstance(getattr(value, "masks", None), Mapping) and len(value.masks) > 0
     nulls = getattr(value, "null_count", 0)
     if has_mask or has_masks or (nulls() if callable(nulls) else nulls):
         raise missing(value, name)
+
+
+def truth_values(mask: NDArray[Any] | np.bool_) -> NDArray[np.bool_]:
+    """The values of a mask, those of each field for one of records, in one dimension."""
+    values: NDArray[np.bool_] = np.ascontiguousarray(mask).reshape(-1).view(np.bool_)
+    return values
 
 
 def missing(value: Any, name: str | None) -> UnsupportedDtypeError:
@@ -179,19 +192,34 @@ def missing(value: Any, name: str | None) -> UnsupportedDtypeError:
     )
 
 
-def _without_subclass(array: NDArray[Any], name: str | None, *, is_known: bool) -> NDArray[Any]:
-    """The same elements as a plain array. Raises for a subclass with attributes of its own."""
-    if type(array) is np.ndarray or isinstance(array, _PLAIN):
+def _without_subclass(array: NDArray[Any], name: str | None) -> NDArray[Any]:
+    """The same elements as a plain array. Raises what `refuse_carried` raises."""
+    if type(array) is np.ndarray:
         return array
-    if not is_known and not isinstance(array, np.ma.MaskedArray) and not hasattr(array, "mask"):
-        carried = [key for key, one in getattr(array, "__dict__", {}).items() if one is not None]
-        if carried:
-            raise UnsupportedDtypeError(
-                f"{_kind_of(array)} carries {', '.join(sorted(carried))}, which would be lost",
-                variable=name,
-                remedy="give numpy.asarray(...) of it, and what else counts as arrays of their own",
-            )
+    refuse_carried(array, name)
     return np.asarray(array)
+
+
+def refuse_carried(array: NDArray[Any], name: str | None) -> None:
+    """Raises UnsupportedDtypeError for an array of a subclass that has attributes of its own,
+    besides those that are known: of a mask, a unit, or where the elements lie.
+    """
+    known: Iterable[str] = ()
+    if isinstance(array, (np.memmap, np.matrix)):
+        known = _OF_NUMPY
+    elif isinstance(array, np.ma.MaskedArray):
+        known = vars(np.ma.masked)
+    own = {key: one for key, one in own_attributes(array).items() if one is not None}
+    carried = own.keys() - known
+    if _has_unit(array) or hasattr(array, "unmasked"):
+        # How libraries keep a unit is their business.
+        carried = {one for one in carried - _OF_QUANTITY if not one.startswith("_")}
+    if carried:
+        raise UnsupportedDtypeError(
+            f"{_kind_of(array)} carries {', '.join(sorted(carried))}, which would be lost",
+            variable=name,
+            remedy="give numpy.asarray(...) of it, and what else counts as arrays of their own",
+        )
 
 
 def _plain_part(value: Any, name: str | None) -> NDArray[Any]:

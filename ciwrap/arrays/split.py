@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.arrays.dtypes import native
 from ciwrap.arrays.objects import TYPE
-from ciwrap.arrays.single import missing, unit_of
+from ciwrap.arrays.single import missing, refuse_carried, truth_values, unit_of
 from ciwrap.errors import UnsupportedDtypeError
 from ciwrap.late import numpy as np
 from ciwrap.structs import replace
@@ -54,7 +55,7 @@ def long_double(part: Part) -> Iterator[Part]:
             variable=part.name,
             remedy=f"give x.astype('{narrow}') if these will do",
         )
-    label = ((TYPE, str(values.dtype)),)
+    label = ((TYPE, str(native(values.dtype))),)
     yield replace(part, value=high, labels=(*part.labels, *label), unit=part.unit or unit)
     yield part.beside("low", low, is_exact=False)
 
@@ -67,7 +68,7 @@ def mask_of(value: Any, name: str) -> NDArray[np.bool_] | None:
     if isinstance(value, np.ma.MaskedArray):
         mask: Any = np.ma.getmaskarray(value)
         if mask.dtype.names is not None:
-            if np.ascontiguousarray(mask).view(np.bool_).any():
+            if truth_values(mask).any():
                 raise missing(value, name)
             return None
     elif isinstance(value, np.ndarray) and hasattr(value, "unmasked"):
@@ -80,9 +81,12 @@ def mask_of(value: Any, name: str) -> NDArray[np.bool_] | None:
 
 
 def masked(part: Part, mask: NDArray[np.bool_]) -> Iterator[Part]:
-    """`x` with zeros (empty texts) in the place of masked elements, and `x.mask`."""
+    """`x` with zeros (empty texts) in the place of masked elements, and `x.mask`. Raises what
+    `refuse_carried` raises.
+    """
     value = part.value
     unit = unit_of(value)
+    refuse_carried(value, part.name)
     if isinstance(value, np.ma.MaskedArray):
         plain: NDArray[Any] = np.array(np.ma.getdata(value), subok=False)
     else:

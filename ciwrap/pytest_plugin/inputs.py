@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.containers import parts_of
+from ciwrap.arrays.dtypes import fields_of
 from ciwrap.arrays.single import OneArray
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.config import VariableRule
 from ciwrap.config.settings import EXACT, name_matches
 from ciwrap.errors import CiwrapError, DuplicateVariableError, UsageError
+from ciwrap.late import numpy as np
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.readers.layout import find_in, name_fault
 from ciwrap.readers.memory import found_arrays
@@ -143,24 +145,37 @@ def _convert(
 ) -> dict[str, OneArray | CiwrapError]:
     """Arrays by name, and the errors of those that are ignored and cannot be arrays."""
     arrays: dict[str, OneArray | CiwrapError] = {}
+    taken: set[str] = set()
     for part in parts:
         fault = name_fault(part.name)
         if fault is not None:
             raise UsageError(f"a key {fault}: {ascii(part.name)[:60]}")
-        if part.name in arrays:
-            raise DuplicateVariableError(
-                "comes from two keys",
-                variable=part.name,
-                remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and {'a/b'}"
-                " too)",
-            )
+        found: OneArray | CiwrapError
         try:
-            arrays[part.name] = part.convert()
+            found = part.convert()
         except CiwrapError as error:
             if not is_ignored(part.name):
                 if len(parts) > 1:
                     leave_out = f"leave it out: ignore=[{_with_its_like(part.name)!r}]"
                     error.remedy = f"{error.remedy}, or {leave_out}" if error.remedy else leave_out
                 raise
-            arrays[part.name] = error
+            found = error
+        for name in _variables_in(part.name, found):
+            if name in taken:
+                raise DuplicateVariableError(
+                    "comes from two keys",
+                    variable=name,
+                    remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and"
+                    " {'a/b'} too)",
+                )
+            taken.add(name)
+        arrays[part.name] = found
     return arrays
+
+
+def _variables_in(name: str, found: OneArray | CiwrapError) -> list[str]:
+    """Names of the variables that a part gives: an array of records has one for each field."""
+    array = None if isinstance(found, CiwrapError) else found.array
+    if not isinstance(array, np.ndarray) or array.dtype.names is None:
+        return [name]
+    return [field.name for field in fields_of(name, array.dtype)]

@@ -109,7 +109,9 @@ class Judge:
         own = self.project.own_variant
         target = found.place if own is None else found.place.for_variant(own)
         if _is_to_be_written(self._mode, found.word):
-            return self._write(check, target, catalog, resources, found.result)
+            written = self._write(check, target, catalog, resources, found)
+            # Another process may have made it since we looked: then it is new no more.
+            return written or self.judge(test, check, catalog, test_id)
         if found.word == MATCHED:
             self.project.pending.discard(target)
             return found
@@ -122,6 +124,8 @@ class Judge:
                 with_details=False,
                 resources=resources,
             )
+            if found.word == NEW:
+                found = self._new_at(found, check, change.path)
             document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
             self._carry_snapshot()
             keep(change, target, self.project.pending, self.origin, document_text(document))
@@ -130,6 +134,12 @@ class Judge:
                 return found  # the result has told of it
             return replace(found, problem=str(error))
         return replace(found, pending=True)
+
+    def _new_at(self, found: Outcome, check: Check, path: Path) -> Outcome:
+        """The outcome of a check without a golden, once it is known where that will lie."""
+        none = _none_yet(check, self.project.shown(path))
+        result = replace(found.result, messages=none.messages, golden_path=none.golden_path)
+        return replace(found, result=result, golden_path=path)
 
     def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
@@ -180,14 +190,17 @@ class Judge:
         place: Place,
         catalog: Catalog,
         resources: Resources,
-        before: CheckResult,
-    ) -> Outcome:
+        found: Outcome,
+    ) -> Outcome | None:
         """Writes the golden, then compares with it as every later run does: there are values that
-        do not match themselves.
+        do not match themselves. None if there was none, and is one now: nothing is written.
         """
         store = self.project.goldens.at(place)
         stored_as = replace(check, name=place.name)
+        before = found.result
         with store.locked():
+            if found.word == NEW and store.contains(place.name):
+                return None
             change = change_of_catalog(
                 stored_as, store, catalog, force=True, with_details=False, resources=resources
             )

@@ -32,7 +32,9 @@ def failure_text(title: str, outcome: Outcome, project: TestedProject) -> str:
     elif outcome.problem is not None:
         tail.append(f"  no golden can be made from this: {safe_text(outcome.problem)}")
     if outcome.word == NEW:
-        first = f"{safe_name(title)}: there is no golden yet ({safe_text(result.golden_path)})"
+        # Where it will lie depends on its size, which nobody knows if none can be made.
+        where = f" ({safe_text(result.golden_path)})" if outcome.pending else ""
+        first = f"{safe_name(title)}: there is no golden yet{where}"
         return "\n".join([first, *tail])
     return "\n".join(failure_lines(title, result, tail))
 

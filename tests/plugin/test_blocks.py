@@ -259,3 +259,15 @@ def test_a_block_and_a_run_of_all_checks_tell_of_each_once(suite: Suite) -> None
     text = result.stdout.str()
     assert "ciwrap: checks that failed, too" in text
     assert text.count("E       ciwrap.GoldenMismatch: b: there is no golden") == 1
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_where_a_new_golden_will_lie(suite: Suite, size: int) -> None:
+    suite.write(f"def test_it(ciwrap): ciwrap.check(np.arange({size}.0))")
+    document = suite.document()
+    text = suite.run().stdout.str()
+    assert suite.cli("accept", "--pending").returncode == 0
+    [path] = [f"golden/{name}" for name in suite.files("golden") if ".golden" in name[-8:]]
+    assert f"there is no golden yet ({path})" in text
+    assert document["checks"][0]["golden_path"] == path
+    assert document["checks"][0]["messages"][0]["file"] == path

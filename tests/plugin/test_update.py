@@ -289,3 +289,34 @@ def test_goldens_that_cannot_be_put_in_place_are_told_of_once(suite: Suite) -> N
     in_the_way.rmdir()
     assert suite.cli("accept", "--pending").returncode == 0
     suite.run().assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_a_golden_that_another_process_has_just_made_is_not_new(suite: Suite, size: int) -> None:
+    suite.write(
+        """
+        import os, subprocess, sys
+        from ciwrap.pytest_plugin.judge import Judge
+
+        compare = Judge.compare
+
+        def compare_and_lose_the_race(*arguments):
+            found = compare(*arguments)
+            if os.environ.pop("NUMBER") == "2.0":
+                again = [sys.executable, "-B", "-m", "pytest", "--ciwrap-update=new"]
+                subprocess.run(again, env={**os.environ, "NUMBER": "1.0"}, check=True)
+            os.environ["NUMBER"] = "0"
+            return found
+
+        Judge.compare = compare_and_lose_the_race
+        """,
+        "conftest.py",
+    )
+    suite.write(f"""
+        import os
+        def test_it(ciwrap): ciwrap.check(np.full({size}, float(os.environ["NUMBER"])))
+    """)
+    done = suite.subprocess("--ciwrap-update=new", NUMBER="2.0")
+    assert "golden 1.0, new 2.0" in done.stdout
+    assert (done.returncode, "ciwrap: 1 differ" in done.stdout) == (1, True)
+    assert len(suite.golden("test_it").manifest.accepted) == 1

@@ -6,6 +6,7 @@ refused, or does not match: as one run of a test against another, and through th
 
 from __future__ import annotations
 
+import io
 import warnings
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,35 @@ def test_astropy_tables() -> None:
     one, other = t.Table({"a": X * u.km}), t.Table({"a": X * u.m})
     assert_told_apart(one[0], {"unit": other[0]}, is_refused=True)
     assert_told_apart(one["a"], {"unit": other["a"]})
+
+
+def test_tables_in_fits() -> None:
+    fits = needs("astropy.io.fits")
+
+    def data(
+        keywords: dict[str, Any], lengths: tuple[int, ...] = (1, 2, 3), last: float = 1.0
+    ) -> Any:
+        arrays = np.array([np.full(one, last) for one in lengths], dtype=object)
+        columns = [
+            fits.Column(name="a", format="I", array=np.array([1, 2, 3], "i2")),
+            fits.Column(name="v", format="PD()", array=arrays),
+        ]
+        table = fits.BinTableHDU.from_columns(columns)
+        table.header.update(keywords)
+        file = io.BytesIO()
+        table.writeto(file)
+        return fits.open(io.BytesIO(file.getvalue()))[1].data
+
+    # What the array itself holds is the same in all of them.
+    others = {
+        "scale": data({"TSCAL1": 0.5}),
+        "zero": data({"TZERO1": 3.0}),
+        "unit": data({"TUNIT1": "km"}),
+        "behind the table": data({}, last=2.0),
+    }
+    assert_told_apart(data({}), others)
+    numbers = fits.FITS_rec.from_columns([fits.Column(name="a", array=X, unit="km", format="D")])
+    assert_told_apart(numbers[0], {"number": numbers[1]}, is_refused=True)
 
 
 @pytest.mark.parametrize("library", ["pint", "unyt"])
