@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from ciwrap.logs.found import Field, Found, Match, Problem, goes_on, minus_apart
 from ciwrap.logs.numbers import (
     GLUED_NUMBER,
     GOES_ON,
+    MINUS_APART,
     NEXT_GLUED_NUMBER,
     NEXT_NUMBER,
     NUMBER,
@@ -40,36 +42,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 # What a number could go on with, where the template does not say that it stands there.
 _SAYS_MORE = re.compile(
-    r"[A-Za-z0-9_,':;~+\-*(#\u00b0\u00b7\u066b\u2010-\u2015\u2024-\u2026\u2212\u223c\u301c]"
-    r"|[\uff0b-\uff1b\uff5e]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|\+/?-)|\)\s*[eEdDqQxX*\u00d7\\]"
+    r"[A-Za-z0-9_,':;~+\-*(#]|[^\x00-\x7f]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|[+\-])"
+    r"|\)\s*[eEdDqQxX*\u00d7\\]"
     r"|\s*(?:[xX*\u00d7\u00b7\u2217\u2219\u22c5]|\\times|\\cdot)\s*10|\s*[eEdDqQ][+-]"
 )
-
-
-class Field(Struct, frozen=True):
-    """A place in a template. kind: one of KINDS."""
-
-    name: str
-    kind: str = "number"
-
-
-class Found(Struct, frozen=True):
-    """A field in a line: its bytes from `start` to before `end`."""
-
-    field: Field
-    start: int
-    end: int
-
-
-class Problem(Struct, frozen=True):
-    """A line that fits but for one word, which is not what its field wants."""
-
-    start: int
-    end: int
-    text: str
-
-
-Match: TypeAlias = "tuple[Found, ...] | Problem | None"
 
 
 class TooManyAttemptsError(ValueError):
@@ -96,6 +72,7 @@ class _Segment:
     ) -> None:
         self.lead = lead
         self.steps = steps
+        self._begins_with_number = lead is None and steps[0].field.kind != "text"
         self._is_last = is_last  # nothing but white space may follow
 
     def search(self, line: bytes, at: int, found: list[Found], *, is_anchored: bool) -> Match | int:
@@ -109,7 +86,8 @@ class _Segment:
             kept = len(found)
             end = self._follow(line, begin[1], found)
             if isinstance(end, int):
-                return end
+                apart = minus_apart(line, begin[1]) if self._begins_with_number else None
+                return end if apart is None else apart
             del found[kept:]
             problem = problem or end
             # Of a line that two processes wrote at once the first number may be damaged; another
@@ -142,6 +120,9 @@ class _Segment:
             pattern = NEXT_NUMBER if first.number is NUMBER else NEXT_GLUED_NUMBER
             pattern = WORD if first.field.kind == "text" else pattern
         found = pattern.match(line, at) if is_anchored else pattern.search(line, at)
+        if found is None and is_anchored and self._begins_with_number:
+            minus = MINUS_APART.match(line, at)  # `minus_apart` tells of it
+            found = None if minus is None else pattern.match(line, minus.end())
         if found is None:
             return None
         return found.start(), found.end() if self.lead is not None else found.start()
@@ -151,9 +132,9 @@ class _Segment:
 
         Only what follows it tells of its place.
         """
-        step = self.steps[0] if self.lead is None else None
-        if step is None or step.field.kind == "text" or step.begin is None:
+        if not self._begins_with_number or self.steps[0].begin is None:
             return None
+        step = self.steps[0]
         words = (WORD.match(line, at),) if is_anchored else WORD.finditer(line, at)
         for word in words:
             if word is not None and _is_unlike(step, line, word):
@@ -233,7 +214,7 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
     if stars is not None:
         return Problem(at, end, f"is {cut(shown)!r}: the number was too long for its field")
     if more is not None:
-        return Problem(at, end, f"is {cut(shown)!r}, a number that goes on")
+        return goes_on(line, at, end)
     whole = "whole " if step.field.kind == "int" else ""
     return Problem(at, end, f"is {cut(shown)!r}, not a {whole}number")
 
