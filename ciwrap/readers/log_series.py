@@ -224,6 +224,14 @@ class Series:
         labels = np.asarray(self.labels, dtype="<i8")
         return labels if self._chosen is None else labels[self._chosen]
 
+    @property
+    def end(self) -> int:
+        """Where the last element that counts ends in the file; 0 without one."""
+        if not self.count:
+            return 0
+        place, offset = self.place(self.count - 1)
+        return offset + place.byte_count
+
     def place(self, element: int) -> tuple[PlaceInText, int]:
         """Where an element stands, without its text, and its offset in the file."""
         at = element if self._chosen is None else int(self._chosen[element])

@@ -600,3 +600,31 @@ def test_units_of_qe_are_never_mixed(folder: Path) -> None:
     code, out, _ = checked(folder, log.replace("-15.79449593 Ry", "-214.8950458 eV"))
     assert code == 3
     assert "unit Ry against eV" in out
+
+
+def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -> None:
+    """What is left of it may be within the bound, as -17.16 is of -17.1601."""
+    rule = '{e: {match: "E = {e}", atol: 1}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, values: {rule}}}}}"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1601\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    (folder / "other.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
+    code, out = run("compare", "out.log", "other.log", "--check", "run")
+    assert code == 3
+    assert "on the second side the file ends with the last number, without a line break" in out
+    code, out = run("compare", "other.log", "out.log", "--check", "run")
+    assert code == 3
+    assert "on the first side the file ends with the last number" in out
+    # A program that writes no line break at its end is held against itself.
+    assert run("compare", "other.log", "other.log", "--check", "run")[0] == 0
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "in the outputs the file ends with the last number" in out
+    assert run("accept", "--reason", "no line break")[0] == 0
+    assert run("check")[0] == 0
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1 Ha", encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "in the golden the file ends with the last number" in out
