@@ -531,3 +531,11 @@ def test_a_log_that_becomes_shorter_says_where_it_ends(tmp_path: Path) -> None:
         os.truncate(source.path, 5)
         with pytest.raises(CorruptFileError, match="ends after 5 bytes, but 71 are expected"):
             facts.place(8)
+
+
+@pytest.mark.parametrize("kind", ["", ":int"])
+@pytest.mark.parametrize("lines", [1, 2000])
+def test_the_minus_of_an_angle_is_not_lost(tmp_path: Path, kind: str, lines: int) -> None:
+    text = "d = 1 30\n" * lines + "d = -00 30\n"
+    with opened(tmp_path, text, values={"d": f"d = {{d{kind}}}"}) as source:
+        assert f"line {lines + 1}, word 3 is '-00', which has a minus" in fault(source, "d")
