@@ -36,7 +36,7 @@ Labels = tuple[tuple[str, str], ...]
 TEXT_LABEL = ("compared", "token by token")
 # The label of numbers in a text of which the last one ends where the file does, without a line
 # break: digits of it may be missing.
-CUT_LABEL = ("text ends", "with the last number")
+CUT_LABEL = ("text ends", "with its last number")
 # What `ignore` may name, as the core has it (`_core.ignored_text_sets`).
 TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 

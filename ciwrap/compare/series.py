@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.arrays.series import NO_STEP, SeriesFacts, StoredSteps
-from ciwrap.arrays.values import CUT_LABEL, ArrayValues, as_bytes
+from ciwrap.arrays.values import ArrayValues, as_bytes
+from ciwrap.compare.fit import refuse_cut
 from ciwrap.errors import AlignmentError, LabelMismatchError, ShapeMismatchError
 from ciwrap.late import numpy as np
 from ciwrap.model import (
@@ -117,7 +118,8 @@ def in_step(
     Raises LabelMismatchError for other units, ShapeMismatchError if one side has others and that is
     not allowed, or none is on both, AlignmentError if only one side knows of steps.
     """
-    _refuse_other_units(dict(reference.labels), dict(new.labels), wording)
+    refuse_cut(reference.labels, new.labels, wording)
+    _refuse_other_units(dict(reference.labels), dict(new.labels))
     if (ours.steps is None) != (theirs.steps is None):
         where = wording.sides[1] if ours.steps is None else wording.sides[0]
         raise AlignmentError(
@@ -140,17 +142,9 @@ def in_step(
     )
 
 
-def _refuse_other_units(ours: dict[str, str], theirs: dict[str, str], wording: Wording) -> None:
-    """Raises LabelMismatchError also where one side alone may have been cut off in a number."""
+def _refuse_other_units(ours: dict[str, str], theirs: dict[str, str]) -> None:
     for key in sorted({*ours, *theirs}):
         if ours.get(key) != theirs.get(key):
-            if key == CUT_LABEL[0]:
-                where = wording.sides[0 if key in ours else 1]
-                raise LabelMismatchError(
-                    f"{where} the file ends with the last number, without a line break: digits may"
-                    " be missing",
-                    remedy="is the program still writing it?",
-                )
             one, other = ours.get(key, "none"), theirs.get(key, "none")
             raise LabelMismatchError(
                 f"{key} {one} against {other}", remedy="convert one of them; ciwrap never does"

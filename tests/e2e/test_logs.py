@@ -612,19 +612,19 @@ def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -
     (folder / "other.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
     code, out = run("compare", "out.log", "other.log", "--check", "run")
     assert code == 3
-    assert "on the second side the file ends with the last number, without a line break" in out
+    assert "on the second side the text ends with its last number, without a line break" in out
     code, out = run("compare", "other.log", "out.log", "--check", "run")
     assert code == 3
-    assert "on the first side the file ends with the last number" in out
+    assert "on the first side the text ends with its last number" in out
     # A program that writes no line break at its end is held against itself.
     assert run("compare", "other.log", "other.log", "--check", "run")[0] == 0
     (folder / "out.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
     code, out = run("check")
     assert code == 3
-    assert "in the outputs the file ends with the last number" in out
+    assert "in the outputs the text ends with its last number" in out
     assert run("accept", "--reason", "no line break")[0] == 0
     assert run("check")[0] == 0
     (folder / "out.log").write_text("E = -17.17\nE = -17.1 Ha", encoding="utf-8")
     code, out = run("check")
     assert code == 3
-    assert "in the golden the file ends with the last number" in out
+    assert "in the golden the text ends with its last number" in out
