@@ -88,6 +88,15 @@ def means_number(word: bytes) -> bool:
     return STARS.match(word) is not None or _MEANS_NUMBER.match(word) is not None
 
 
+def end_of_more(line: bytes, at: int) -> int | None:
+    """Where the word ends that a number which seems to end at `at` goes on to; None if it ends."""
+    more = GOES_ON.match(line, at)
+    if more is None:
+        return None
+    word = WORD.match(line, more.end())
+    return more.end() if word is None else word.end()
+
+
 def minus_before(line: bytes, at: int) -> int | None:
     """Where the minus stands that white space parts from the number at `at`; None without one.
 

@@ -27,6 +27,7 @@ from ciwrap.logs.numbers import (
     WHOLE,
     WHOLE_ALONE,
     WORD,
+    end_of_more,
     means_number,
 )
 from ciwrap.model.forms import FormError, cut
@@ -187,7 +188,11 @@ def _is_unlike(step: _Step, line: bytes, word: re.Match[bytes]) -> bool:
     assert step.after is not None
     assert step.begin is not None
     ends = [one.start() for one in step.begin.finditer(line, word.start() + 1, word.end())]
-    return any(step.after.match(line, end) is not None for end in (*ends, word.end()))
+    # What it goes on with may be words of their own, as of `1.5 E+05`.
+    plain = GLUED_NUMBER.match(line, word.start())
+    last = None if plain is None else end_of_more(line, plain.end())
+    ends += [word.end(), last or word.end()]
+    return any(step.after.match(line, end) is not None for end in ends)
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -208,8 +213,8 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
         return None
     stars = STARS.match(line, at)
     number = step.number is NUMBER and GLUED_NUMBER.match(line, at)
-    more = GOES_ON.match(line, number.end()) if number else None
-    end = stars.end() if stars else max(word.end(), more.end() if more else 0)
+    more = end_of_more(line, number.end()) if number else None
+    end = stars.end() if stars else max(word.end(), more or 0)
     shown = line[at:end].decode("utf-8", "replace")
     if stars is not None:
         return Problem(at, end, f"is {cut(shown)!r}: the number was too long for its field")

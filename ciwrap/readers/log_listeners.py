@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
 from ciwrap.logs.found import Field, Found, Problem, fits, goes_on, minus_apart
-from ciwrap.logs.numbers import GOES_ON, WHOLE, WORD, means_number
+from ciwrap.logs.numbers import WHOLE, WORD, end_of_more, means_number
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
@@ -208,11 +208,11 @@ class ValueFinder(Listening):
             )
             return
         word = words[column - 1 if column > 0 else column]
-        more = GOES_ON.match(line.data, word.end())
+        more = end_of_more(line.data, word.end())
         says_minus = isinstance(self.pattern, Template) and self.pattern.words[-1] == "-"
         problem = None if says_minus else minus_apart(line.data, word.start())
         if problem is None and more is not None:
-            problem = goes_on(line.data, word.start(), more.end())
+            problem = goes_on(line.data, word.start(), more)
         if problem is not None:
             series.fail(line, problem.start, problem.text)
             return

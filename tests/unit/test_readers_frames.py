@@ -323,3 +323,13 @@ def test_words_that_are_longer_than_what_is_read(tmp_path: Path) -> None:
         for at in range(2)
     ]
     assert units[0] != units[1]
+
+
+@pytest.mark.parametrize("number", ["- 1.5", "-   1.5", "1.5 E+05", "\u2212 1.5"])
+def test_the_number_of_a_key_keeps_what_stands_apart(tmp_path: Path, number: str) -> None:
+    """Nothing of it is left out; as a text it equals itself alone."""
+    path = tmp_path / "t.xyz"
+    text = f"1\nk = 1, E = {number}, b=3 -2\nH 0 0 1\n"
+    with opened(path, text) as source:
+        assert source.read("E[0]", 0, 1).tolist() == [number]
+        assert source.read("b[0]", 0, 1).tolist() == [3.0]
