@@ -158,7 +158,8 @@ def _words(
     theirs: SeriesFacts,
     wording: Wording,
 ) -> str:
-    parts = [f"{sizes[0]} matches against {sizes[1]}"]
+    noun = "match" if sizes[0] == 1 else "matches"
+    parts = [f"{sizes[0]} {noun} against {sizes[1]}"]
     each = zip((ours, theirs), (pairing.only_ours, pairing.only_theirs), wording.sides, strict=True)
     for facts, only, where in each:
         if only.size:

@@ -628,3 +628,9 @@ def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -
     code, out = run("check")
     assert code == 3
     assert "in the golden the text ends with its last number" in out
+    (folder / "other.log").write_text("E = -17.17\n", encoding="utf-8")
+    code, out = run("compare", "other.log", "out.log", "--check", "run")
+    assert (code, "1 match against 2; only on the second side: match 2 (line 2)" in out) == (
+        3,
+        True,
+    )
