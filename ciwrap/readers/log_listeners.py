@@ -42,12 +42,14 @@ class Listening:
     def candidates(self, block: bytes) -> Iterator[int] | None:
         return None if isinstance(self.pattern, Template) else self.pattern.candidates(block)
 
-    def matched(self, line: Line) -> Match:
+    def matched(self, line: Line, pattern: Template | Regex | None = None) -> Match:
+        """What the pattern finds in a line; by default the one that is listened for."""
+        pattern = pattern or self.pattern
         try:
-            return self.pattern.match(line.data)
+            return pattern.match(line.data)
         except TooManyAttemptsError:
             raise CorruptFileError(
-                f"line {line.number}: the template {cut(self.pattern.text)!r} begins there more"
+                f"line {line.number}: the template {cut(pattern.text)!r} begins there more"
                 " often than can be tried",
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
@@ -270,19 +272,18 @@ class ValueFinder(Listening):
         if self._left is not None:
             self._left -= 1
             self.follows = self._left > 0
-        elif _is_end(self.rule.lines, line, words):
+        elif self._is_end(self.rule.lines, line, words):
             self.follows = False
             return
         (series,) = self.series.values()
         for word in words:
             series.add(line, word.start(), word.end(), is_absolute=self.rule.is_absolute)
 
-
-def _is_end(rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
-    """Whether a line no longer belongs to what stands after a match."""
-    if rule.until_words:
-        return bool(words) and not looks_like_number(words[0][0])
-    return not words if rule.until is None else fits(line.data, rule.until.match(line.data))
+    def _is_end(self, rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
+        """Whether a line no longer belongs to what stands after a match."""
+        if rule.until_words:
+            return bool(words) and not looks_like_number(words[0][0])
+        return not words if rule.until is None else fits(line.data, self.matched(line, rule.until))
 
 
 def is_data(field: Field, value: str) -> bool:
@@ -336,7 +337,7 @@ class TableFinder(Listening):
 
     def follow(self, line: Line) -> None:
         words = list(WORD.finditer(line.data))
-        is_end = self._end is not None and fits(line.data, self._end.match(line.data))
+        is_end = self._end is not None and fits(line.data, self.matched(line, self._end))
         is_row = bool(words) and looks_like_number(words[0][0])
         if is_end or (self._end is None and not is_row):
             self.follows = False

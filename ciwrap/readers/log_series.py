@@ -158,7 +158,8 @@ class Series:
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         stars = bool(text) and not text.strip("*")
-        problem = ": the number was too long for its field" if stars else ", not a number"
+        whole = "whole " if self.kind == "int" else ""
+        problem = ": the number was too long for its field" if stars else f", not a {whole}number"
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
             if self.kind == "int" and loses_minus(text):

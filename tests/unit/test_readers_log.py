@@ -539,3 +539,20 @@ def test_the_minus_of_an_angle_is_not_lost(tmp_path: Path, kind: str, lines: int
     text = "d = 1 30\n" * lines + "d = -00 30\n"
     with opened(tmp_path, text, values={"d": f"d = {{d{kind}}}"}) as source:
         assert f"line {lines + 1}, word 3 is '-00', which has a minus" in fault(source, "d")
+
+
+def test_what_ends_lines_and_tables_is_not_looked_for_without_end(tmp_path: Path) -> None:
+    ends, text = "a {x} b", f"Step T\n1 2\n{'a ' * 300}\n"
+    rules: tuple[dict[str, Any], ...] = (
+        {"values": {"v": {"match": "Step", "lines": {"until": ends}}}},
+        {"tables": {"v": {"header": "Step T", "end": ends}}},
+    )
+    for one in rules:
+        with pytest.raises(CorruptFileError, match="line 3: the template .* begins there more"):
+            opened(tmp_path, text, **one)
+
+
+def test_a_step_of_a_table_is_told_to_be_no_whole_number(tmp_path: Path) -> None:
+    rule = {"header": "Step T", "iteration": "Step"}
+    with opened(tmp_path, "Step T\n1.0 2\n", tables={"t": rule}) as source:
+        assert fault(source, "t.Step") == "line 2, word 1 is '1.0', not a whole number"
