@@ -242,6 +242,9 @@ def test_a_cube_of_several_orbitals(tmp_path: Path) -> None:
         (".lammpstrj", DUMP.replace("2 1 Ar", "2.5 1 Ar"), "line 10 holds '2.5', which is no"),
         (".lammpstrj", DUMP + "1 1 Ar 0.25 -6.0\n", "where 'ITEM: ' is expected"),
         (".lammpstrj", DUMP.replace("x c_pe", "x x"), "names a column twice"),
+        # A run that was broken off within the head of a frame, and went on.
+        (".lammpstrj", "ITEM: TIMESTEP\n0\n" + DUMP, "line 3 is a second 'TIMESTEP' of one frame"),
+        (".lammpstrj", "ITEM: TIME\n0.5 7\n" + DUMP, "line 2 holds more than the one number"),
         (".cube", cube(np.zeros((2, 2, 2)))[:-4], "no line break"),
         (".cube", cube(np.zeros((2, 2, 2))) + "1.0\n", "holds more than the 8 numbers"),
         (".cube", cube(np.zeros((2, 2, 2))).replace("2 1.0", "3 1.0"), "holds 8 of the 12"),

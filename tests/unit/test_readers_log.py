@@ -548,7 +548,7 @@ def test_what_ends_lines_and_tables_is_not_looked_for_without_end(tmp_path: Path
         {"tables": {"v": {"header": "Step T", "end": ends}}},
     )
     for one in rules:
-        with pytest.raises(CorruptFileError, match="line 3: the template .* begins there more"):
+        with pytest.raises(CorruptFileError, match=r"line 3: the template .* begins there"):
             opened(tmp_path, text, **one)
 
 
