@@ -34,6 +34,9 @@ class FileRegion(Struct, frozen=True):
 Labels = tuple[tuple[str, str], ...]
 # The label of a text that is compared token by token; its bytes are no elements by themselves.
 TEXT_LABEL = ("compared", "token by token")
+# The label of numbers in a text of which the last one ends where the file does, without a line
+# break: digits of it may be missing.
+CUT_LABEL = ("text ends", "with its last number")
 # What `ignore` may name, as the core has it (`_core.ignored_text_sets`).
 TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 

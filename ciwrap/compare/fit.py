@@ -10,6 +10,7 @@ from ciwrap.arrays.convert import (
     RoundedValues,
     is_mixed_precision,
 )
+from ciwrap.arrays.values import CUT_LABEL
 from ciwrap.errors import (
     DtypeMismatchError,
     LabelMismatchError,
@@ -90,6 +91,7 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
     """Raises LabelMismatchError for the first label that one side has otherwise, or not at all."""
     if reference == new:
         return
+    refuse_cut(reference, new, wording)
     ours, theirs = dict(reference), dict(new)
     key = next(key for key in sorted({*ours, *theirs}) if ours.get(key) != theirs.get(key))
     text = wording.between.format(
@@ -97,6 +99,17 @@ def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> Non
     )
     name = _LABEL_NAMES.get(key, f"label {key!r}:")
     raise LabelMismatchError(f"{name} {text}", remedy=wording.remedy)
+
+
+def refuse_cut(reference: Labels, new: Labels, wording: Wording) -> None:
+    """Raises LabelMismatchError if one side alone may have lost digits of its last number."""
+    if (CUT_LABEL in reference) != (CUT_LABEL in new):
+        where = wording.sides[0 if CUT_LABEL in reference else 1]
+        raise LabelMismatchError(
+            f"{where} the text ends with its last number, without a line break: digits may be"
+            " missing",
+            remedy="is the program still writing it?",
+        )
 
 
 def refuse_unseen_mask(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap import _core
 from ciwrap.arrays.series import NO_STEP, SeriesFacts, StoredSteps
 from ciwrap.arrays.values import ArrayValues, as_bytes
+from ciwrap.compare.fit import refuse_cut
 from ciwrap.errors import AlignmentError, LabelMismatchError, ShapeMismatchError
 from ciwrap.late import numpy as np
 from ciwrap.model import (
@@ -117,6 +118,7 @@ def in_step(
     Raises LabelMismatchError for other units, ShapeMismatchError if one side has others and that is
     not allowed, or none is on both, AlignmentError if only one side knows of steps.
     """
+    refuse_cut(reference.labels, new.labels, wording)
     _refuse_other_units(dict(reference.labels), dict(new.labels))
     if (ours.steps is None) != (theirs.steps is None):
         where = wording.sides[1] if ours.steps is None else wording.sides[0]
@@ -156,7 +158,8 @@ def _words(
     theirs: SeriesFacts,
     wording: Wording,
 ) -> str:
-    parts = [f"{sizes[0]} matches against {sizes[1]}"]
+    noun = "match" if sizes[0] == 1 else "matches"
+    parts = [f"{sizes[0]} {noun} against {sizes[1]}"]
     each = zip((ours, theirs), (pairing.only_ours, pairing.only_theirs), wording.sides, strict=True)
     for facts, only, where in each:
         if only.size:

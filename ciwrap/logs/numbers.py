@@ -15,13 +15,12 @@ _NUMBER = (
     rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))?"
     rb"|(?i:nan|inf(?:inity)?))"
 )
-# How a number goes on: `1,234.5` and `1'234.5` are thousands, as are groups apart by a space that
-# does not break; `1,5` is a fraction elsewhere; `10^3`, `1.5 x 10^-3`, `1.5*^-3`, `1.5(3)e-5`,
-# `1.0+05` and the like have an exponent; `3-5` is a range, `1:30` a time, `3*0.5` are three
-# numbers, and `1.#INF` is none; `1/3` is a fraction, so is 1 with a half in one character behind
-# it, `1..5` and `1~5` are ranges, `1;5` two numbers, and degrees with minutes an angle; an exponent
-# may stand behind what `(1.5 +- 0.1)` encloses. What stands before is not the number. Where an
-# uncertainty alone follows (`1.5+-0.1`, `1.5(1)`), it is.
+# How a number goes on: `1,234.5` and `1'234.5` are thousands; `1,5` is a fraction elsewhere;
+# `10^3`, `1.5 x 10^-3`, `1.5*^-3`, `1.5(3)e-5`, `1.0+05` and the like have an exponent; `3-5` is a
+# range, `1:30` a time, `3*0.5` are three numbers, `1.5 + 2.5im` is complex, and `1.#INF` is none;
+# `1/3` is a fraction, so is 1 with a half in one character behind it, `1..5` and `1~5` are ranges,
+# `1;5` two numbers; an exponent may stand behind what `(1.5 +- 0.1)` encloses. What stands before
+# is not the number. Where an uncertainty alone follows (`1.5+-0.1`, `1.5(1)`), it is.
 _TIMES = (
     rb"[xX*]|\xc3\x97|\xd7|\xc2\xb7|\xb7|\xe2\x8b\x85|\xe2\x88[\x97\x99]|\xe2\xa8\xaf"
     rb"|\\times|\\cdot"
@@ -29,29 +28,34 @@ _TIMES = (
 _RAISED = rb"\xe2\x81[\xb0-\xbb]|\xc2[\xb2\xb3\xb9]|[\xb2\xb3\xb9]"
 _POWER = rb"\^|\*\*|" + _RAISED
 _DASH = rb"\xe2\x88\x92|\xe2\x80[\x90-\x95]"
-_FRACTION = rb"/|\xe2\x81\x84|\xe2\x88\x95"
 _PART = rb"\xc2[\xbc-\xbe]|[\xbc-\xbe]|\xe2\x85[\x90-\x9e]"
-_NO_BREAK = rb"\xc2\xa0|\xe2\x80[\x87\x89\xaf]|\xa0"
-# Digits of other widths, below the line and of Arabic; what stands for `..` and `~`; full-width
-# signs; what cannot be seen.
+# Digits of other widths, below the line and of Arabic.
 _DIGIT = rb"\xef\xbc[\x90-\x99]|\xe2\x82[\x80-\x89]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]"
-_RANGE = rb"~|\xe2\x88\xbc|\xef\xbd\x9e|\xe3\x80\x9c|\xe2\x80[\xa4-\xa6]"
-_WIDE = rb"\xef\xbc[\x8b-\x8f\x9a\x9b]"
-_UNSEEN = rb"\xe2\x80[\x8b-\x8f]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\xc2\xad"
-_BETWEEN = rb"(?:;|%b)" % rb"|".join((_RANGE, _WIDE, _UNSEEN))
 _PLUS_MINUS = rb"\+/?-|\xc2\xb1|\xb1"
+# One character that is not of ASCII between two digits, in UTF-8 or of one byte: whatever it is (a
+# space that does not break, a quote of thousands, a dash, a fraction, a sign of degrees, full-width
+# signs, what cannot be seen), none of the two is known to be a number by itself.
+_BETWEEN = (
+    rb"(?!\xc2?\xb1)(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"
+    rb"|[\xf0-\xf4][\x80-\xbf]{3}|[\x80-\xff])"
+)
+# What terminals obey: colours, and going back.
+_CONTROL = rb"\x1b\[[0-9;?]*[A-Za-z]|\x08"
+# What a number that was taken in part leaves behind it, if what it leaves makes it another one.
+EXPONENT = re.compile(rb"[0-9]*\.?[0-9]*(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))")
 # No part of a number, and a reason why what follows it is not looked for behind it.
 UNCERTAIN = re.compile(rb"(?:%b)\.?[0-9]" % _PLUS_MINUS)
 _UNCERTAIN = rb"%b*(?:%b)%b*[0-9.]+" % (WHITE, _PLUS_MINUS, WHITE)
+_IMAGINARY = rb"%b+[+\-]%b+[0-9.]+(?:[eEdD][+-]?[0-9]+)?(?:im?|j)(?![A-Za-z0-9_])" % (WHITE, WHITE)
 GOES_ON = re.compile(
-    rb"[,':][0-9]|\*\^|(?:\^|\*\*)[+\-({]*[0-9]|%b|(?:%b)[0-9]{3}(?![0-9])"
-    rb"|\.?(?:[+\-]|%b)\.?[0-9]|\.?\*\.?[0-9]|\.?#[A-Z]|(?:\xc2\xb7|\xd9\xab)[0-9]"
-    rb"|(?:%b)[+\-]?\.?[0-9]|%b|\.\.+[0-9]|\xc2?\xb0[0-9]"
+    rb"[,':][0-9]|\*\^|(?:\^|\*\*)[+\-({]*[0-9]|%b"
+    rb"|\.?[+\-]\.?[0-9]|\.?\*\.?[0-9]|\.?#[A-Z]|/[+\-]?\.?[0-9]"
+    rb"|\.?(?:%b|(?:%b)+)[+\-]?\.?[0-9]|%b|\.\.+[0-9]|[;~][0-9]"
     rb"|(?:\([0-9]+\))?%b*(?:%b)%b*10(?:%b)|\([0-9]+\)[eEdDqQ][+-]?[0-9]|%b+[eEdDqQ][+-][0-9]"
-    rb"|%b|%b[0-9]|(?:%b)?\)%b*(?:[eEdDqQ][+-]?[0-9]|(?:%b)%b*10(?:%b))"
+    rb"|%b|%b|(?:%b)?\)%b*(?:[eEdDqQ][+-]?[0-9]|(?:%b)%b*10(?:%b))"
     % (
-        *(_RAISED, _NO_BREAK, _DASH, _FRACTION, _PART, WHITE, _TIMES, WHITE, _POWER, WHITE),
-        *(_DIGIT, _BETWEEN, _UNCERTAIN, WHITE, _TIMES, WHITE, _POWER),
+        *(_RAISED, _BETWEEN, _CONTROL, _PART, WHITE, _TIMES, WHITE, _POWER, WHITE),
+        *(_DIGIT, _IMAGINARY, _UNCERTAIN, WHITE, _TIMES, WHITE, _POWER),
     )
 )
 # A number ends where neither a letter, a digit nor a second fraction follows, and does not go on.
@@ -62,25 +66,47 @@ WHOLE_ALONE = WHOLE.pattern + rb"(?![A-Za-z0-9_.]|[+-][0-9]{3}(?![0-9])|%b)" % G
 GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
 # Anywhere in a line: a number follows no letter, no digit, no sign, and is neither a group of
 # thousands, nor an exponent, nor what is repeated, nor minutes, nor what divides another one, nor
-# the end of a range, nor an uncertainty.
+# the end of a range, nor an uncertainty, nor what one went back to write.
 _APART = (
-    rb"(?<![A-Za-z0-9_.+\-^])(?<![0-9][,':*/])(?<!\*\*)(?<![0-9]\xa0)(?<!\xe2\x88\x92)"
-    rb"(?<!\xe2\x80[\x90-\x95])(?<![0-9]\xc2\xa0)(?<![0-9]\xe2\x80[\x87\x89\xaf])"
-    rb"(?<![0-9]\xc2\xb7)(?<![0-9]\xd9\xab)(?<![0-9]\xe2\x81\x84)(?<![0-9]\xe2\x88\x95)"
-    rb"(?<![0-9]\xb0)(?<![0-9]\xc2\xb0)(?<![0-9][;~])(?<!\xc2\xb1)(?<!\xc2\xb1 )(?<![ 0-9]\xb1)"
+    rb"(?<![A-Za-z0-9_.+\-^\x08])(?<![0-9][,':*/;~])(?<!\*\*)(?<![0-9][\x80-\xff])"
+    rb"(?<![0-9][\x80-\xff]{2})(?<![0-9][\x80-\xff]{3})(?<![0-9][\x80-\xff]{4})"
+    rb"(?<!\xe2\x88\x92)(?<!\xe2\x80[\x90-\x95])(?<!\xc2\xb1)(?<!\xc2\xb1 )(?<![ 0-9]\xb1)"
     rb"(?<![ 0-9]\xb1 )(?<!\+/)(?<!\+/- )(?<!\+- )(?<!\xef\xbc[\x8b-\x9b])(?<!\xe2\x82[\x80-\x89])"
-    rb"(?<![0-9]\xe2\x88\xbc)(?<![0-9]\xef\xbd\x9e)(?<![0-9]\xe3\x80\x9c)(?<![0-9]\xe2\x80[\x8b-\x8f])"
-    rb"(?<![0-9]\xe2\x80[\xa4-\xa6])(?<![0-9]\xe2\x81[\xa0-\xa4])(?<![0-9]\xef\xbb\xbf)(?<![0-9]\xc2\xad)"
 )
 NEXT_NUMBER = re.compile(_APART + NUMBER.pattern)
 NEXT_GLUED_NUMBER = re.compile(_APART + GLUED_NUMBER.pattern)
-# How a word begins that is a number, or means to be one.
-_MEANS_NUMBER = re.compile(rb"(?:[+\-.]|%b)*(?:[0-9]|%b)" % (_DASH, _DIGIT))
+# How a word begins that is a number, or means to be one, also in colour.
+_MEANS_NUMBER = re.compile(rb"(?:[+\-.]|%b|%b)*(?:[0-9]|%b)" % (_DASH, _CONTROL, _DIGIT))
+_MINUS = rb"(?:-|\xe2\x88\x92)"
+_LONE_MINUS = re.compile(rb"(?:\A|(?<=%b))%b\Z" % (WHITE, _MINUS))
+_LONGEST_MINUS = 3  # bytes
+MINUS_APART = re.compile(rb"%b%b+" % (_MINUS, WHITE))
 
 
 def means_number(word: bytes) -> bool:
     """Whether a word begins as numbers do, also one that its field was too narrow for."""
     return STARS.match(word) is not None or _MEANS_NUMBER.match(word) is not None
+
+
+def end_of_more(line: bytes, at: int) -> int | None:
+    """Where the word ends that a number which seems to end at `at` goes on to; None if it ends."""
+    more = GOES_ON.match(line, at)
+    if more is None:
+        return None
+    word = WORD.match(line, more.end())
+    return more.end() if word is None else word.end()
+
+
+def minus_before(line: bytes, at: int) -> int | None:
+    """Where the minus stands that white space parts from the number at `at`; None without one.
+
+    Programs that fill up between sign and digits print such numbers, `-   1.5`.
+    """
+    before = line[:at].rstrip(b" \t\r\f\v")
+    if len(before) == at:
+        return None
+    found = _LONE_MINUS.search(before, max(0, len(before) - _LONGEST_MINUS))
+    return None if found is None else found.start()
 
 
 _PARTS = re.compile(r"[+-]?([0-9]*)\.?([0-9]*)(?:[eEdDqQ]?([+-]?[0-9]+))?")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ciwrap.logs.template import Field, Template
+from ciwrap.logs.found import Field
+from ciwrap.logs.template import Template
 from ciwrap.model.forms import FormError, cut, read_at, shown
 from ciwrap.structs import Struct
 
@@ -224,6 +225,10 @@ def _value(name: str, said: Any) -> ValueRule:
     is_regex = isinstance(pattern, RegexRule)
     if not (column or lines is not None or has_data or is_regex):
         raise FormError(f"holds no number such as {{{name}}}", ("match",))
+    if lines is not None and fields:
+        raise FormError(
+            "holds a field; the numbers of the lines after it are the value. Write {*}", ("match",)
+        )
     if column is not None and given.get("match") is not None:
         raise FormError("has no meaning beside 'match'; write 'line'", ("column",))
     _refuse_other_step(pattern, given)

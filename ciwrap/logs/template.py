@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
+from ciwrap.logs.found import Field, Found, Match, Problem, goes_on, minus_apart
 from ciwrap.logs.numbers import (
     GLUED_NUMBER,
     GOES_ON,
+    MINUS_APART,
     NEXT_GLUED_NUMBER,
     NEXT_NUMBER,
     NUMBER,
@@ -25,6 +27,7 @@ from ciwrap.logs.numbers import (
     WHOLE,
     WHOLE_ALONE,
     WORD,
+    end_of_more,
     means_number,
 )
 from ciwrap.model.forms import FormError, cut
@@ -40,36 +43,10 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
 # What a number could go on with, where the template does not say that it stands there.
 _SAYS_MORE = re.compile(
-    r"[A-Za-z0-9_,':;~+\-*(#\u00b0\u00b7\u066b\u2010-\u2015\u2024-\u2026\u2212\u223c\u301c]"
-    r"|[\uff0b-\uff1b\uff5e]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|\+/?-)|\)\s*[eEdDqQxX*\u00d7\\]"
+    r"[A-Za-z0-9_,':;~+\-*(#]|[^\x00-\x7f]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|[+\-])"
+    r"|\)\s*[eEdDqQxX*\u00d7\\]"
     r"|\s*(?:[xX*\u00d7\u00b7\u2217\u2219\u22c5]|\\times|\\cdot)\s*10|\s*[eEdDqQ][+-]"
 )
-
-
-class Field(Struct, frozen=True):
-    """A place in a template. kind: one of KINDS."""
-
-    name: str
-    kind: str = "number"
-
-
-class Found(Struct, frozen=True):
-    """A field in a line: its bytes from `start` to before `end`."""
-
-    field: Field
-    start: int
-    end: int
-
-
-class Problem(Struct, frozen=True):
-    """A line that fits but for one word, which is not what its field wants."""
-
-    start: int
-    end: int
-    text: str
-
-
-Match: TypeAlias = "tuple[Found, ...] | Problem | None"
 
 
 class TooManyAttemptsError(ValueError):
@@ -96,6 +73,7 @@ class _Segment:
     ) -> None:
         self.lead = lead
         self.steps = steps
+        self._begins_with_number = lead is None and steps[0].field.kind != "text"
         self._is_last = is_last  # nothing but white space may follow
 
     def search(self, line: bytes, at: int, found: list[Found], *, is_anchored: bool) -> Match | int:
@@ -109,7 +87,8 @@ class _Segment:
             kept = len(found)
             end = self._follow(line, begin[1], found)
             if isinstance(end, int):
-                return end
+                apart = minus_apart(line, begin[1]) if self._begins_with_number else None
+                return end if apart is None else apart
             del found[kept:]
             problem = problem or end
             # Of a line that two processes wrote at once the first number may be damaged; another
@@ -142,6 +121,9 @@ class _Segment:
             pattern = NEXT_NUMBER if first.number is NUMBER else NEXT_GLUED_NUMBER
             pattern = WORD if first.field.kind == "text" else pattern
         found = pattern.match(line, at) if is_anchored else pattern.search(line, at)
+        if found is None and is_anchored and self._begins_with_number:
+            minus = MINUS_APART.match(line, at)  # `minus_apart` tells of it
+            found = None if minus is None else pattern.match(line, minus.end())
         if found is None:
             return None
         return found.start(), found.end() if self.lead is not None else found.start()
@@ -151,9 +133,9 @@ class _Segment:
 
         Only what follows it tells of its place.
         """
-        step = self.steps[0] if self.lead is None else None
-        if step is None or step.field.kind == "text" or step.begin is None:
+        if not self._begins_with_number or self.steps[0].begin is None:
             return None
+        step = self.steps[0]
         words = (WORD.match(line, at),) if is_anchored else WORD.finditer(line, at)
         for word in words:
             if word is not None and _is_unlike(step, line, word):
@@ -206,7 +188,11 @@ def _is_unlike(step: _Step, line: bytes, word: re.Match[bytes]) -> bool:
     assert step.after is not None
     assert step.begin is not None
     ends = [one.start() for one in step.begin.finditer(line, word.start() + 1, word.end())]
-    return any(step.after.match(line, end) is not None for end in (*ends, word.end()))
+    # What it goes on with may be words of their own, as of `1.5 E+05`.
+    plain = GLUED_NUMBER.match(line, word.start())
+    last = None if plain is None else end_of_more(line, plain.end())
+    ends += [word.end(), last or word.end()]
+    return any(step.after.match(line, end) is not None for end in ends)
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -227,13 +213,13 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
         return None
     stars = STARS.match(line, at)
     number = step.number is NUMBER and GLUED_NUMBER.match(line, at)
-    more = GOES_ON.match(line, number.end()) if number else None
-    end = stars.end() if stars else max(word.end(), more.end() if more else 0)
+    more = end_of_more(line, number.end()) if number else None
+    end = stars.end() if stars else max(word.end(), more or 0)
     shown = line[at:end].decode("utf-8", "replace")
     if stars is not None:
         return Problem(at, end, f"is {cut(shown)!r}: the number was too long for its field")
     if more is not None:
-        return Problem(at, end, f"is {cut(shown)!r}, a number that goes on")
+        return goes_on(line, at, end)
     whole = "whole " if step.field.kind == "int" else ""
     return Problem(at, end, f"is {cut(shown)!r}, not a {whole}number")
 

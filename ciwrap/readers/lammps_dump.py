@@ -66,12 +66,18 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
     step: int | None = None
     count: int | None = None
     kind = ""
+    seen: set[str] = set()
     facts: dict[str, tuple[Any, Labels]] = {}
     while True:
         line = lines.next()
         if not line.startswith(_ITEM):
             raise lines.error(f"is {line[:40]!r} where {_ITEM!r} is expected")
         item = line.removeprefix(_ITEM).strip()
+        what = " ".join(item.split()[:2])
+        if what in seen:
+            # A frame that was broken off, and another one, or two of its parts.
+            raise lines.error(f"is a second {what[:40]!r} of one frame")
+        seen.add(what)
         if item == "TIMESTEP":
             step = lines.whole(lines.next(), 1 << 60)
         elif item.startswith("NUMBER OF "):
@@ -82,7 +88,10 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
             for name, value in _box(lines):
                 facts[name] = value, (boundary,)
         elif item == "TIME":
-            facts["time"] = _numbers(lines)[0], ()
+            time = _numbers(lines)
+            if len(time) > 1:
+                raise lines.error("holds more than the one number of a time")
+            facts["time"] = time[0], ()
         elif item == "UNITS":
             facts["units"] = array_of_texts([lines.next().strip()]).reshape(()), ()
         elif item == "DIMENSION" or item.startswith("GRID SIZE"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.series import PlaceInText, SeriesFacts
+from ciwrap.arrays.values import CUT_LABEL
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, NotComparableError
 from ciwrap.late import numpy as np
@@ -231,7 +232,10 @@ class LogSource(Source):
                 shape = () if is_count else array.shape
                 infos.append(VariableInfo(name, array.dtype.str, shape, in_text=not is_count))
                 continue
-            labels = tuple(sorted((key, text) for key, (text, _) in one.units.items()))
+            found = [(key, text) for key, (text, _) in one.units.items()]
+            if one.end == self._file.byte_count:
+                found.append(CUT_LABEL)
+            labels = tuple(sorted(found))
             shape = () if one.is_single and array.size == 1 else array.shape
             infos.append(
                 VariableInfo(

@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.logs.numbers import WHOLE, WORD, means_number
+from ciwrap.logs.found import Field, Found, Problem, fits, goes_on, minus_apart
+from ciwrap.logs.numbers import WHOLE, WORD, end_of_more, means_number
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
-from ciwrap.logs.template import Field, Found, Problem, Template, TooManyAttemptsError
+from ciwrap.logs.template import Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_many import ManyLines, rows_of
 from ciwrap.readers.log_series import Series, Steps
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ciwrap.logs.found import Match
     from ciwrap.logs.rules import LinesRule, SectionRule, TableRule, ValueRule
-    from ciwrap.logs.template import Match
     from ciwrap.readers.log_lines import Block, Line
     from ciwrap.readers.log_regex import Regex
 
@@ -41,12 +42,14 @@ class Listening:
     def candidates(self, block: bytes) -> Iterator[int] | None:
         return None if isinstance(self.pattern, Template) else self.pattern.candidates(block)
 
-    def matched(self, line: Line) -> Match:
+    def matched(self, line: Line, pattern: Template | Regex | None = None) -> Match:
+        """What the pattern finds in a line; by default the one that is listened for."""
+        pattern = pattern or self.pattern
         try:
-            return self.pattern.match(line.data)
+            return pattern.match(line.data)
         except TooManyAttemptsError:
             raise CorruptFileError(
-                f"line {line.number}: the template {cut(self.pattern.text)!r} begins there more"
+                f"line {line.number}: the template {cut(pattern.text)!r} begins there more"
                 " often than can be tried",
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
@@ -59,10 +62,10 @@ class Listening:
         return begin
 
     def hear(self, line: Line) -> None:
-        if self.matched(line) is not None:
-            self.take(line, ())
+        if fits(line.data, self.matched(line)):
+            self.take(line)
 
-    def take(self, line: Line, found: tuple[Found, ...]) -> None:
+    def take(self, line: Line) -> None:
         """A line that matches."""
 
     def follow(self, line: Line) -> None:
@@ -83,7 +86,7 @@ class Gate(Listening):
         self._section = section
         self._opens = opens
 
-    def take(self, line: Line, found: tuple[Found, ...]) -> None:  # noqa: ARG002
+    def take(self, line: Line) -> None:  # noqa: ARG002
         self._section.is_open = self._opens
 
 
@@ -104,9 +107,9 @@ class Counter(Listening):
     def hear(self, line: Line) -> None:
         found = self.matched(line)
         if isinstance(found, tuple) or (found is not None and self._takes_unlike):
-            self.take(line, ())
+            self.take(line)
 
-    def take(self, line: Line, found: tuple[Found, ...]) -> None:  # noqa: ARG002
+    def take(self, line: Line) -> None:
         self.count += 1
         self.first = self.first or line
 
@@ -207,6 +210,14 @@ class ValueFinder(Listening):
             )
             return
         word = words[column - 1 if column > 0 else column]
+        more = end_of_more(line.data, word.end())
+        says_minus = isinstance(self.pattern, Template) and self.pattern.words[-1] == "-"
+        problem = None if says_minus else minus_apart(line.data, word.start())
+        if problem is None and more is not None:
+            problem = goes_on(line.data, word.start(), more)
+        if problem is not None:
+            series.fail(line, problem.start, problem.text)
+            return
         self._add(series, line, word.start(), word.end(), None)
 
     def _take_fields(self, line: Line, found: tuple[Found, ...]) -> None:
@@ -261,19 +272,18 @@ class ValueFinder(Listening):
         if self._left is not None:
             self._left -= 1
             self.follows = self._left > 0
-        elif _is_end(self.rule.lines, line, words):
+        elif self._is_end(self.rule.lines, line, words):
             self.follows = False
             return
         (series,) = self.series.values()
         for word in words:
             series.add(line, word.start(), word.end(), is_absolute=self.rule.is_absolute)
 
-
-def _is_end(rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
-    """Whether a line no longer belongs to what stands after a match."""
-    if rule.until_words:
-        return bool(words) and not looks_like_number(words[0][0])
-    return not words if rule.until is None else rule.until.match(line.data) is not None
+    def _is_end(self, rule: LinesRule, line: Line, words: list[re.Match[bytes]]) -> bool:
+        """Whether a line no longer belongs to what stands after a match."""
+        if rule.until_words:
+            return bool(words) and not looks_like_number(words[0][0])
+        return not words if rule.until is None else fits(line.data, self.matched(line, rule.until))
 
 
 def is_data(field: Field, value: str) -> bool:
@@ -327,7 +337,7 @@ class TableFinder(Listening):
 
     def follow(self, line: Line) -> None:
         words = list(WORD.finditer(line.data))
-        is_end = self._end is not None and self._end.match(line.data) is not None
+        is_end = self._end is not None and fits(line.data, self.matched(line, self._end))
         is_row = bool(words) and looks_like_number(words[0][0])
         if is_end or (self._end is None and not is_row):
             self.follows = False

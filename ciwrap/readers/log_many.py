@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.logs.template import Field, Template
+    from ciwrap.logs.found import Field
+    from ciwrap.logs.template import Template
     from ciwrap.readers.log_lines import Block
     from ciwrap.readers.log_series import Series
 

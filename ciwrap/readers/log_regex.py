@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError, one_line
+from ciwrap.logs.found import Field, Found, goes_on
+from ciwrap.logs.numbers import EXPONENT
 from ciwrap.logs.rules import STEP
-from ciwrap.logs.template import Field, Found
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ciwrap.logs.template import Match
+    from ciwrap.logs.found import Match
 
 _UNIT = "unit"
 _MOST_MEMORY = 16 << 20
+_NO_LINES = re.compile(r"\(\?[A-Za-z]*-[A-Za-z]*m")
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
@@ -32,7 +35,8 @@ class Regex:
     def __init__(self, text: str, value: str, path: Path, *, needs_group: bool) -> None:
         re2 = library("re2", "log", file=path)
         self.text = text
-        self._is_whole = "\\A" in text or "\\z" in text
+        # Of where lines begin and end within a block they know nothing.
+        self._is_whole = "\\A" in text or "\\z" in text or _NO_LINES.search(text) is not None
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MOST_MEMORY
@@ -52,6 +56,12 @@ class Regex:
                 key=f"values.{value}.regex",
             ) from None
         named = {number: name for name, number in self._pattern.groupindex.items()}
+        if named and not needs_group:
+            raise ConfigError(
+                "has named groups, which 'column' or 'lines' would leave unread",
+                file=path,
+                key=f"values.{value}.regex",
+            )
         groups = named or ({1: value} if self._pattern.groups and needs_group else {})
         is_data = [_as_text(name) not in (STEP, _UNIT) for name in groups.values()]
         if needs_group and not (any(is_data) if value != STEP else groups):
@@ -66,11 +76,17 @@ class Regex:
         self.fields = tuple(field for _, field in self._groups)
 
     def match(self, line: bytes) -> Match:
-        """The groups of a line; None if it does not match."""
+        """The groups of a line; None if it does not match. A number at the end of all that matches
+        may not have its exponent behind it.
+        """
         found = self._pattern.search(line)
         if found is None:
             return None
         spans = [(field, *found.span(number)) for number, field in self._groups]
+        for field, start, end in spans:
+            more = EXPONENT.match(line, end) if end == found.end() else None
+            if start >= 0 and field.kind != "text" and more is not None:
+                return goes_on(line, start, more.end())
         return tuple(Found(field, start, end) for field, start, end in spans if start >= 0)
 
     def candidates(self, block: bytes) -> Iterator[int] | None:

@@ -10,7 +10,7 @@ from ciwrap.late import numpy as np
 from ciwrap.logs.numbers import printed_digits
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_lines import as_text
-from ciwrap.readers.text_cells import first_lost, parse_float
+from ciwrap.readers.text_cells import LOST_MINUS, first_lost, loses_minus, parse_float
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
@@ -130,7 +130,12 @@ class Series:
             found = np.fromiter(map(read, texts), dtype=self._dtype, count=len(texts))
         except (ValueError, OverflowError):
             return None
-        if self.kind == "int" or first_lost(found, lambda row: texts[row].decode()) is None:
+        if self.kind == "int":
+            is_told = any(
+                loses_minus(texts[row].decode()) for row in np.flatnonzero(found == 0).tolist()
+            )
+            return None if is_told else found
+        if first_lost(found, lambda row: texts[row].decode()) is None:
             return found
         return None
 
@@ -153,9 +158,12 @@ class Series:
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         stars = bool(text) and not text.strip("*")
-        problem = ": the number was too long for its field" if stars else ", not a number"
+        whole = "whole " if self.kind == "int" else ""
+        problem = ": the number was too long for its field" if stars else f", not a {whole}number"
         try:
             value = int(text) if self.kind == "int" else parse_float(text)
+            if self.kind == "int" and loses_minus(text):
+                raise OverflowError(LOST_MINUS)
         except ValueError:
             value = None
         except OverflowError as error:
@@ -223,6 +231,14 @@ class Series:
             return None
         labels = np.asarray(self.labels, dtype="<i8")
         return labels if self._chosen is None else labels[self._chosen]
+
+    @property
+    def end(self) -> int:
+        """Where the last element that counts ends in the file; 0 without one."""
+        if not self.count:
+            return 0
+        place, offset = self.place(self.count - 1)
+        return offset + place.byte_count
 
     def place(self, element: int) -> tuple[PlaceInText, int]:
         """Where an element stands, without its text, and its offset in the file."""

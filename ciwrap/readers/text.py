@@ -21,6 +21,7 @@ from ciwrap.readers.text_cells import (
     as_texts,
     is_number,
     kind_of,
+    may_be_decimal,
 )
 from ciwrap.readers.text_rows import Block, Dialect, RowReader
 from ciwrap.structs import replace
@@ -93,6 +94,7 @@ class TextSource(Source):
         self.path = path
         self._file = InputFile(path)
         self._spool: IO[bytes] | None = None
+        self._is_guessed = False  # whether its commas may be those of decimal numbers
         self._empty_is_nan = bool(options.get("empty_is_nan", False))
         self._said_kinds = frozenset(options.get("types") or ())
         with closed_on_error(self.close):
@@ -119,6 +121,7 @@ class TextSource(Source):
         if given is None:
             suffix = self.path.suffix.lower()
             delimiter = _DELIMITERS.get(suffix) or self._sniffed(plain)
+            self._is_guessed = suffix not in _DELIMITERS and delimiter == ","
         elif given in _DELIMITER_WORDS:
             delimiter = _DELIMITER_WORDS[given]
         elif isinstance(given, str) and len(given) == 1 and given not in '\r\n"':
@@ -153,7 +156,9 @@ class TextSource(Source):
                 self._header_line = first_line if is_header else None
                 kinds = self._given_kinds(types, names)
                 widths = [1] * len(names)
-            for number, cells in enumerate(self._columns(block, len(kinds))):
+            columns = self._columns(block, len(kinds))
+            self._is_guessed = self._is_guessed and may_be_decimal(columns)
+            for number, cells in enumerate(columns):
                 widths[number] = max(widths[number], max(map(len, cells)))
                 if names[number] in types:
                     continue
@@ -164,6 +169,13 @@ class TextSource(Source):
             self._row_count += len(block.rows) - (self._header_line in block.lines[:1])
         if not names:
             raise CorruptFileError("holds no rows", file=self.path)
+        if self._is_guessed and not self._is_said and self._header_line is None:
+            raise UnreadFileError(
+                "has two numbers without a point in each row, with a comma between them: it may be"
+                " one column of numbers with a decimal comma",
+                file=self.path,
+                remedy="if it has two columns, set its option 'delimiter' to comma",
+            )
         self._kinds = [self._settled(kind) for kind in kinds]
         if Kind.TEXT in self._kinds and not self._is_said:
             raise UnreadFileError(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdDqQ][+-]?[0-9]+)?")
+_FRACTION = re.compile(r"[0-9]+([eEdDqQ][+-]?[0-9]+)?")
+# As hours and degrees are printed whose minutes follow: a 0 would be without its sign.
+_MINUS_OF_MORE = re.compile(r"-00+")
 _BARE_EXPONENT = re.compile(r"([+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+))([+-][0-9]{3})")
 _HEXADECIMAL = re.compile(
     r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?"
@@ -26,6 +29,7 @@ _HEXADECIMAL = re.compile(
 _WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _HEXADECIMAL_WHOLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 _IS_NO_ZERO = re.compile(r"[+-]?(?:0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
+LOST_MINUS = "has a minus that 0 loses, as of an angle"
 _LETTERS = str.maketrans("dDqQ", "eeee")
 _LARGEST_EXACT = 1 << 53  # whole numbers up to here are exact in a double
 _MOST_DIGITS = 4000  # that Python makes a whole number of
@@ -83,6 +87,8 @@ def _lost(text: str, value: float) -> str | None:
     is_infinite = value in (np.inf, -np.inf) and not _WORD.fullmatch(text)
     if is_infinite or (value == 0 and _IS_NO_ZERO.match(text)):
         return "is beyond the range of a double"
+    if value == 0 and loses_minus(text):
+        return LOST_MINUS
     if abs(value) >= _LARGEST_EXACT and _is_whole(text) and _whole(text) != value:
         return "is a whole number that a double does not hold"
     return None
@@ -113,6 +119,11 @@ def first_lost(
         if problem is not None:
             return row, problem
     return None
+
+
+def loses_minus(text: str) -> bool:
+    """Whether the number 0 would be without the minus that a whole number has."""
+    return _MINUS_OF_MORE.fullmatch(text.strip()) is not None
 
 
 def is_number(cell: str) -> bool:
@@ -148,11 +159,23 @@ def kind_of(cells: Sequence[str], before: Kind, *, is_simple: bool) -> Kind:
     return Kind.INT if all(_WHOLE.fullmatch(cell.strip()) for cell in cells) else Kind.FLOAT
 
 
+def may_be_decimal(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether two columns may be one of numbers with a decimal comma, of which 1,05 is no 1,5."""
+    if not columns:
+        return True  # without rows nothing is said
+    return len(columns) == 2 and all(
+        _WHOLE.fullmatch(whole) and _FRACTION.fullmatch(fraction)
+        for whole, fraction in zip(*columns, strict=True)
+    )
+
+
 def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
     """Raises CellError."""
     if is_simple:
         try:
-            return np.array(list(map(int, cells)), dtype=np.int64)
+            simple = np.array(list(map(int, cells)), dtype=np.int64)
+            if not any(loses_minus(cells[row]) for row in np.flatnonzero(simple == 0).tolist()):
+                return simple
         except (ValueError, OverflowError):
             pass  # which of them it is, and why, is found below
     found = np.empty(len(cells), dtype=np.int64)
@@ -161,6 +184,8 @@ def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
         if not _WHOLE.fullmatch(text):
             problem = "is empty" if not text else "is not a whole number"
             raise CellError(row, cell, problem)
+        if loses_minus(text):
+            raise CellError(row, cell, f"{LOST_MINUS} (say 'types: {{column: text}}')")
         value = int(text) if len(text) < 30 else _INT64.max + 1
         if not _INT64.min <= value <= _INT64.max:
             raise CellError(row, cell, "does not fit 64 bits (say 'types: {column: float}')")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.arrays.values import TEXT_LABEL, TEXT_SETS, TextRules
+from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, TextRules
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # As much as tells a text from what is none; the comparison looks at all of it.
 SNIFFED_BYTES = 64 << 10
+# What a number that was cut off may end with, and still be one.
+_ENDS = tuple(bytes((one,)) for one in b"0123456789.")
 
 
 class TokensReader(Reader):
@@ -52,10 +54,10 @@ class TokensSource(Source):
             size = self._file.byte_count
             if b"\0" in self._file.read_at(0, min(size, SNIFFED_BYTES)):
                 raise CorruptFileError("holds a NUL byte, so it is not text", file=path)
+            may_be_cut = bytes(self._file.read_at(size - 1, 1)) in _ENDS if size else False
+        labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
         region = FileRegion(str(path), 0, size)
-        self.variables = (
-            VariableInfo(name, "|S1", (size,), region, labels=(TEXT_LABEL,), text=rules),
-        )
+        self.variables = (VariableInfo(name, "|S1", (size,), region, labels=labels, text=rules),)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         self.checked_range(name, first_element, count)

@@ -168,8 +168,11 @@ def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -
 
 
 def _labels(path: tuple[str | int, ...]) -> Labels:
-    """The keys to a value, where another way through a document would give it the same name."""
-    if not any(isinstance(key, str) and _AMBIGUOUS.search(key) for key in path):
+    """The keys to a value, where another way through a document would give it the same name, as one
+    through a key that is called like the file.
+    """
+    is_named = bool(path) and isinstance(path[0], str)
+    if is_named and not any(isinstance(key, str) and _AMBIGUOUS.search(key) for key in path):
         return ()
     return labels_of(None, {"keys": json.dumps(path)})
 

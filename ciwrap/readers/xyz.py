@@ -39,11 +39,13 @@ _KEY = r"[^\W\d][\w.\-()\[\]/^%]*"
 _QUOTED = r"\"((?:[^\"\\]|\\.)*)\""
 # A comma within a word ends it only before another key: `1,5` is no 1.
 _COMMA = rf",(?=[^\s,])(?!{_KEY}\s*[=:])"
+# A sign apart from its digits, and an exponent apart from them, as of what was filled up between.
+_PARTED = r"(?<=[=:\s][+\-\u2212])\s+(?=\.?\d)|(?<=\d)\s+(?=[eEdDqQ][+\-]\d+(?:[\s,]|$))"
 _VALUE = (
     rf"(?:(?:{_QUOTED}|'([^']*)'|({_nested('{', '}')})|({_nested('[', ']')}))(?![^\s,])"
     # Whatever comes behind what has no end, or goes on behind it, belongs to it.
     r"|([\"{\[].*)"
-    rf"|((?:[^\s,\"{{}}]|{_COMMA})(?:[^\s,]|{_COMMA})*))"
+    rf"|((?:[^\s,\"{{}}]|{_COMMA})(?:[^\s,]|{_COMMA}|{_PARTED})*))"
 )
 # `energy=-1.5`, `Lattice="1 0 0 ..."`, CP2K's `i = 3, time = 1.5`, LAMMPS's `Timestep: 50`,
 # `virial=[[1, 2], [3, 4]]`, ASE's `"my key"=5` and `info="_JSON {\"a\": 1}"`.

@@ -600,3 +600,37 @@ def test_units_of_qe_are_never_mixed(folder: Path) -> None:
     code, out, _ = checked(folder, log.replace("-15.79449593 Ry", "-214.8950458 eV"))
     assert code == 3
     assert "unit Ry against eV" in out
+
+
+def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -> None:
+    """What is left of it may be within the bound, as -17.16 is of -17.1601."""
+    rule = '{e: {match: "E = {e}", atol: 1}}'
+    config = f"checks: {{run: {{format: log, outputs: out.log, values: {rule}}}}}"
+    (folder / "ciwrap.yaml").write_text(config, encoding="utf-8")
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1601\n", encoding="utf-8")
+    assert run("accept")[0] == 0
+    (folder / "other.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
+    code, out = run("compare", "out.log", "other.log", "--check", "run")
+    assert code == 3
+    assert "on the second side the text ends with its last number, without a line break" in out
+    code, out = run("compare", "other.log", "out.log", "--check", "run")
+    assert code == 3
+    assert "on the first side the text ends with its last number" in out
+    # A program that writes no line break at its end is held against itself.
+    assert run("compare", "other.log", "other.log", "--check", "run")[0] == 0
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "in the outputs the text ends with its last number" in out
+    assert run("accept", "--reason", "no line break")[0] == 0
+    assert run("check")[0] == 0
+    (folder / "out.log").write_text("E = -17.17\nE = -17.1 Ha", encoding="utf-8")
+    code, out = run("check")
+    assert code == 3
+    assert "in the golden the text ends with its last number" in out
+    (folder / "other.log").write_text("E = -17.17\n", encoding="utf-8")
+    code, out = run("compare", "other.log", "out.log", "--check", "run")
+    assert (code, "1 match against 2; only on the second side: match 2 (line 2)" in out) == (
+        3,
+        True,
+    )

@@ -277,3 +277,17 @@ def test_logs_beside_arrays_in_a_folder(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     done = call("compare", "x", "y", folder=tmp_path, environment=dict(os.environ))
     assert done.returncode == 3, done.stdout
+
+
+def test_a_number_that_the_end_of_a_text_may_cut_is_not_compared(tmp_path: Path) -> None:
+    """What is left of -17.1601 may be within the bound."""
+    whole, cut = b"E = -17.1601\n", b"E = -17.1"
+    found = _compare(tmp_path, whole, cut, "--atol", "1")
+    assert found.code == 3
+    assert (
+        "on the second side the text ends with its last number, without a line break" in found.out
+    )
+    assert _compare(tmp_path, cut, whole, "--atol", "1").code == 3
+    assert _compare(tmp_path, cut, cut + b"6", "--atol", "1").code == 0
+    assert _compare(tmp_path, whole, b"E = -17.1 eV", "--atol", "1").code == 3
+    assert _compare(tmp_path, b"E = 1 eV", b"E = 1 eV\n").code == 0

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ciwrap.logs.found import Problem
 from ciwrap.logs.numbers import printed_digits
-from ciwrap.logs.template import Problem, Template
+from ciwrap.logs.template import Template
 from ciwrap.model.forms import FormError
 
 WHITE = st.text(" \t", max_size=3)
@@ -127,6 +128,18 @@ def test_misses_a_line_without_one_of_its_words(
         ("x {x}", "x 1; y 2", ["1"]),
         ("\u03b1 {x}", "\u03b1 1.5", ["1.5"]),
         ("{x} eV", "\u03b1 1.5 eV", ["1.5"]),
+        # Two numbers of a sum are two; one with an imaginary part is one of them.
+        ("E = {x}", "E = 1.5 + 2.5 items", ["1.5"]),
+        ("{x} + {y}im", "1.5 + 2.5im", ["1.5", "2.5"]),
+        ("{x} - {y}", "1.5 - 2.5", ["1.5", "2.5"]),
+        # A template may say where a minus stands, and what is between two numbers.
+        ("E - {x} eV", "E - 1.5 eV", ["1.5"]),
+        ("{x} eV", "T \u2014 1.5 eV", ["1.5"]),
+        ("{x}\u2192{y}", "1.5\u21922.5", ["1.5", "2.5"]),
+        ("{x} \u2502", "\u2502 1.5 \u2502 2.5 \u2502", ["1.5"]),
+        ("E = {x}", "E = 1.5\u00a0\u00b1\u00a00.1", ["1.5"]),
+        ("E = {x}", "E = 1.5\u00b5s", ["1.5"]),
+        ("E = {x}", "E = 1.5\x1b[0meV", ["1.5"]),
         # Words that are no numbers at all are another place.
         ("in {x}", "in this part in 5", ["5"]),
     ],
@@ -182,7 +195,7 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("E = {x}", "E = 1.0+05", "'1.0+05', a number that goes on"),
         ("E = {x}", "E = 1.+05", "'1.+05', a number that goes on"),
         ("E = {x}", "E = 1.5-1000", "a number that goes on"),
-        ("E = {x} {*}", "E = 1.5 E+05 Ha", "'1.5 E+0', a number that goes on"),
+        ("E = {x} {*}", "E = 1.5 E+05 Ha", "'1.5 E+05', a number that goes on"),
         ("n {n:int}", "n 3-5", "a number that goes on"),
         ("n {n:int}", "n 3\u22125", "a number that goes on"),
         ("E = {x}", "E = 3*0.5", "'3*0.5', a number that goes on"),  # three of them, in Fortran
@@ -226,7 +239,7 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("{x} eV", "1/3 eV", "'1/3', a number that goes on"),
         ("{x} eV", "1\u20443 eV", "a number that goes on"),
         ("{x} MB", "1,234.5 MB", "'1,234.5', a number that goes on"),
-        ("{x} eV", "gap 1.5 x 10^-3 eV", "'10^-3', a number that goes on"),
+        ("{x} eV", "gap 1.5 x 10^-3 eV", "'1.5 x 10^-3', a number that goes on"),
         ("{x} eV", "10^3 eV", "a number that goes on"),
         ("{x} eV", "10**-3 eV", "a number that goes on"),
         ("{x} eV", "gap \u22121.0 eV", "'\u22121.0', not a number"),
@@ -238,6 +251,25 @@ def test_lines_that_do_not_match(template: str, line: str) -> None:
         ("{x} eV", "gap ***** eV", "too long for its field"),
         ("^{x} eV", " ***** eV", "too long for its field"),
         ("{x}eV", "10^-3eV", "'10^-3eV', not a number"),
+        # Between sign and digits a program may fill up, and `{*}` takes whatever comes.
+        ("E {*} {x}", "E is -  1.5", "'-  1.5', a minus apart from its number"),
+        ("{x} eV", "- 1.5 eV", "a minus apart from its number"),
+        ("^{x} eV", "  \u2212 1.5 eV", "a minus apart from its number"),
+        ("{x} eV", "gap 1.5 E+05 eV", "a number that goes on"),
+        ("{x} eV", "gap 1.5 + 2im eV", "a number that goes on"),
+        # Whatever stands between two digits, thousands of Switzerland among it.
+        ("E = {x}", "E = 1\u2019234.5", "a number that goes on"),
+        ("{x} eV", "1\u2019234.5 eV", "a number that goes on"),
+        ("E = {x}", "E = 1\u2009234.5", "a number that goes on"),
+        ("E = {x}", "E = 1\u066c234", "a number that goes on"),
+        ("{x} eV", "5\u22481.5 eV", "a number that goes on"),
+        ("E = {x}", "E = 1.5 + 2.5im", "a number that goes on"),
+        ("E = {x}", "E = 1.5 - 2.5i", "a number that goes on"),
+        # What a terminal shows as one number, or in another colour.
+        ("E = {x}", "E = 1.\x1b[1m5\x1b[0m", "a number that goes on"),
+        ("E = {x}", "E = 10\b\b20", "a number that goes on"),
+        ("{x} eV", "10\b\b20 eV", "a number that goes on"),
+        ("{x} eV", "\x1b[31m1.5\x1b[0m eV", "not a number"),
     ],
 )
 def test_words_that_are_no_numbers_are_told(template: str, line: str, said: str) -> None:

@@ -242,6 +242,9 @@ def test_a_cube_of_several_orbitals(tmp_path: Path) -> None:
         (".lammpstrj", DUMP.replace("2 1 Ar", "2.5 1 Ar"), "line 10 holds '2.5', which is no"),
         (".lammpstrj", DUMP + "1 1 Ar 0.25 -6.0\n", "where 'ITEM: ' is expected"),
         (".lammpstrj", DUMP.replace("x c_pe", "x x"), "names a column twice"),
+        # A run that was broken off within the head of a frame, and went on.
+        (".lammpstrj", "ITEM: TIMESTEP\n0\n" + DUMP, "line 3 is a second 'TIMESTEP' of one frame"),
+        (".lammpstrj", "ITEM: TIME\n0.5 7\n" + DUMP, "line 2 holds more than the one number"),
         (".cube", cube(np.zeros((2, 2, 2)))[:-4], "no line break"),
         (".cube", cube(np.zeros((2, 2, 2))) + "1.0\n", "holds more than the 8 numbers"),
         (".cube", cube(np.zeros((2, 2, 2))).replace("2 1.0", "3 1.0"), "holds 8 of the 12"),
@@ -323,3 +326,13 @@ def test_words_that_are_longer_than_what_is_read(tmp_path: Path) -> None:
         for at in range(2)
     ]
     assert units[0] != units[1]
+
+
+@pytest.mark.parametrize("number", ["- 1.5", "-   1.5", "1.5 E+05", "\u2212 1.5"])
+def test_the_number_of_a_key_keeps_what_stands_apart(tmp_path: Path, number: str) -> None:
+    """Nothing of it is left out; as a text it equals itself alone."""
+    path = tmp_path / "t.xyz"
+    text = f"1\nk = 1, E = {number}, b=3 -2\nH 0 0 1\n"
+    with opened(path, text) as source:
+        assert source.read("E[0]", 0, 1).tolist() == [number]
+        assert source.read("b[0]", 0, 1).tolist() == [3.0]

@@ -419,13 +419,71 @@ def test_a_line_that_fits_but_for_its_number_is_none(tmp_path: Path, number: str
 
 @pytest.mark.parametrize("end", [None, "Loop"])
 def test_a_row_may_begin_with_what_means_to_be_a_number(tmp_path: Path, end: str | None) -> None:
-    text = "T Step\n1 2\n\u22121 3\n2 4\nLoop\n"
-    table = {"header": "T Step"} if end is None else {"header": "T Step", "end": end}
-    with opened(tmp_path, text, tables={"t": table}) as source:
-        assert "'\u22121', not a number" in fault(source, "t.T")
-    rule = {"match": "T Step", "lines": {"until": "words"}}
-    with opened(tmp_path, text, values={"v": rule}) as source:
-        assert "'\u22121', not a number" in fault(source, "v")
+    for word in ("\u22121", "\x1b[31m1"):
+        text = f"T Step\n1 2\n{word} 3\n2 4\nLoop\n"
+        table = {"header": "T Step"} if end is None else {"header": "T Step", "end": end}
+        with opened(tmp_path, text, tables={"t": table}) as source:
+            assert f"{word!r}, not a number" in fault(source, "t.T")
+        rule = {"match": "T Step", "lines": {"until": "words"}}
+        with opened(tmp_path, text, values={"v": rule}) as source:
+            assert f"{word!r}, not a number" in fault(source, "v")
+
+
+def test_another_line_ends_no_section_and_no_table(tmp_path: Path) -> None:
+    """One with a word where the template has a number; a damaged number ends it all the same."""
+    for words, expected in (("limit 3", [1.0, 2.0]), ("**** of 3", [1.0])):
+        text = f"begin\nE = 1\npass {words}\nE = 2\npass 5\nE = 3\n"
+        rule = {"match": "E = {E}", "section": {"start": "begin", "end": "pass {n:int}"}}
+        with opened(tmp_path, text, values={"E": rule}) as source:
+            assert values(source, "E") == expected
+        text = f"Step T\n1 1\npass {words}\n2 2\npass 5\n3 3\n"
+        with opened(tmp_path, text, tables={"t": {"header": "Step T", "end": "pass {n:int}"}}) as t:
+            assert values(t, "t.T") == expected
+
+
+def test_no_number_of_a_rule_is_left_unread(tmp_path: Path) -> None:
+    """Numbers of lines after a match are the value, as is the word of a column."""
+    said: dict[str, Any] = {"match": "k = {k} bands", "lines": {"until": "blank"}}
+    with pytest.raises(ConfigError, match="holds a field"):
+        opened(tmp_path, "k = 1 bands\n1 2\n\n", values={"bands": said})
+    pytest.importorskip("re2")
+    said = {"regex": r"k = (?P<k>\d+) bands", "lines": {"until": "blank"}}
+    with pytest.raises(ConfigError, match="named groups"):
+        opened(tmp_path, "k = 1 bands\n1 2\n\n", values={"bands": said})
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("E = - 1.5", "a minus apart from its number"),
+        ("E = 1.5 E+05", "a number that goes on"),
+        ("E = 1.5 x 10^-3", "a number that goes on"),
+    ],
+)
+def test_a_word_of_a_column_is_a_whole_number(tmp_path: Path, line: str, told: str) -> None:
+    column = -1 if "- " in line else 3
+    with opened(tmp_path, f"{line}\n", values={"E": {"line": "E =", "column": column}}) as source:
+        assert told in fault(source, "E")
+    with opened(tmp_path, f"{line}\n", values={"E": {"line": "E = -", "column": -1}}) as source:
+        assert ("finds nothing" in fault(source, "E")) if column == 3 else values(source, "E")
+
+
+def test_expressions_take_no_number_without_its_exponent(tmp_path: Path) -> None:
+    pytest.importorskip("re2")
+    for text in ("1.5D+05", "1.5e-3", "1.5-103"):
+        with opened(tmp_path, f"E {text}\n", values={"E": {"regex": r"E ([0-9.]+)"}}) as source:
+            assert f"{text!r}, a number that goes on" in fault(source, "E")
+    with opened(tmp_path, "E 1.5eV\n", values={"E": {"regex": r"E ([0-9.]+)"}}) as source:
+        assert values(source, "E") == [1.5]
+    with opened(tmp_path, "E 1.5e-3\n", values={"E": {"regex": r"E ([0-9.]+)e-3"}}) as source:
+        assert values(source, "E") == [1.5]
+
+
+@pytest.mark.parametrize("expression", [r"(?-m)^E ([0-9]+)", r"(?i-m:^)E ([0-9]+)(?-m:$)"])
+def test_expressions_may_leave_the_mode_of_lines(tmp_path: Path, expression: str) -> None:
+    pytest.importorskip("re2")
+    with opened(tmp_path, "E 1\nE 2\nE 3\n", values={"E": {"regex": expression}}) as source:
+        assert values(source, "E") == [1.0, 2.0, 3.0]
 
 
 def test_an_expression_that_matches_without_its_number_is_told(tmp_path: Path) -> None:
@@ -473,3 +531,28 @@ def test_a_log_that_becomes_shorter_says_where_it_ends(tmp_path: Path) -> None:
         os.truncate(source.path, 5)
         with pytest.raises(CorruptFileError, match="ends after 5 bytes, but 71 are expected"):
             facts.place(8)
+
+
+@pytest.mark.parametrize("kind", ["", ":int"])
+@pytest.mark.parametrize("lines", [1, 2000])
+def test_the_minus_of_an_angle_is_not_lost(tmp_path: Path, kind: str, lines: int) -> None:
+    text = "d = 1 30\n" * lines + "d = -00 30\n"
+    with opened(tmp_path, text, values={"d": f"d = {{d{kind}}}"}) as source:
+        assert f"line {lines + 1}, word 3 is '-00', which has a minus" in fault(source, "d")
+
+
+def test_what_ends_lines_and_tables_is_not_looked_for_without_end(tmp_path: Path) -> None:
+    ends, text = "a {x} b", f"Step T\n1 2\n{'a ' * 300}\n"
+    rules: tuple[dict[str, Any], ...] = (
+        {"values": {"v": {"match": "Step", "lines": {"until": ends}}}},
+        {"tables": {"v": {"header": "Step T", "end": ends}}},
+    )
+    for one in rules:
+        with pytest.raises(CorruptFileError, match=r"line 3: the template .* begins there"):
+            opened(tmp_path, text, **one)
+
+
+def test_a_step_of_a_table_is_told_to_be_no_whole_number(tmp_path: Path) -> None:
+    rule = {"header": "Step T", "iteration": "Step"}
+    with opened(tmp_path, "Step T\n1.0 2\n", tables={"t": rule}) as source:
+        assert fault(source, "t.Step") == "line 2, word 1 is '1.0', not a whole number"

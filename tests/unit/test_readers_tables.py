@@ -511,3 +511,27 @@ def test_words_are_a_table_where_something_says_so(tmp_path: Path) -> None:
     ):
         delimiter = text.replace(" ", "\t") if suffix == ".tsv" else text
         assert [one[0] for one in table(tmp_path, delimiter, suffix).values()] == ["<U16", "<i8"]
+
+
+def test_decimal_commas_are_not_taken_for_two_columns(tmp_path: Path) -> None:
+    """As two columns of whole numbers 1,05 would equal 1,5, and -0,5 would equal 0,5."""
+    for text in ("1,05\n2,5\n", "-0,5\n0,7\n", "1,5e-3\n", "3,5\r\n4,5\r\n"):
+        with pytest.raises(UnreadFileError, match="decimal comma"):
+            table(tmp_path, text, ".dat")
+        assert [*table(tmp_path, text, ".dat", delimiter="comma")] == ["col_0", "col_1"]
+        assert [*table(tmp_path, text, ".csv")] == ["col_0", "col_1"]
+    for text in ("0,0\n1,0.5\n", "1, 5\n", "a,b\n1,5\n", "# a,b\n1,5\n", "1,2,3\n", "1,-5\n"):
+        assert len(table(tmp_path, text, ".dat")) == text.splitlines()[-1].count(",") + 1
+
+
+@pytest.mark.parametrize("other", ["12", "é"])
+def test_a_zero_never_loses_its_minus(tmp_path: Path, other: str) -> None:
+    """A declination of -00 30 is not one of 00 30."""
+    rows = f"-00,30,{other}\n"
+    with pytest.raises(CorruptFileError, match=r"line 2, column 1: '-00' has a minus that 0 loses"):
+        table(tmp_path, f"d,m,s\n{rows}")
+    told = table(tmp_path, f"d,m,s\n{rows}", types={"d": "text"})
+    assert told["d"][1] == ["-00"]
+    with pytest.raises(OverflowError, match="has a minus that 0 loses"):
+        parse_float("-00")
+    assert table(tmp_path, "d,m\n-0,-01\n")["m"] == ("<i8", [-1])

@@ -177,3 +177,15 @@ def test_an_empty_file_of_any_format(tmp_path: Path) -> None:
     for name in ("json", "yaml"):
         with pytest.raises(CorruptFileError):
             found(tmp_path / "r", " \n", name)
+
+
+@pytest.mark.parametrize("value", ["5", "[1, 2]", '[{"e": 1}]', "null", "{}"])
+def test_a_document_is_not_one_with_a_key_called_like_the_file(tmp_path: Path, value: str) -> None:
+    variables = []
+    for text in (value, f'{{"x": {value}}}'):
+        path = tmp_path / "x.json"
+        path.write_text(text)
+        with reader_named("json").open(path) as source:
+            variables.append([(one.name, one.labels) for one in source.variables])
+    assert [name for name, _ in variables[0]] == [name for name, _ in variables[1]]
+    assert variables[0] != variables[1]
