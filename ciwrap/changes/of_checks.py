@@ -76,6 +76,9 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
+        for text, is_none in _commands(before, check):
+            wider = is_none and new.config.command is None  # which it has without one of its own
+            yield Change(check=name, variable=None, what="check", text=text, wider=wider)
         yield from option_changes(before, check)
         yield from stated_changes(before, check, _variables(old, before), _variables(new, check))
         yield from _strictness(before, check)
@@ -152,8 +155,6 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
             takes_less = _WIDER.get(key)
             wider = takes_less is not None and takes_less(was, now)
             yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
-    for text, _ in _commands(old, new):
-        yield Change(check=new.name, variable=None, what="check", text=text, wider=False)
     before, after = old.until_iteration, new.until_iteration
     if before != after:
         wider = after is not None and (before is None or after < before)
