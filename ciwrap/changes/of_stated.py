@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change, What
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from ciwrap.config import Check
     from ciwrap.config.settings import Expectation
+    from ciwrap.model import ErrorBound, VariableSettings
 
 
 def stated_changes(
@@ -61,7 +63,8 @@ def _expectations(old: Check, new: Check, old_held: AbstractSet[VariableId]) -> 
                 text += ", and no golden counts for them"
                 wider = now is None or not now.is_each
             else:
-                wider = now is None or (was is not None and _allows_more(was, now))
+                judged = new.settings_for(VariableId(name))
+                wider = now is None or (was is not None and _allows_more(was, now, judged))
             yield _change(new, name, "variable", text, wider=wider)
 
 
@@ -71,15 +74,25 @@ def _is_of(check: Check, name: str, variable: VariableId) -> bool:
     return said is not None and said is check.expected[name]
 
 
-def _allows_more(was: Expectation, now: Expectation) -> bool:
+def _allows_more(was: Expectation, now: Expectation, settings: VariableSettings) -> bool:
     """Whether a range allows numbers that were not allowed before; one number is no range, but it
-    allows any count of matches, and a list asks for as many as it has.
+    allows any count of matches, and a list asks for as many as it has. settings: those by which
+    numbers are compared now.
     """
     if now.values is None:
         return was.values is not None or now.low < was.low or now.high > was.high
-    if not was.is_each or was.values is None:
-        return False
-    return not now.is_each or len(now.values) < len(was.values)
+    if was.values is None:
+        is_plain = settings.is_plain and not settings.fill_values
+        ends = [end for one in now.values for end in _around(one, settings.bound)]
+        return not is_plain or min(ends) < was.low or max(ends) > was.high
+    return was.is_each and (not now.is_each or len(now.values) < len(was.values))
+
+
+def _around(number: float, bound: ErrorBound) -> tuple[float, float]:
+    """Between which numbers a bound allows others."""
+    share = bound.rtol + bound.ulps * sys.float_info.epsilon
+    reach = bound.atol + share * abs(number)
+    return number - reach, number + reach
 
 
 def _ignored(

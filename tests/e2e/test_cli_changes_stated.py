@@ -70,6 +70,9 @@ CASES = {
         LOG % (", expect: [1, 2]", ""), LOG % (", expect: [1]", ""),
         log("T = 1\nT = 2\n"), log("T = 1\n"), "t",
     ),
+    "a number with a wide bound in place of a range": Case(
+        LOG % (", range: [0, 2]", ""), LOG % (", expect: 1, atol: 9", ""), ONE, OTHER, "t",
+    ),
     "rows in any order": Case(
         FILES % "", FILES % ", align_by: ids",
         {"x": [1.0, 2.0, 3.0], "ids": [1, 2, 3]}, {"x": [2.0, 1.0, 3.0], "ids": [2, 1, 3]},
