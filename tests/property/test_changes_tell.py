@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     Outputs = dict[str, Any]
 
 LONG = os.environ.get("CIWRAP_LONG") == "1"
-SEEDS = range(150 if LONG else 12)
+# 88: a pattern that no golden knows, which was not told of.
+SEEDS = range(150) if LONG else (*range(8), 88)
 EDITS = 8
 ROWS = 6
 PATTERNS = ["*", "x", "y", "n", "[xy]", "iter 0 / *", "* / x", "?", "[!x]", "m*", "log/*", "*/t"]
