@@ -49,7 +49,7 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     options = common_options(inputs, runner, config)
     # Before the program runs: afterwards the files may be what it made of them.
     changes = find_changes(
-        runner, stage, options, lambda words, path: call_cli(words, runner, path).exit_code
+        runner, stage, _given(inputs), lambda words, path: call_cli(words, runner, path).exit_code
     )
     arguments = [*verb(inputs, config), *options, *inputs.checks]
     call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
@@ -96,10 +96,16 @@ def verb(inputs: Inputs, config: Config | None) -> list[str]:
     return ["run"] if config.command is not None or own else ["check"]
 
 
+def _given(inputs: Inputs) -> list[str]:
+    """What the workflow itself says of configuration and goldens: those of a platform lay where the
+    configuration of the base says, below which all of them are looked at.
+    """
+    options = ["--config", inputs.config] if inputs.config else []
+    return [*options, "--golden-dir", inputs.golden_dir] if inputs.golden_dir else options
+
+
 def common_options(inputs: Inputs, runner: Runner, config: Config | None) -> list[str]:
-    options = []
-    if inputs.config:
-        options += ["--config", inputs.config]
+    options = ["--config", inputs.config] if inputs.config else []
     folder = golden_folder(inputs, runner, config)
     if folder is not None:
         options += ["--golden-dir", str(folder)]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ciwrap.arrays.values import TEXT_LABEL
 from ciwrap.errors import UsageError
 from ciwrap.golden.manifest import evidence_rank
 from ciwrap.model import EvidencePolicy, VariableId
 from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import EXACT, describe_bound, is_wider
+from ciwrap.trees.bounds import EXACT, describe_bound, is_wider, settings_text
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
@@ -27,20 +28,24 @@ _COMBINED = ("both", "either", "sum")
 class Judged(Struct, frozen=True):
     """stored: the bound that the golden was made with, in words. asked: the one that the
     configuration asks for, where one does. evidence: what the golden keeps. settings: None without
-    a configuration.
+    a configuration. aligns: whether the check puts any rows in order.
     """
 
     stored: str
     asked: str | None
     evidence: str
     settings: VariableSettings | None
+    aligns: bool = False
 
 
 def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judged:
     if check is None:
         return Judged(row.bound, None, row.evidence, None)
     settings = check.settings_for(identity, row.dtype)
-    return Judged(row.bound, _asked(row.dtype, settings), row.evidence, settings)
+    # A golden holds the bytes of a text, which have no bound; its numbers have.
+    is_text = TEXT_LABEL in row.labels.items()
+    asked = settings_text(settings) if is_text else _asked(row.dtype, settings)
+    return Judged(row.bound, asked, row.evidence, settings, check.aligns)
 
 
 def _asked(dtype: str, settings: VariableSettings) -> str | None:
@@ -81,21 +86,24 @@ def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, boo
         yield "bound", f"float32 against float64 is {word} now", now.mixed_precision
     if was.across_ranks != now.across_ranks:
         text = f"rows of all ranks are aligned {'together' if now.across_ranks else 'by rank'} now"
-        yield "variable", text, False
+        yield "variable", text, now.across_ranks
     if was.align_by != now.align_by:
         text = f"rows aligned by: {was.align_by or 'none'} -> {now.align_by or 'none'}"
-        yield "variable", text, False
+        # Rows may come in any order now; or the ids alone may, and these have lost them.
+        yield "variable", text, now.align_by is not None or new.aligns
 
 
 def _bounds(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:
-    """The bounds asked for, or, where these are alike, those that the goldens were made with."""
+    """The bounds asked for, or those that the goldens were made with where these alone are others,
+    or alone are wider.
+    """
     pairs = [(old.stored, new.stored)]
     if old.asked is not None and new.asked is not None:
         pairs.insert(0, (old.asked, new.asked))
-    for was, now in pairs:
-        if was != now:
-            yield "bound", f"{was} -> {now}", is_wider(was, now)
-            return
+    found = [(was, now, is_wider(was, now)) for was, now in pairs if was != now]
+    if found:
+        was, now, wider = next((one for one in found if one[2]), found[0])
+        yield "bound", f"{was} -> {now}", wider
 
 
 def _evidence(old: Judged, new: Judged) -> Iterator[tuple[What, str, bool]]:

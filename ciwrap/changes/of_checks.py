@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
-from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.changes.of_options import option_changes
 from ciwrap.changes.of_runs import repeat_changes, timing_changes
+from ciwrap.changes.of_stated import stated_changes
 from ciwrap.hidden import hide_secrets, secrets_of
-from ciwrap.model import StrictVariables
+from ciwrap.model import StrictVariables, VariableId
 from ciwrap.report.text import plural
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ciwrap.changes.state import State
     from ciwrap.config import Check, Config
-    from ciwrap.config.settings import CommandSettings, Expectation
+    from ciwrap.config.settings import CommandSettings
 
 # What a check is made of, in words.
 _PARTS: tuple[tuple[str, str], ...] = (
@@ -76,7 +76,11 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
+        for text, is_none in _commands(before, check):
+            wider = is_none and new.config.command is None  # which it has without one of its own
+            yield Change(check=name, variable=None, what="check", text=text, wider=wider)
         yield from option_changes(before, check)
+        yield from stated_changes(before, check, _variables(old, before), _variables(new, check))
         yield from _strictness(before, check)
 
 
@@ -88,6 +92,23 @@ def renamed(name: str, before: str, more: str = "") -> Change:
 
 def _of_all(text: str, *, wider: bool | None) -> Change:
     return Change(check=None, variable=None, what="check", text=text, wider=wider)
+
+
+def _variables(state: State, check: Check) -> frozenset[VariableId]:
+    """What the goldens and ensembles of a check hold, on all platforms."""
+    of_goldens = {
+        row.identity
+        for place, manifest in state.manifests.items()
+        if place.name == check.name and manifest is not None
+        for row in manifest.variables
+    }
+    of_ensembles = {
+        VariableId(name)
+        for place, ensemble in state.ensembles.items()
+        if place.name == check.name and ensemble is not None
+        for name in ensemble.variables
+    }
+    return frozenset(of_goldens | of_ensembles)
 
 
 def _held(state: State, name: str) -> int:
@@ -134,39 +155,11 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
             takes_less = _WIDER.get(key)
             wider = takes_less is not None and takes_less(was, now)
             yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
-    for text, _ in _commands(old, new):
-        yield Change(check=new.name, variable=None, what="check", text=text, wider=False)
-    yield from _stated(old, new)
     before, after = old.until_iteration, new.until_iteration
     if before != after:
         wider = after is not None and (before is None or after < before)
         text = f"compared until iteration: {_words(before)} -> {_words(after)}"
         yield Change(check=new.name, variable=None, what="ignore", text=text, wider=wider)
-
-
-def _stated(old: Check, new: Check) -> Iterator[Change]:
-    """Values that the configuration itself states, and that no golden is needed for."""
-    for name in dict.fromkeys((*old.expected, *new.expected)):
-        was, now = old.expected.get(name), new.expected.get(name)
-        if was != now:
-            words = "is gone" if now is None else "is new" if was is None else "is another one"
-            text = f"what the configuration says of its values {words}"
-            wider = now is None or (was is not None and _allows_more(was, now))
-            yield Change(check=new.name, variable=name, what="variable", text=text, wider=wider)
-        if was is None or now is None or was.values is None or now.values is None:
-            continue  # a range is its own bound
-        before, after = (judged_by_configuration(one, name) for one in (old, new))
-        for what, text, wider in judgement_changes(before, after):
-            yield Change(check=new.name, variable=name, what=what, text=text, wider=wider)
-
-
-def _allows_more(was: Expectation, now: Expectation) -> bool:
-    """Whether a range allows numbers that were not allowed before; one number is no range, but it
-    allows any count of matches.
-    """
-    if now.values is not None:
-        return was.is_each and not now.is_each
-    return was.values is not None or now.low < was.low or now.high > was.high
 
 
 def _loses(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
@@ -181,8 +174,9 @@ def _is_lax(was: str, now: str) -> bool:
     return was == "error" and now != "error"
 
 
-def _by_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
-    return bool(now) and not was
+def _other_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    """Statistics in place of numbers, or no statistics of some runs, or of any."""
+    return not was or _loses(was, now)
 
 
 # Of those parts whose change can mean that less is compared: whether it does.
@@ -190,7 +184,7 @@ _WIDER: dict[str, Callable[..., bool]] = {
     "outputs": _loses,
     "exclude": _gains,
     "duplicates": _is_lax,
-    "ensemble": _by_statistics,
+    "ensemble": _other_statistics,
 }
 
 

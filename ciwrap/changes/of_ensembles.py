@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ciwrap.changes.document import Change, What
 from ciwrap.changes.of_goldens import loses_configuration, name_of
 from ciwrap.late import numpy as np
+from ciwrap.model import VariableId
 from ciwrap.statistics.ensemble import chance_of_spread
 from ciwrap.structs import Struct, replace
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ciwrap.changes.state import State
+    from ciwrap.config import Check
     from ciwrap.ensemble.golden import EnsembleGolden
     from ciwrap.golden.places import Place
 
@@ -41,6 +43,28 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
                 yield _change(name, "check", "its ensemble cannot be read", wider=False)
         elif not _is_told(place, old, new):
             yield _change(name, "check", "its ensemble is gone", wider=True)
+        golden = before or after
+        was, now = old.checks.get(place.name), new.checks.get(place.name)
+        if golden is not None and was is not None and now is not None:
+            yield from _settings(name, golden, was, now)
+
+
+def _settings(name: str, golden: EnsembleGolden, old: Check, new: Check) -> Iterator[Change]:
+    """What of its variables has no part in features, by the configuration."""
+    for variable in sorted(map(VariableId, golden.variables)):
+        ignored = [one.is_ignored(variable) for one in (old, new)]
+        if ignored[0] != ignored[1]:
+            text = f"is {'ignored now' if ignored[1] else 'no longer ignored'}"
+            yield _change(name, "ignore", text, variable.name, wider=ignored[1])
+        was, now = (one.settings_for(variable) for one in (old, new))
+        if was.mask != now.mask:
+            text = f"mask: {was.mask or 'none'} -> {now.mask or 'none'}"
+            yield _change(name, "variable", text, variable.name, wider=now.mask is not None)
+        if was.fill_values != now.fill_values:
+            words = [", ".join(map(str, one.fill_values)) or "none" for one in (was, now)]
+            wider = bool({*now.fill_values} - {*was.fill_values})
+            text = f"fill values, which have no part in it: {words[0]} -> {words[1]}"
+            yield _change(name, "variable", text, variable.name, wider=wider)
 
 
 def _is_told(place: Place, old: State, new: State) -> bool:
@@ -49,8 +73,10 @@ def _is_told(place: Place, old: State, new: State) -> bool:
     return is_gone or loses_configuration(old, new)
 
 
-def _change(name: str, what: What, text: str, *, wider: bool) -> Change:
-    return Change(check=name, variable=None, what=what, text=text, wider=wider)
+def _change(
+    name: str, what: What, text: str, variable: str | None = None, *, wider: bool
+) -> Change:
+    return Change(check=name, variable=variable, what=what, text=text, wider=wider)
 
 
 def _made(name: str, text: str, golden: EnsembleGolden, *, replaced: bool = False) -> Change:

@@ -9,7 +9,6 @@ from ciwrap.changes.document import Change, What
 from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
-from ciwrap.model import VariableId
 from ciwrap.model.variable_settings import MASK_LABEL
 from ciwrap.structs import Struct, replace
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from ciwrap.config import Check
     from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
     from ciwrap.golden.places import Place
+    from ciwrap.model import VariableId
 
 
 class Sides(Struct, frozen=True):
@@ -60,8 +60,7 @@ def golden_changes(
             yield from ((change, None) for change in _whole(place, sides, old, new))
         if sides.says_labels_no_more:
             yield _without_labels(name), None
-        if before is not None:
-            yield from _variables(sides)
+        yield from _variables(sides)
 
 
 def _without_labels(name: str) -> Change:
@@ -151,9 +150,9 @@ def _replaced(name: str, old: Manifest, new: Manifest) -> Change:
     if not fresh:
         text = "golden replaced, and nobody is named who accepted it"
         return _accepted(name, text, (), replaced=True)
-    before = {_identity(row): row.root for row in old.variables}
-    moved = sum(before.get(_identity(row), row.root) != row.root for row in new.variables)
-    both = sum(_identity(row) in before for row in new.variables)
+    before = {row.identity: row.root for row in old.variables}
+    moved = sum(before.get(row.identity, row.root) != row.root for row in new.variables)
+    both = sum(row.identity in before for row in new.variables)
     text = f"golden replaced: {moved} of {both} variables have other digests"
     return _accepted(name, text, fresh, replaced=True)
 
@@ -179,30 +178,17 @@ def _accepted(
     )
 
 
-def _identity(row: VariableRow) -> VariableId:
-    return VariableId(row.name, row.iteration, row.rank)
-
-
 def _variables(sides: Sides) -> Iterator[tuple[Change, VariableId | None]]:
     """What became of each variable that the golden held, and of those that it holds now."""
-    assert sides.old is not None
-    before = {_identity(row): row for row in sides.old.variables}
     # Without a golden the configuration still says how these would be judged.
-    after = before if sides.new is None else {_identity(row): row for row in sides.new.variables}
+    old, new = sides.old or sides.new, sides.new or sides.old
+    if old is None or new is None:
+        return
+    before, after = ({row.identity: row for row in one.variables} for one in (old, new))
     for identity in sorted({*before, *after}):
-        old, new = before.get(identity), after.get(identity)
-        for change in _variable(sides, identity, old, new):
+        rows = before.get(identity), after.get(identity)
+        for change in _variable(sides, identity, *rows):
             yield change, identity
-    for pattern in _new_patterns(sides):
-        if not any(name_matches(pattern, one) for one in {*before, *after}):
-            text = "is ignored now; no golden holds anything of that name"
-            yield _change(sides, pattern, "ignore", text, wider=False), None
-
-
-def _new_patterns(sides: Sides) -> list[str]:
-    if sides.old_check is None or sides.new_check is None:
-        return []
-    return [one for one in sides.new_check.ignore if one not in sides.old_check.ignore]
 
 
 def _variable(

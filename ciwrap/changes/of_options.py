@@ -183,7 +183,7 @@ _WIDER: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 _RULE_WIDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "take": lambda was, _: was == "all",
-    "duplicates": lambda was, _: was == "error",
+    "duplicates": lambda was, _: was in ("error", "all"),
     "optional": _becomes(True),
     "absolute": _becomes(True),
     "section": lambda was, now: was is None and now is not None,

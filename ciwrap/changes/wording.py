@@ -24,7 +24,7 @@ _SPEAKING = ("variable", "check", "ignore", "values")
 def title(changes: Sequence[Change]) -> str:
     """`2 changes in what is checked, 1 of them checks less`."""
     if not changes:
-        return "nothing that is checked has changed"
+        return "nothing has changed in what configuration and goldens check"
     text = f"{plural(len(changes), 'change')} in what is checked"
     less = sum(change.wider is True for change in changes)
     if less:

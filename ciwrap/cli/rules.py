@@ -99,9 +99,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
             said = self.layer.said.keys() & {"align_by", "across_ranks"}
             if check is None and not said:
                 return None
-            from ciwrap.compare.check import aligns, arrangement_of
+            from ciwrap.compare.check import arrangement_of
 
-            if said == {"across_ranks"} and not (check and aligns(check)):
+            if said == {"across_ranks"} and not (check and check.aligns):
                 raise UsageError(
                     "--across-ranks has no meaning where no rows are aligned",
                     remedy="name the id variable with --align-by",

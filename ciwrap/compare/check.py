@@ -94,19 +94,13 @@ def files_of(check: Check) -> Iterator[Path]:
             yield from [file.path for file in outputs_of(run).files if file.path.exists()]
 
 
-def aligns(check: Check) -> bool:
-    """Whether it names an id variable for any of its variables."""
-    layers = (*check.layers, *(rule.settings for rule in check.rules))
-    return any(layer.said.get("align_by") is not None for layer in layers)
-
-
 def arrangement_of(check: Check) -> Arrangement | None:
     """How the rows of the check's variables are aligned; None if they are taken as they are.
 
     What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is in
     that variable's settings.
     """
-    if not aligns(check) and check.duplicates == "error":
+    if not check.aligns and check.duplicates == "error":
         return None
     return Arrangement(check.settings_for, check.duplicates)
 

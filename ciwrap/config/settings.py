@@ -255,6 +255,12 @@ class Check(Struct, frozen=True):
             return None
         return next((self.expected[n] for n in _names_of(variable) if n in self.expected), None)
 
+    @property
+    def aligns(self) -> bool:
+        """Whether it names an id variable for any of its variables."""
+        layers = (*self.layers, *(rule.settings for rule in self.rules))
+        return any(layer.said.get("align_by") is not None for layer in layers)
+
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration
         if until is not None and iteration is not None and iteration > until:

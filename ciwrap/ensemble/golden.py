@@ -47,6 +47,14 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     numbers: dict[str, int] | None = None
     others: tuple[str, ...] | None = None
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names of the variables that have features: `density std, block 2 of 8` is of density."""
+        whole = self.features
+        if self.blocks > 1:
+            whole = tuple(one.rpartition(", block ")[0] for one in whole)
+        return frozenset(one.rpartition(" ")[0] for one in whole)
+
 
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:
     """Writes an ensemble, whole or not at all. Raises WriteFailedError."""

@@ -65,6 +65,10 @@ class VariableRow(_Record, frozen=True, kw_only=True):
     root: Root
     labels: dict[str, str] = {}
 
+    @property
+    def identity(self) -> VariableId:
+        return VariableId(self.name, self.iteration, self.rank)
+
     @staticmethod
     def of(variable: _core.GoldenVariable, labels: Labels = ()) -> VariableRow:
         parameters = variable.tree.parameters
@@ -141,10 +145,7 @@ class Manifest(_Record, frozen=True):
         """The labels of each variable; None if the manifest is of a format that says none."""
         if not self.says_labels:
             return None
-        return {
-            VariableId(row.name, row.iteration, row.rank): tuple(sorted(row.labels.items()))
-            for row in self.variables
-        }
+        return {row.identity: tuple(sorted(row.labels.items())) for row in self.variables}
 
 
 def rows_of(

@@ -55,13 +55,15 @@ _MORE = (" equal_nan=", " fill_values=")
 
 def is_wider(was: str, now: str) -> bool:
     """Whether a bound in the words of `describe_bound` lets something pass that another does not:
-    by its size, by NaN, or by other fill values.
+    by its size, by NaN, or by other fill values. Without fill values a number near to one of them
+    is within its bound, which is missing on one side only with them.
     """
     (old, old_more), (new, new_more) = _parse(was), _parse(now)
     if new.is_wider_than(old):
         return True
     nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
-    return nan_allowed or _fills(old_more) != _fills(new_more) != ""
+    has_other_fills = _fills(old_more) != _fills(new_more)
+    return nan_allowed or (has_other_fills and (_fills(new_more) != "" or not new.is_exact))
 
 
 def _parse(text: str) -> tuple[ErrorBound, str]:

@@ -121,6 +121,25 @@ def test_a_bound_that_is_wide_enough_is_seen(
     assert gate("match", FailOn.NEVER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
 
 
+def test_goldens_of_a_platform_that_moved_hide_nothing(repository: Project) -> None:
+    """The base has them where its own configuration says."""
+    (repository.folder / "golden").rename(repository.folder / "linux")
+    (repository.folder / "golden").mkdir()
+    (repository.folder / "linux").rename(repository.folder / "golden/linux")
+    base = repository.commit()
+    repository.replace("version: 1\n", "version: 1\ngolden_dir: moved\n")
+    repository.replace("atol: 1e-9", "atol: 10")
+    repository.make_outputs(shift=3)
+    assert ciwrap(["accept", "--golden-dir", "moved/linux"]) == 0
+    shutil.rmtree(repository.folder / "golden")
+    repository.replace("arange(4.),", "arange(4.) + 5,", "p.py")
+    repository.commit()
+    told = repository.check(as_pull_request(repository, base), platform_key="linux")
+    assert (told["status"], told["wider"]) == ("match", "2")
+    assert "| linux/x | energy |" in told["summary"]
+    assert "goldens read from: golden" in told["summary"]
+
+
 def test_what_is_ignored_is_not_comparable_and_told(repository: Project) -> None:
     base = git(repository.folder, "rev-parse", "HEAD")
     repository.replace("1e-9", "1e-9, ignore: [energy]")

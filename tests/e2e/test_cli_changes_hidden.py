@@ -62,6 +62,16 @@ def test_what_is_run_otherwise(project: Path, old: str, new: str, told: tuple[st
     assert [(one["check"], one["text"]) for one in changes()] == [told]
 
 
+@pytest.mark.parametrize("is_run", [True, False])
+def test_a_check_that_nothing_is_run_for(project: Path, is_run: bool) -> None:
+    """The command of all checks is run for one without its own, if there is one."""
+    text = CONFIG if is_run else CONFIG.split("\n", 1)[1]
+    GitRepository(project).commit("command", {"ciwrap.yaml": text})
+    edit((", run: {command: ./mesh, working_dir: sub}", ""))()
+    (one,) = changes()
+    assert (one["text"], one["wider"]) == ("command: ./mesh -> none", not is_run)
+
+
 @pytest.fixture
 def with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A golden of a variable with units, which its binary does not hold."""

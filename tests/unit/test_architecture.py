@@ -104,8 +104,8 @@ MAY_IMPORT = {
     },
     "changes": {
         *TOOLS,
-        *("details", "model", "config", "trees", "readers", "golden", "report", "repository"),
-        *("ensemble", "statistics"),
+        *("details", "model", "config", "arrays", "trees", "readers", "golden", "report"),
+        *("repository", "ensemble", "statistics"),
     },
     "action": {*TOOLS, "model", "config", "report", "review", "changes", "repository"},
     "cli": {

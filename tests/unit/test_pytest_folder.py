@@ -1,0 +1,82 @@
+"""Where goldens of tests lie, as `ciwrap changes` reads it, is where pytest itself reads it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ciwrap.changes.file_trees import WorkingTree
+from ciwrap.changes.pytest_folder import golden_dir_of_tests
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAYS = "[pytest]\nciwrap_golden_dir = kept\n"
+TOML = '[tool.pytest.ini_options]\nciwrap_golden_dir = "kept"\n'
+CASES: dict[str, tuple[dict[str, str], str | None]] = {
+    "ini": ({"pytest.ini": SAYS}, "kept"),
+    "a comment": ({"pytest.ini": "[pytest]\n# ciwrap_golden_dir = kept\n"}, None),
+    "a file without a word goes before": ({"pytest.ini": "", "pyproject.toml": TOML}, None),
+    "a hidden one, too": ({".pytest.ini": "[pytest]\n", "pyproject.toml": TOML}, None),
+    "a file that is not of pytest": (
+        {"pyproject.toml": "[project]\nname = 'a'\n", "tox.ini": SAYS},
+        "kept",
+    ),
+    "tox.ini without its section": ({"tox.ini": "[tox]\n", "setup.cfg": "[tool:pytest]\n"}, None),
+    "another section": ({"tox.ini": "[other]\nciwrap_golden_dir = no\n" + SAYS}, "kept"),
+    "toml": ({"pyproject.toml": TOML}, "kept"),
+    "toml, indented": ({"pyproject.toml": TOML.replace("ciwrap", "  ciwrap")}, "kept"),
+    "toml, quoted": (
+        {"pyproject.toml": TOML.replace("ciwrap_golden_dir", '"ciwrap_golden_dir"')},
+        "kept",
+    ),
+    "toml, dotted": (
+        {"pyproject.toml": 'tool.pytest.ini_options.ciwrap_golden_dir = "kept"\n'},
+        "kept",
+    ),
+    "toml, in a table": (
+        {"pyproject.toml": "[tool.pytest]\nini_options = {ciwrap_golden_dir = 'kept'}\n"},
+        "kept",
+    ),
+    "toml, a comment": (
+        {"pyproject.toml": '[tool.pytest.ini_options]\n# ciwrap_golden_dir = "kept"\n'},
+        None,
+    ),
+    "in an option": (
+        {"pytest.ini": SAYS + "addopts = -q -o ciwrap_golden_dir=moved\n"},
+        "moved",
+    ),
+    "in an option of toml": (
+        {"pyproject.toml": TOML + 'addopts = ["--override-ini=ciwrap_golden_dir=moved"]\n'},
+        "moved",
+    ),
+    "above": ({"../pytest.ini": SAYS}, "../kept"),
+    "not above where there is one here": ({"../pytest.ini": SAYS, "pytest.ini": ""}, None),
+}
+ASK = """
+def pytest_configure(config):
+    import pathlib
+    pathlib.Path("said").write_text(config.getini("ciwrap_golden_dir") or "")
+"""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_read_as_pytest_reads_it(tmp_path: Path, name: str) -> None:
+    files, wanted = CASES[name]
+    here = tmp_path / "here"
+    here.mkdir()
+    for file, text in files.items():
+        (here / file).write_text(text)
+    found = golden_dir_of_tests(WorkingTree(tmp_path), "here")
+    assert found == (None if wanted is None else {"../kept": "kept"}.get(wanted, f"here/{wanted}"))
+    (here / "conftest.py").write_text(ASK)
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--co"],
+        cwd=here,
+        check=False,
+        capture_output=True,
+    )
+    assert (here / "said").read_text() == (wanted or "").removeprefix("../")
