@@ -168,7 +168,7 @@ def test_the_first_format_that_fits_counts(tmp_path: Path, pair: tuple[Path, Pat
     for run in pair:
         run.mkdir()
         (run / "a.lst").write_text("t u\n1 2\n")
-        (run / "b.lst").write_text("1,2\n")
+        (run / "b.lst").write_text("1.5,2\n")
         save(run / "x.npy")
     assert ciwrap(tmp_path, "compare", *pair)[0] == 3
     code, document = ciwrap(tmp_path, "compare", *pair, "--format", "*.lst=text")
