@@ -56,7 +56,8 @@ using CompareFunction = void (*)(const TreeParameters& parameters, const Quantiz
                                  const DataType& type, const CompareInput& input,
                                  std::size_t max_indices, Comparison& result);
 
-// Whatever the type and bound, element by element.
+// Whatever the type and bound, element by element (compare_scalars.cpp): where NaN, infinities and
+// fill values are decided.
 CompareFunction choose_compare(const QuantizePlan& plan);
 
 class PieceTallies;
