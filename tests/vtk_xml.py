@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,31 +14,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ENCODINGS = ("ascii", "base64", "raw")
+ENCODINGS = ("ascii", "base64", "raw", "packed")
 GRIDS = {
     "vti": "ImageData", "vtr": "RectilinearGrid", "vts": "StructuredGrid",
     "vtu": "UnstructuredGrid", "vtp": "PolyData",
 }  # fmt: skip
-_TYPES = {"f8": "Float64", "f4": "Float32", "i8": "Int64", "u1": "UInt8"}
+_TYPES = {"f8": "Float64", "f4": "Float32", "i8": "Int64", "i4": "Int32", "u1": "UInt8"}
 EXTENT = (0, 3, 0, 2, 0, 0)
-XDMF = """<?xml version="1.0" ?>
-<Xdmf Version="2.0"><Domain><Grid GridType="Collection" CollectionType="Temporal">
-{steps}
-</Grid></Domain></Xdmf>
-"""
-STEP = """<Grid Name="g"><Time Value="{time}"/>
-<Topology TopologyType="2DCoRectMesh" Dimensions="3 4"/>
-<Geometry GeometryType="ORIGIN_DXDY"><DataItem Dimensions="2" Format="XML">0 0</DataItem>
-<DataItem Dimensions="2" Format="XML">1 1</DataItem></Geometry>
-<Attribute Name="p" Center="Node">
-<DataItem Dimensions="3 4" NumberType="Float" Precision="8" Format="HDF">heavy.h5:/p{n}</DataItem>
-</Attribute></Grid>
-"""
 Arrays = "Mapping[str, NDArray[Any]]"
 
 
 class XmlFile:
-    """Collects the pieces of one file. encoding: one of ENCODINGS ("raw": appended)."""
+    """Collects the pieces of one file. encoding: one of ENCODINGS ("raw": appended;
+    "packed": base64 of zlib)."""
 
     def __init__(self, kind: str, encoding: str = "ascii", whole: Sequence[int] = ()) -> None:
         self.kind = kind
@@ -51,6 +40,12 @@ class XmlFile:
         width = values.shape[1] if values.ndim > 1 else 1
         head = f'type="{_TYPES[values.dtype.str[1:]]}" Name="{name}" NumberOfComponents="{width}"'
         data = np.uint64(values.nbytes).tobytes() + values.tobytes()
+        if self._encoding == "packed":
+            block = zlib.compress(values.tobytes())
+            sizes = [1, values.nbytes, 0, len(block)] if values.nbytes else [0]
+            parts = (np.array(sizes, "u8").tobytes(), block if values.nbytes else b"")
+            text = "".join(base64.b64encode(part).decode() for part in parts)
+            return f'<DataArray {head} format="binary">{text}</DataArray>'
         if self._encoding == "raw":
             offset = len(self._appended)
             self._appended += data
@@ -100,6 +95,7 @@ class XmlFile:
         if self.kind == "vti":
             extent += ' Origin="0 0 0" Spacing="1 1 1"'
         head = f'type="{grid}" version="1.0" byte_order="LittleEndian" header_type="UInt64"'
+        head += ' compressor="vtkZLibDataCompressor"' if self._encoding == "packed" else ""
         return f"<VTKFile {head}>\n<{grid}{extent}>\n{self._pieces}</{grid}>\n"
 
     def write(self, path: Path) -> Path:

@@ -19,14 +19,14 @@ NEEDED = {
     "parquet": ("parquet", ("pyarrow",)),
     "gromacs": ("md", ("MDAnalysis",)),
     "fits": ("fits", ("astropy",)),
-    "vtk": ("vtk", ("vtkmodules",)),
+    "vtk packed by LZ4": ("vtk", ("lz4",)),
     "mat 5": ("scipy", ("scipy",)),
     "torch": ("torch", ("torch",)),
     "adios2": ("adios2", ("adios2",)),
     "regular expressions in logs": ("log", ("re2",)),
 }
 # Packages that are installed under another name than they are imported by.
-_DISTRIBUTIONS = {"re2": "google-re2", "vtkmodules": "vtk"}
+_DISTRIBUTIONS = {"re2": "google-re2"}
 
 
 def lacking() -> dict[str, str]:

@@ -1,153 +1,286 @@
-"""The arrays of VTK's data objects, by name, as NumPy arrays."""
+"""The arrays of VTK's files by name, and how those of several pieces are put together."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.arrays.dtypes import dtype_text
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
-from ciwrap.readers.entries import array_of_texts
+from ciwrap.readers.boxes import are_filled
+from ciwrap.readers.files import InputFile
 from ciwrap.readers.labels import labels_of, names_as_text
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
-    from ciwrap.readers.base import Labels
-    from ciwrap.readers.vtk_library import VtkLibrary
+    from ciwrap.readers.base import FileRegion, Labels
 
+    # First and last index along x, y and z.
+    Extent = tuple[int, int, int, int, int, int]
+    Box = list[tuple[int, int]]
     # A text says why an array is not compared.
     Found = dict[str, "Array | str"]
 
-# Data objects all of which is compared.
-_KINDS = (
-    *("vtkImageData", "vtkRectilinearGrid", "vtkStructuredGrid"),
-    *("vtkPolyData", "vtkUnstructuredGrid", "vtkTable"),
-)
-_POLYHEDRON = 42
-_NO_TURN = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-# What a block is called; beside its arrays, each of which is in a section.
-BLOCK_NAME = "name"
+POLYHEDRON = 42
+_UNEVEN = "is in some pieces of the file only"
+_UNLIKE = "is of another type, or called otherwise, in other pieces of the file"
 
 
 class Array(Struct, frozen=True):
-    """The numbers or texts of an array, and what the file says that they are."""
+    """An array: in memory, or where it lies in a file that holds its bytes as they are."""
 
-    values: NDArray[Any]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    held: NDArray[Any] | None = None
+    region: FileRegion | None = None
     labels: Labels = ()
 
+    @property
+    def values(self) -> NDArray[Any]:
+        return self.read(0, math.prod(self.shape)).reshape(self.shape)
 
-def collect(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
-    """Adds all arrays of a data object, and of the blocks in it, to `found`."""
-    if item is None:
-        return
-    if isinstance(item, vtk.model.vtkMultiBlockDataSet):
-        key = vtk.model.vtkCompositeDataSet.NAME()
-        for number in range(item.GetNumberOfBlocks()):
-            within = f"{prefix}{number}/"
-            if item.HasMetaData(number) and item.GetMetaData(number).Has(key):
-                called = item.GetMetaData(number).Get(key)
-                found[f"{within}{BLOCK_NAME}"] = Array(array_of_texts([called]).reshape(()))
-            collect(vtk, item.GetBlock(number), within, found)
-        return
-    for title, data in (
-        ("point_data", getattr(item, "GetPointData", None)),
-        ("cell_data", getattr(item, "GetCellData", None)),
-        ("row_data", getattr(item, "GetRowData", None)),
-        ("field_data", getattr(item, "GetFieldData", None)),
-    ):
-        if data is None:
-            continue
-        arrays = data()
-        for number in range(arrays.GetNumberOfArrays()):
-            array = arrays.GetAbstractArray(number)
-            name = array.GetName() or f"array_{number}"
-            _put(vtk, found, f"{prefix}{title}/{name}", array)
-    if item.GetClassName() != "vtkDataObject" and not any(map(item.IsA, _KINDS)):
-        # What it is made of, a graph's edges say, is in none of these arrays.
-        found[f"{prefix}geometry"] = f"is a {item.GetClassName()}, which is not compared"
-    _geometry(vtk, item, prefix, found)
+    def read(self, first: int, count: int) -> NDArray[Any]:
+        """Some of its values, counted in C order."""
+        if self.held is not None:
+            return self.held.reshape(-1)[first : first + count].copy()
+        assert self.region is not None
+        file = InputFile(Path(self.region.path))
+        return file.elements(self.region.offset, dtype_text(self.dtype))(first, count)
 
 
-def _geometry(vtk: VtkLibrary, item: Any, prefix: str, found: Found) -> None:
-    model = vtk.model
-    if isinstance(item, model.vtkImageData):
-        found[f"{prefix}origin"] = Array(np.array(item.GetOrigin()))
-        found[f"{prefix}spacing"] = Array(np.array(item.GetSpacing()))
-        found[f"{prefix}extent"] = Array(np.array(item.GetExtent(), dtype="<i8"))
-        matrix = item.GetDirectionMatrix()
-        turn = [[matrix.GetElement(row, column) for column in range(3)] for row in range(3)]
-        if turn != _NO_TURN:
-            found[f"{prefix}direction"] = Array(np.array(turn))
-    elif isinstance(item, model.vtkRectilinearGrid):
-        for axis in "XYZ":
-            array = getattr(item, f"Get{axis}Coordinates")()
-            if array is not None:
-                _put(vtk, found, f"{prefix}{axis.lower()}", array)
-    elif isinstance(item, model.vtkPointSet) and item.GetPoints() is not None:
-        _put(vtk, found, f"{prefix}points", item.GetPoints().GetData())
-    if isinstance(item, model.vtkStructuredGrid):
-        found[f"{prefix}extent"] = Array(np.array(item.GetExtent(), dtype="<i8"))
-    if isinstance(item, model.vtkUnstructuredGrid) and item.GetNumberOfCells():
-        cells = item.GetCells()
-        _put(vtk, found, f"{prefix}cells/connectivity", cells.GetConnectivityArray())
-        _put(vtk, found, f"{prefix}cells/offsets", cells.GetOffsetsArray())
-        types = [item.GetCellType(n) for n in range(item.GetNumberOfCells())]
-        found[f"{prefix}cells/types"] = Array(np.array(types, dtype="|u1"))
-        if _POLYHEDRON in types:
-            found[f"{prefix}cells/faces"] = Array(_faces(vtk, item, types))
-    if isinstance(item, model.vtkPolyData):
-        for kind in ("Verts", "Lines", "Polys", "Strips"):
-            cells = getattr(item, f"Get{kind}")()
-            if cells is not None and cells.GetNumberOfCells():
-                path = f"{prefix}{kind.lower()}"
-                _put(vtk, found, f"{path}/connectivity", cells.GetConnectivityArray())
-                _put(vtk, found, f"{path}/offsets", cells.GetOffsetsArray())
+def array_of(values: Any, labels: Labels = ()) -> Array:
+    found = np.asarray(values)
+    return Array(found.dtype, found.shape, found, labels=labels)
 
 
-def _faces(vtk: VtkLibrary, grid: Any, types: list[int]) -> NDArray[np.int64]:
-    """The faces of all polyhedra: how many, and of each how many points and which."""
-    found: list[int] = []
-    for number, kind in enumerate(types):
-        if kind == _POLYHEDRON:
-            stream = vtk.core.vtkIdList()
-            grid.GetFaceStream(number, stream)
-            found += [stream.GetId(at) for at in range(stream.GetNumberOfIds())]
-    return np.array(found, dtype="<i8")
+class Piece(Struct, frozen=True):
+    """A piece of a grid, or all of it.
+
+    cells: how many there are of each kind, in the order of the arrays over cells. extent: of a
+    structured grid.
+    """
+
+    arrays: Mapping[str, Array]
+    points: int
+    cells: tuple[int, ...]
+    extent: Extent | None = None
+
+    def lacks(self, name: str) -> bool:
+        """Whether there is no such array over points or cells, though it has these."""
+        section = name.partition("/")[0]
+        count = {"point_data": self.points, "cell_data": sum(self.cells)}.get(section, 0)
+        return count > 0 and name not in self.arrays
 
 
-def _put(vtk: VtkLibrary, found: Found, name: str, array: Any) -> None:
-    if name in found:
-        raise CorruptFileError(f"has two arrays named {ascii(name)[:60]}")
-    if isinstance(array, vtk.core.vtkStringArray):
-        # VTK gives the bytes of what is not UTF-8.
-        values = [array.GetValue(n) for n in range(array.GetNumberOfValues())]
-        texts = [
-            one if isinstance(one, str) else one.decode("utf-8", "surrogateescape")
-            for one in values
-        ]
-        count = array.GetNumberOfComponents()
-        whole = array_of_texts(texts)
-        shaped = whole if count == 1 else whole.reshape(-1, count)
-        found[name] = Array(shaped, _labels(vtk, array))
-        return
-    if not isinstance(array, vtk.core.vtkDataArray):
-        found[name] = f"is a {array.GetClassName()}, which is not compared"
-        return
-    found[name] = Array(np.array(vtk.to_numpy(array)), _labels(vtk, array))
-    table = array.GetLookupTable()  # of legacy files: the colours of its numbers
-    if table is not None:
-        _put(vtk, found, f"{name}/lookup_table", table.GetTable())
+class Grid(Struct, frozen=True):
+    """What a file holds: pieces, and what is said of all of them.
+
+    said: field data, origin and spacing. whole: None where points are listed one by one.
+    has_extent: whether it is a variable.
+    """
+
+    pieces: Sequence[Piece]
+    said: Mapping[str, Array]
+    whole: Extent | None = None
+    has_extent: bool = False
 
 
-def _labels(vtk: VtkLibrary, array: Any) -> Labels:
+def arrays_of(grid: Grid) -> Found:
+    """The arrays of a grid: of all pieces together, or of each by itself where the pieces of a
+    structured grid leave something out.
+
+    Raises CorruptFileError.
+    """
+    pieces = [one for one in grid.pieces if one.points or any(one.cells)]
+    whole = grid.whole
+    if whole is None or not pieces or is_covered(whole, pieces):
+        return _listed(grid, _joined(whole, pieces or grid.pieces[:1]), whole)
+    found: Found = {}
+    for number, piece in enumerate(sorted(pieces, key=lambda one: one.extent or ())):
+        prefix = f"{number}/" if len(pieces) > 1 else ""
+        arrays = _listed(grid, piece.arrays, piece.extent)
+        found.update({f"{prefix}{name}": one for name, one in arrays.items()})
+    found["whole_extent"] = array_of(np.array(whole, dtype="<i8"))
+    return found
+
+
+def _listed(grid: Grid, arrays: Mapping[str, Array | str], extent: Extent | None) -> Found:
+    """Arrays over points and cells first, the geometry last."""
+    found: Found = {name: one for name, one in arrays.items() if "_data/" in name}
+    found |= {**grid.said, **arrays}
+    if grid.has_extent:
+        found["extent"] = array_of(np.array(extent, dtype="<i8"))
+    return found
+
+
+def is_covered(whole: Extent, pieces: Sequence[Piece]) -> bool:
+    """Whether the pieces hold every cell of the extent, and so every point.
+
+    Raises CorruptFileError if there are too many pieces of too many extents to tell.
+    """
+    boxes = [_cells(one.extent, whole) for one in pieces if one.extent is not None]
+    wanted = _cells(whole, whole)
+    return not _is_filled(wanted) or are_filled(wanted, [box for box in boxes if _is_filled(box)])
+
+
+def _points(extent: Extent) -> Box:
+    return [(extent[axis], extent[axis + 1] + 1) for axis in (0, 2, 4)]
+
+
+def _cells(extent: Extent, whole: Extent) -> Box:
+    """First and end along each axis; one along which the whole is flat has one cell."""
+    return [
+        (extent[axis], extent[axis + 1] + (whole[axis] == whole[axis + 1])) for axis in (0, 2, 4)
+    ]
+
+
+def _is_filled(box: Box) -> bool:
+    return all(first < end for first, end in box)
+
+
+def _joined(whole: Extent | None, pieces: Sequence[Piece]) -> Mapping[str, Array | str]:
+    """The arrays of all pieces, each as one. Where pieces overlap, the later one counts."""
+    if len(pieces) == 1 and pieces[0].extent == whole:
+        return pieces[0].arrays
+    found: Found = {}
+    for name in dict.fromkeys(name for one in pieces for name in one.arrays):
+        holders = [one for one in pieces if name in one.arrays]
+        parts = [one.arrays[name] for one in holders]
+        if any(one.lacks(name) for one in pieces):
+            found[name] = _UNEVEN
+        elif len({(one.dtype, one.shape[1:], one.labels) for one in parts}) > 1:
+            found[name] = _UNLIKE
+        elif whole is not None:
+            found[name] = array_of(_placed(name, whole, holders), parts[0].labels)
+        elif name.endswith(("s/connectivity", "s/offsets", "s/faces")) and "_data/" not in name:
+            found[name] = array_of(_counted_on(name, pieces))
+        else:
+            found[name] = array_of(_in_order(name, holders), parts[0].labels)
+    return found
+
+
+def _in_order(name: str, pieces: Sequence[Piece]) -> NDArray[Any]:
+    """An array over points or cells: of all cells of one kind first, then of the next."""
+    if not name.startswith("cell_data/"):
+        return np.concatenate([one.arrays[name].values for one in pieces])
+    parts = [np.split(one.arrays[name].values, np.cumsum(one.cells)[:-1]) for one in pieces]
+    return np.concatenate([part for kind in zip(*parts, strict=True) for part in kind])
+
+
+def _counted_on(name: str, pieces: Sequence[Piece]) -> NDArray[Any]:
+    """Numbers of points, or ends of lists, which count on from piece to piece."""
+    parts: list[NDArray[Any]] = []
+    points = end = 0
+    for piece in pieces:
+        if name in piece.arrays:
+            values = piece.arrays[name].values.copy()
+            if name.endswith("/faces"):
+                values[faces_in(values)[0]] += values.dtype.type(points)
+            elif name.endswith("/offsets"):
+                values = values[1 if parts else 0 :] + values.dtype.type(end)
+                end = int(values[-1])
+            else:
+                values += values.dtype.type(points)
+            parts.append(values)
+        points += piece.points
+    return np.concatenate(parts)
+
+
+def _placed(name: str, whole: Extent, pieces: Sequence[Piece]) -> NDArray[Any]:
+    """An array of a structured grid: what each piece holds, put where it belongs."""
+
+    def box_of(extent: Extent) -> Box:
+        box = _cells(extent, whole) if name.startswith("cell_data/") else _points(extent)
+        return box["xyz".index(name) :][:1] if name in ("x", "y", "z") else box[::-1]
+
+    first, outer = pieces[0].arrays[name], box_of(whole)
+    inner = first.shape[1:]
+    found = np.empty((*(end - start for start, end in outer), *inner), dtype=first.dtype)
+    for piece in pieces:
+        assert piece.extent is not None
+        array, box = piece.arrays[name], box_of(piece.extent)
+        lengths = [end - start for start, end in box]
+        if math.prod(lengths) != array.shape[0]:
+            raise CorruptFileError(f"has a piece {piece.extent} that is flat where others are not")
+        pairs = zip(box, outer, strict=True)
+        where = tuple(slice(start - low, end - low) for (start, end), (low, _) in pairs)
+        found[where] = array.values.reshape((*lengths, *inner))
+    return found.reshape(-1, *inner)
+
+
+def faces_in(stream: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]]:
+    """Which of the faces of polyhedra are numbers of points, and where each polyhedron ends.
+
+    It says how many faces it has, and of each how many points and which. Raises CorruptFileError.
+    """
+    is_point, ends, at = np.zeros(stream.size, bool), list[int](), 0
+    numbers_left = stream.tolist()
+    while at < stream.size:
+        faces, at = numbers_left[at], at + 1
+        for _ in range(faces):
+            count = numbers_left[at] if at < stream.size else -1
+            if not 0 <= count < stream.size - at:
+                raise CorruptFileError("has a polyhedron whose faces do not end where it does")
+            is_point[at + 1 : at + 1 + count] = True
+            at += 1 + count
+        ends.append(at)
+    return is_point, ends
+
+
+def cells_of(kind: str, points: Array, ends: NDArray[Any]) -> dict[str, Array]:
+    """Lists of points by where each ends: numbers of 32 bits if both are, else of 64."""
+    if points.dtype.kind not in "iu" or ends.dtype.kind not in "iu":
+        raise CorruptFileError(f"has {kind} of what are no whole numbers")
+    dtype = np.dtype("<i4" if points.dtype == ends.dtype == np.dtype("<i4") else "<i8")
+    found = np.concatenate([np.zeros(1, dtype), ends.astype(dtype)])
+    if (np.diff(found) < 0).any() or points.shape != (found[-1],):
+        raise CorruptFileError(f"has {kind} that end at {found[-1]}, not at {points.shape}")
+    if points.dtype != dtype:
+        points = array_of(points.values.astype(dtype))
+    return {f"{kind}/connectivity": points, f"{kind}/offsets": array_of(found)}
+
+
+def types_of(values: NDArray[Any]) -> NDArray[np.uint8]:
+    """The types of cells."""
+    if values.dtype.kind not in "iu" or (values.size and not 0 <= min(values) <= max(values) < 256):
+        raise CorruptFileError("has cells of types that are no numbers from 0 to 255")
+    return values.astype("|u1")
+
+
+def labels_from(unit: str | None, components: Sequence[str | None]) -> Labels:
     """The unit of an array and the names of its components."""
-    told: dict[str, str] = {}
-    information, unit = array.GetInformation(), vtk.core.vtkDataArray.UNITS_LABEL()
-    if information.Has(unit):
-        told["units"] = information.Get(unit)
-    labels = labels_of(None, told)
-    if array.HasAComponentName():
-        names = [array.GetComponentName(n) for n in range(array.GetNumberOfComponents())]
-        labels = tuple(sorted((*labels, ("components", names_as_text(names)))))
+    labels = labels_of(None, {} if unit is None else {"units": unit})
+    if any(components):
+        labels = tuple(sorted((*labels, ("components", names_as_text(components)))))
     return labels
+
+
+def numbers(words: Sequence[bytes], dtype: np.dtype[Any], most: int | None = None) -> NDArray[Any]:
+    """Numbers out of a text. Raises CorruptFileError for what is none, or not of that type.
+
+    most: the largest whole number that there may be.
+    """
+    try:
+        if any(b"_" in word for word in words):  # which Python takes
+            raise ValueError("a number with a line in it")
+        if dtype.kind == "f":
+            with np.errstate(over="ignore"):
+                found = np.array([float(word) for word in words]).astype(dtype)
+            if np.isinf(found).sum() != sum(b"inf" in word.lower() for word in words):
+                raise ValueError("a number beyond its range")
+            return found
+        whole, limits = [int(word) for word in words], np.iinfo(dtype)
+        if whole and not limits.min <= min(whole) <= max(whole) <= (most or limits.max):
+            raise ValueError(f"numbers from {min(whole)} to {max(whole)}")
+        return np.array(whole, dtype=dtype)
+    except ValueError as error:
+        raise CorruptFileError(
+            f"holds what is not of type {dtype.name}: {str(error)[:80]}",
+            remedy="have the program write numbers of the type that it says",
+        ) from error

@@ -13,7 +13,7 @@ import pytest
 from ciwrap.errors import ReaderPluginError, UnknownReaderError
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers import Reader, optional, reader_for, reader_named, reader_names, registry
-from ciwrap.readers.vtk_library import READERS
+from ciwrap.readers.vtk_xml import GRIDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def test_suffixes_of_our_own() -> None:
     for name, own in OWN_FORMATS.items():
         assert reader_named(name).suffixes == own.suffixes
         assert reader_named(name).name == name
-    assert set(READERS) < set(OWN_FORMATS["vtk"].suffixes)
+    assert set(GRIDS) < set(OWN_FORMATS["vtk"].suffixes)
 
 
 def test_unknown_readers() -> None:

@@ -1,7 +1,4 @@
-"""ParaView's series (.pvd), files of blocks (.vtm), and what VTK says when it fails.
-
-VTK is in the extra `formats-test`: pip install '.[test,formats-test]'
-"""
+"""ParaView's series (.pvd) and files of blocks (.vtm)."""
 
 from __future__ import annotations
 
@@ -10,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from optional_libraries import needs
 from vtk_xml import EXTENT, blocks, parallel, piece, series
 
-from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadableFileError
+from ciwrap.errors import ConfigError, CorruptFileError, UnreadableFileError
 from ciwrap.readers.layout import find_outputs
 from ciwrap.readers.vtk import VtkReader
 
@@ -21,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.readers import Source
-
-needs("vtkmodules")
 
 LEFT, RIGHT = (0, 2, 0, 2, 0, 0), (2, 3, 0, 2, 0, 0)
 
@@ -141,7 +135,7 @@ def test_series_that_cannot_be_read(
 def test_a_series_of_series_with_parts(tmp_path: Path) -> None:
     name = piece(tmp_path / "a.vti", 0.0)
     series(tmp_path / "inner.pvd", [('part="0"', name), ('part="1"', name)])
-    with pytest.raises(CorruptFileError, match=r"names 'inner.pvd', a series of parts"):
+    with pytest.raises(CorruptFileError, match=r"names 'inner.pvd', .* a series of parts"):
         VtkReader().open(series(tmp_path / "x.pvd", [('timestep="0"', "inner.pvd")]))
     series(tmp_path / "inner.pvd", [('timestep="0"', name), ('timestep="1"', name)])
     with pytest.raises(CorruptFileError, match="which holds several times"):
@@ -185,26 +179,5 @@ def test_blocks_that_cannot_be_read(tmp_path: Path) -> None:
             VtkReader().open(blocks(tmp_path / "x.vtm", inner))
     field = '<FieldData><DataArray type="Float64" Name="f" format="ascii">1</DataArray></FieldData>'
     with VtkReader().open(blocks(tmp_path / "x.vtm", field + data)) as source:
-        assert "not read" in str(source.info("field_data/f").fault)
+        assert source.read("field_data/f", 0, 1).tolist() == [1.0]
         assert source.info("0/point_data/t").fault is None
-
-
-# --- errors ---------------------------------------------------------------------------------------
-
-
-def test_errors_of_vtk_are_the_same_every_time(tmp_path: Path) -> None:
-    """VTK names its objects by their addresses."""
-    found = []
-    for text in ("1 2 3", "", "x"):
-        path = tmp_path / "x.vti"
-        piece(path, 0.0)
-        inner = f'<DataArray type="Float64" Name="t" format="ascii">{text}</DataArray>'
-        path.write_text(
-            '<VTKFile type="ImageData" version="1.0"><ImageData WholeExtent="0 3 0 2 0 0">'
-            f'<Piece Extent="0 3 0 2 0 0"><PointData>{inner}</PointData></Piece>'
-            "</ImageData></VTKFile>"
-        )
-        with pytest.raises(CiwrapError) as caught:
-            VtkReader().open(path)
-        found.append(str(caught.value))
-    assert all("vtkXMLImageDataReader: " in one and "0x" not in one for one in found)
