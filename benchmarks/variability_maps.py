@@ -94,7 +94,7 @@ def shares_table(
     measured: Measured, *, splits: int, shares: Sequence[float] = SHARES, seed: int = SEED
 ) -> list[dict[str, Any]]:
     """The error of every predictor by the share of configurations that it is fitted to."""
-    warm = likeliest_kernel(measured.places.unit, _scaled(np.log(measured.sigma)))
+    warm = likeliest_kernel(measured.places.unit, np.log(measured.sigma))
     rows = []
     for name, fit in PREDICTORS.items():
         errors = {}
@@ -143,7 +143,7 @@ def figure_9(measured: Measured, *, configurations: int, seed: int = SEED) -> di
     predicted = []
     for row in drawn[: max(1, configurations // 5)]:
         rest = measured.only([one for one in range(len(measured)) if one != row])
-        kernel = likeliest_kernel(rest.places.unit, _scaled(np.log(rest.sigma)))
+        kernel = likeliest_kernel(rest.places.unit, np.log(rest.sigma))
         process = fit_process(rest.places.unit, np.log(rest.sigma), kernel)
         predicted.append(
             curve_of_prediction(
@@ -163,10 +163,6 @@ def figure_9(measured: Measured, *, configurations: int, seed: int = SEED) -> di
 def _middle(counts: list[int]) -> list[float]:
     """The median, and what holds the middle 80 %."""
     return [float(one) for one in np.quantile(counts, (0.5, 0.1, 0.9))]
-
-
-def _scaled(heights: Numbers) -> Numbers:
-    return (heights - heights.mean()) / heights.std()
 
 
 def near_double(*, rounds: int, seed: int = SEED) -> dict[str, Any]:

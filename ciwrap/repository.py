@@ -89,6 +89,14 @@ class Entry(Struct, frozen=True):
         return self.mode == "160000"
 
 
+def place_below(path: Path, top: Path) -> str | None:
+    """Where a path is from a folder, with '/': links as they are, else followed; None outside."""
+    for here, root in ((path.absolute(), top), (path.resolve(), top.resolve())):
+        if here.is_relative_to(root) and ".." not in here.parts:
+            return here.relative_to(root).as_posix()
+    return None
+
+
 class Repository(Struct, frozen=True):
     """A git repository with a working tree. top: the folder of the working tree."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ciwrap.bisect.wording import found_text, not_found_text
@@ -10,40 +11,12 @@ from ciwrap.report.html import cards_of
 from ciwrap.report.page import page_head, render_page, time_words
 from ciwrap.report.paths import portable, portable_text
 from ciwrap.report.text import plural, safe_name, seconds_text
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from ciwrap.bisect.document import BisectDocument, Step
     from ciwrap.bisect.search import Commit
-    from ciwrap.model import Verdict
 
 MOST_STEPS = 200
-
-
-class StepRow(Struct, frozen=True):
-    commit: str
-    title: str
-    verdict: Verdict
-    seconds: str
-    reason: str
-    is_found: bool
-
-
-class BisectPage(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    lead: tuple[str, ...]
-    hue: str
-    runs: str
-    ends: str
-    candidates: tuple[str, ...]
-    cards: Markup | None
-    cards_left_out: str
-    steps: tuple[StepRow, ...]
-    steps_left_out: int
 
 
 def render_bisect_html(document: BisectDocument) -> str:
@@ -55,7 +28,7 @@ def render_bisect_html(document: BisectDocument) -> str:
     if found is not None and result is not None:
         lead = [f"{_commit(found)}, by {safe_name(found.author, 80)}, {time_words(found.when)}."]
         lead += findings.lead(result)
-    page = BisectPage(
+    page = SimpleNamespace(
         title=not_found_text(document) if found is None else found_text(document),
         lead=tuple(lead),
         hue="not_comparable" if found is None else "differ",
@@ -75,8 +48,8 @@ def _commit(one: Commit) -> str:
     return f"{one.name[:10]} {safe_name(one.title, 120)}"
 
 
-def _row(step: Step, document: BisectDocument) -> StepRow:
-    return StepRow(
+def _row(step: Step, document: BisectDocument) -> SimpleNamespace:
+    return SimpleNamespace(
         commit=step.commit.name[:10],
         title=safe_name(step.commit.title, 120),
         verdict=step.verdict,

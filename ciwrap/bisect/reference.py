@@ -1,4 +1,4 @@
-"""What every commit of a search is held against: the configuration and the goldens of one commit.
+"""What every commit of a search is compared with: the configuration and the goldens of one commit.
 
 Both change over time, so they are taken from the good commit and kept outside of the working tree.
 """
@@ -6,7 +6,6 @@ Both change over time, so they are taken from the good commit and kept outside o
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.config.loading import find_config, load_config, load_text
 from ciwrap.errors import ConfigMissingError, RepositoryError, UsageError
-from ciwrap.repository import Repository
+from ciwrap.repository import Repository, place_below
 from ciwrap.structs import Struct
 from ciwrap.worktrees import revision_folder
 
@@ -90,13 +89,12 @@ class _Then(Struct, frozen=True):
 
     def _place(self, path: Path) -> str:
         """Where a file is in the repository. Raises UsageError if it is not in it."""
-        here = Path(os.path.abspath(path))  # noqa: PTH100 - links stay as they are
-        top = self.now.top
-        if not here.is_relative_to(top):
-            here, top = here.resolve(), top.resolve()
-        if not here.is_relative_to(top):
-            raise UsageError(f"this is not in the repository {top}", file=path, remedy=_REMEDY)
-        return here.relative_to(top).as_posix()
+        place = place_below(path, self.now.top)
+        if place is None:
+            raise UsageError(
+                f"this is not in the repository {self.now.top}", file=path, remedy=_REMEDY
+            )
+        return place
 
     def _check_out(self, place: str) -> bool:
         """Whether the commit has that file or folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.file_trees import WorkingTree
@@ -10,13 +11,11 @@ from ciwrap.errors import UsageError
 from ciwrap.golden.paths import ENSEMBLE_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ciwrap.repository import Entry, Repository
 
 _OF_GOLDENS = (MANIFEST_SUFFIX, SHARED_SUFFIX, ENSEMBLE_SUFFIX)
-# As Linux does.
-_MOST_LINKS = 40
 
 
 class CommitTree:
@@ -26,49 +25,40 @@ class CommitTree:
         self._repository, self._commit = repository, commit
 
     def read(self, names: Sequence[str], most_bytes: int) -> dict[str, bytes]:
-        """Raises UsageError for a link to what the commit does not hold."""
-        places = {name: self._behind_links(name) for name in names}
+        """Raises UsageError for a link, and for what lies behind one or in a submodule."""
+        for name in names:
+            self._refuse_on_the_way(name)
         objects = {
-            name: self._entries[place].object
-            for name, place in places.items()
-            if place is not None and self._is_file(place)
+            name: self._entries[name].object
+            for name in names
+            if name in self._entries and not self._entries[name].is_tree
         }
         found = self._repository.contents(list(objects.values()))
         return {name: found[one] for name, one in objects.items() if len(found[one]) <= most_bytes}
 
     def names_below(self, folder: str) -> list[str]:
-        """Raises UsageError for a link to what the commit does not hold, and for goldens in a
-        submodule.
-        """
-        real = self._behind_links(folder)
-        if real is not None and self._is_submodule(real):
-            raise _in_submodule(folder)
-        return sorted(self._files_below(folder, frozenset()))
+        """Raises UsageError for a link in the folder, and for goldens in a submodule."""
+        self._refuse_on_the_way(folder)
+        inside = {
+            name: entry
+            for name, entry in self._entries.items()
+            if not folder or name.startswith(f"{folder}/")
+        }
+        for name, entry in inside.items():
+            if entry.is_link:
+                raise _behind_a_link(name)
+            if entry.is_submodule:
+                self._refuse_goldens(name)
+        return [name for name, one in inside.items() if not (one.is_tree or one.is_submodule)]
 
-    def _files_below(self, folder: str, around: frozenset[str]) -> Iterator[str]:
-        """As the function of that name in file_trees."""
-        real = self._behind_links(folder)
-        if real is None or real in around:
-            return
-        for name in self._names_in.get(real, ()):
-            path = f"{folder}/{name}" if folder else name
-            place = self._behind_links(path)
-            if place is None:
-                continue
-            if self._is_submodule(place):
-                self._refuse_goldens(path)
-            elif self._is_file(place):
-                yield path
-            else:
-                yield from self._files_below(path, around | {real})
-
-    def _is_file(self, place: str) -> bool:
-        entry = self._entries.get(place)  # there is none for the top
-        return entry is not None and not (entry.is_tree or entry.is_submodule)
-
-    def _is_submodule(self, place: str) -> bool:
-        entry = self._entries.get(place)
-        return entry is not None and entry.is_submodule
+    def _refuse_on_the_way(self, name: str) -> None:
+        """Raises UsageError for a name that is a link or a submodule, or lies behind one."""
+        for place in (name, *map(str, PurePosixPath(name).parents)):
+            entry = self._entries.get(place)
+            if entry is not None and entry.is_link:
+                raise _behind_a_link(place)
+            if entry is not None and entry.is_submodule:
+                raise _in_submodule(place)
 
     def _refuse_goldens(self, submodule: str) -> None:
         """Raises UsageError for a submodule in which goldens lie now."""
@@ -80,68 +70,12 @@ class CommitTree:
     def _entries(self) -> Mapping[str, Entry]:
         return self._repository.entries_at(self._commit)
 
-    @cached_property
-    def _names_in(self) -> Mapping[str, list[str]]:
-        """What each folder holds, links of the folder not followed."""
-        found: dict[str, list[str]] = {}
-        for path in self._entries:
-            folder, _, name = path.rpartition("/")
-            found.setdefault(folder, []).append(name)
-        return found
 
-    @cached_property
-    def _targets(self) -> Mapping[str, str]:
-        """Where links lead, by their names."""
-        links = {name: one.object for name, one in self._entries.items() if one.is_link}
-        texts = self._repository.contents(list(links.values()))
-        return {name: texts[one].decode("utf-8", "replace") for name, one in links.items()}
-
-    def _behind_links(self, name: str) -> str | None:
-        """Where a name leads: a file, a folder or a submodule; None for nothing.
-
-        Raises UsageError for a link to what the commit does not hold, and for what lies in a
-        submodule.
-        """
-        found: list[str] = []
-        waiting = _parts(name)
-        after_link = -1  # how many parts wait behind the target of the last link; -1: no link yet
-        for_links = _MOST_LINKS
-        while waiting:
-            part = waiting.pop(0)
-            if part == "..":
-                if not found:
-                    raise _leads_away(name)
-                found.pop()
-                continue
-            path = "/".join([*found, part])
-            entry = self._entries.get(path)
-            if entry is None:
-                if len(waiting) < after_link or after_link < 0:
-                    return None
-                raise _leads_away(name)
-            if entry.is_link:
-                for_links -= 1
-                after_link = len(waiting)
-                target = self._targets[path]
-                if target.startswith("/") or not for_links:
-                    raise _leads_away(name)
-                waiting[:0] = _parts(target)
-                continue
-            if entry.is_submodule and waiting:
-                raise _in_submodule(path)
-            found.append(part)
-        return "/".join(found)
-
-
-def _parts(name: str) -> list[str]:
-    return [part for part in name.split("/") if part not in ("", ".")]
-
-
-def _leads_away(name: str) -> UsageError:
+def _behind_a_link(name: str) -> UsageError:
     return UsageError(
-        "the commit has a link here, but not what it leads to, so nothing tells what it was",
+        "the commit has a link here, and nothing tells what it led to",
         file=name,
-        remedy="commit what it leads to, within the repository",
+        remedy="keep configuration and goldens in the repository without links",
     )
 
 

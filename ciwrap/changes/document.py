@@ -12,7 +12,7 @@ from ciwrap.golden.manifest import Count
 What = Literal["bound", "evidence", "ignore", "strict", "variable", "check", "values"]
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class Change(msgspec.Struct, frozen=True):
     """One difference in what is checked.
 
     check, variable: what it concerns; None for all. text: the change in words. wider: whether less

@@ -8,14 +8,12 @@ from ciwrap.golden.files import read_regular
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
 
 class FileTree(Protocol):
-    """Files by their names from the top of the repository, with '/'. Links are followed, as a check
-    follows them.
-    """
+    """Files by their names from the top of the repository, with '/'."""
 
     def read(self, names: Sequence[str], most_bytes: int) -> dict[str, bytes]:
         """The files that are there. Raises FileLimitError, UnreadableFileError."""
@@ -25,7 +23,9 @@ class FileTree(Protocol):
 
 
 class WorkingTree(Struct, frozen=True):
-    """Files as they lie in a folder now, committed or not."""
+    """Files as they lie in a folder now, committed or not. Links to folders within are not
+    followed, so what a commit had there is told to be gone.
+    """
 
     top: Path
 
@@ -36,19 +36,5 @@ class WorkingTree(Struct, frozen=True):
         }
 
     def names_below(self, folder: str) -> list[str]:
-        found = _files_below(self.top / folder, frozenset())
-        return sorted(path.relative_to(self.top).as_posix() for path in found)
-
-
-def _files_below(folder: Path, around: frozenset[Path]) -> Iterator[Path]:
-    """Files in a folder and below, behind links, too. around: the folders that it was reached
-    through; a link back to one of these is not followed.
-    """
-    real = folder.resolve()
-    if real in around or not folder.is_dir():
-        return
-    for path in folder.iterdir():
-        if path.is_dir():
-            yield from _files_below(path, around | {real})
-        elif path.is_file():
-            yield path
+        inside = (self.top / folder).rglob("*")
+        return sorted(one.relative_to(self.top).as_posix() for one in inside if one.is_file())

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ciwrap.changes.document import Change
-from ciwrap.changes.of_options import option_changes
+from ciwrap.changes.of_options import gains, loses, option_changes, words
 from ciwrap.changes.of_runs import repeat_changes, timing_changes
 from ciwrap.changes.of_stated import stated_changes
 from ciwrap.hidden import hide_secrets, secrets_of
@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from ciwrap.config import Check, Config
     from ciwrap.config.settings import CommandSettings
 
-# What a check is made of, in words.
-_PARTS: tuple[tuple[str, str], ...] = (
-    ("outputs", "outputs"),
-    ("exclude", "excluded files"),
-    ("layout", "layout"),
-    ("format", "format"),
-    ("duplicates", "which of two copies counts"),
-    ("ensemble", "ensemble"),
-)
 _STRICT_WORDS = {"dtype": "dtype", "shape": "shape", "count": "number of steps"}
 _STRICT_ORDER = (StrictVariables.BOTH, StrictVariables.ALLOW_NEW, StrictVariables.NONE)
 
@@ -37,22 +28,24 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
     """From where configuration and goldens are read, and what is run for all checks."""
     if old.config_name != new.config_name:
         was, now = old.config_name or "nowhere", new.config_name or "nowhere"
-        yield _of_all(f"configuration read from: {was} -> {now}", wider=new.config_name is None)
+        text = f"configuration read from: {was} -> {now}"
+        yield Change(None, None, "check", text, wider=new.config_name is None)
     if old.problem is not None:
-        yield _of_all(f"the configuration before cannot be read: {old.problem}", wider=None)
+        text = f"the configuration before cannot be read: {old.problem}"
+        yield Change(None, None, "check", text, wider=None)
     has_goldens = old.config is not None or bool(old.manifests)
     if old.golden_dir != new.golden_dir and has_goldens and new.config is not None:
         text = f"goldens read from: {old.golden_dir or '.'} -> {new.golden_dir or '.'}"
-        yield _of_all(text, wider=False)
+        yield Change(None, None, "check", text, wider=False)
     folders = [one.test_golden_dir or one.golden_dir for one in (old, new)]
     if (old.test_golden_dir or new.test_golden_dir) and folders[0] != folders[1]:
         text = f"goldens of tests read from: {folders[0] or '.'} -> {folders[1] or '.'}"
-        yield _of_all(text, wider=False)
+        yield Change(None, None, "check", text, wider=False)
     if old.config is not None and new.config is not None:
         sides = (old.config, new.config)
         of_all = (_commands, timing_changes, repeat_changes)
         for text, wider in (found for tell in of_all for found in tell(*sides)):
-            yield _of_all(text, wider=wider)
+            yield Change(None, None, "check", text, wider=wider)
 
 
 def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterator[Change]:
@@ -67,18 +60,18 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
             held = _held(old, name)
             lost = f", with {plural(held, 'variable')} of its golden" if held else ""
             text = f"the check is gone{lost}"
-            yield Change(check=name, variable=None, what="check", text=text, wider=True)
+            yield Change(name, None, "check", text, wider=True)
     for name, check in new.checks.items():
         before = old.checks.get(renames.get(name, name))
         if before is None:
-            yield Change(check=name, variable=None, what="check", text="a new check", wider=False)
+            yield Change(name, None, "check", "a new check", wider=False)
             continue
         if name in renames:
             yield renamed(name, before.name)
         yield from _parts(before, check)
         for text, is_none in _commands(before, check):
             wider = is_none and new.config.command is None  # which it has without one of its own
-            yield Change(check=name, variable=None, what="check", text=text, wider=wider)
+            yield Change(name, None, "check", text, wider=wider)
         yield from option_changes(before, check)
         yield from stated_changes(before, check, _variables(old, before), _variables(new, check))
         yield from _strictness(before, check)
@@ -87,11 +80,7 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
 def renamed(name: str, before: str, more: str = "") -> Change:
     """A check that is called otherwise now, and whose golden is the same."""
     text = f"called {before} before; its golden is the same{more}"
-    return Change(check=name, variable=None, what="check", text=text, wider=False)
-
-
-def _of_all(text: str, *, wider: bool | None) -> Change:
-    return Change(check=None, variable=None, what="check", text=text, wider=wider)
+    return Change(name, None, "check", text, wider=False)
 
 
 def _variables(state: State, check: Check) -> frozenset[VariableId]:
@@ -148,26 +137,20 @@ def _setting(command: CommandSettings, name: str) -> str:
 
 
 def _parts(old: Check, new: Check) -> Iterator[Change]:
-    for key, word in _PARTS:
+    for key, (word, takes_less) in _PARTS.items():
         was, now = getattr(old, key), getattr(new, key)
         if was != now:
-            text = f"{word}: {_words(was)} -> {_words(now)}"
-            takes_less = _WIDER.get(key)
-            wider = takes_less is not None and takes_less(was, now)
-            yield Change(check=new.name, variable=None, what="check", text=text, wider=wider)
+            text = f"{word}: {words(was)} -> {words(now)}"
+            yield Change(new.name, None, "check", text, wider=takes_less(was, now))
     before, after = old.until_iteration, new.until_iteration
     if before != after:
         wider = after is not None and (before is None or after < before)
-        text = f"compared until iteration: {_words(before)} -> {_words(after)}"
-        yield Change(check=new.name, variable=None, what="ignore", text=text, wider=wider)
+        text = f"compared until iteration: {words(before)} -> {words(after)}"
+        yield Change(new.name, None, "ignore", text, wider=wider)
 
 
-def _loses(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
-    return bool(set(was) - set(now))
-
-
-def _gains(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
-    return bool(set(now) - set(was))
+def _never(was: object, now: object) -> bool:  # noqa: ARG001
+    return False
 
 
 def _is_lax(was: str, now: str) -> bool:
@@ -176,15 +159,18 @@ def _is_lax(was: str, now: str) -> bool:
 
 def _other_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
     """Statistics in place of numbers, or no statistics of some runs, or of any."""
-    return not was or _loses(was, now)
+    return not was or loses(was, now)
 
 
-# Of those parts whose change can mean that less is compared: whether it does.
-_WIDER: dict[str, Callable[..., bool]] = {
-    "outputs": _loses,
-    "exclude": _gains,
-    "duplicates": _is_lax,
-    "ensemble": _other_statistics,
+# What a check is made of, in words, and where a change can mean that less is compared, whether it
+# does.
+_PARTS: dict[str, tuple[str, Callable[..., bool]]] = {
+    "outputs": ("outputs", loses),
+    "exclude": ("excluded files", gains),
+    "layout": ("layout", _never),
+    "format": ("format", _never),
+    "duplicates": ("which of two copies counts", _is_lax),
+    "ensemble": ("ensemble", _other_statistics),
 }
 
 
@@ -193,12 +179,12 @@ def _strictness(old: Check, new: Check) -> Iterator[Change]:
         was, now = getattr(old.strict, key), getattr(new.strict, key)
         if was != now:
             text = f"another {_STRICT_WORDS[key]} is {'refused' if now else 'allowed'} now"
-            yield Change(check=new.name, variable=None, what="strict", text=text, wider=was)
+            yield Change(new.name, None, "strict", text, wider=was)
     before, after = old.strict.variables, new.strict.variables
     if before is not after:
         wider = _STRICT_ORDER.index(after) > _STRICT_ORDER.index(before)
         text = f"variables on one side only: {_ONE_SIDED[before]} -> {_ONE_SIDED[after]}"
-        yield Change(check=new.name, variable=None, what="strict", text=text, wider=wider)
+        yield Change(new.name, None, "strict", text, wider=wider)
 
 
 _ONE_SIDED = {
@@ -206,11 +192,3 @@ _ONE_SIDED = {
     StrictVariables.ALLOW_NEW: "new ones allowed",
     StrictVariables.NONE: "allowed",
 }
-
-
-def _words(value: object) -> str:
-    if value in (None, (), {}):
-        return "none"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.changes.document import Change, What
+from ciwrap.changes.document import Change
 from ciwrap.changes.of_goldens import loses_configuration, name_of
 from ciwrap.late import numpy as np
 from ciwrap.model import VariableId
@@ -40,9 +40,9 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
             yield replace(made, wider=None) if is_there else made
         elif place in new.ensembles:
             if before is not None:
-                yield _change(name, "check", "its ensemble cannot be read", wider=False)
+                yield Change(name, None, "check", "its ensemble cannot be read", wider=False)
         elif not _is_told(place, old, new):
-            yield _change(name, "check", "its ensemble is gone", wider=True)
+            yield Change(name, None, "check", "its ensemble is gone", wider=True)
         golden = before or after
         was, now = old.checks.get(place.name), new.checks.get(place.name)
         if golden is not None and was is not None and now is not None:
@@ -55,28 +55,22 @@ def _settings(name: str, golden: EnsembleGolden, old: Check, new: Check) -> Iter
         ignored = [one.is_ignored(variable) for one in (old, new)]
         if ignored[0] != ignored[1]:
             text = f"is {'ignored now' if ignored[1] else 'no longer ignored'}"
-            yield _change(name, "ignore", text, variable.name, wider=ignored[1])
+            yield Change(name, variable.name, "ignore", text, wider=ignored[1])
         was, now = (one.settings_for(variable) for one in (old, new))
         if was.mask != now.mask:
             text = f"mask: {was.mask or 'none'} -> {now.mask or 'none'}"
-            yield _change(name, "variable", text, variable.name, wider=now.mask is not None)
+            yield Change(name, variable.name, "variable", text, wider=now.mask is not None)
         if was.fill_values != now.fill_values:
             words = [", ".join(map(str, one.fill_values)) or "none" for one in (was, now)]
             wider = bool({*now.fill_values} - {*was.fill_values})
             text = f"fill values, which have no part in it: {words[0]} -> {words[1]}"
-            yield _change(name, "variable", text, variable.name, wider=wider)
+            yield Change(name, variable.name, "variable", text, wider=wider)
 
 
 def _is_told(place: Place, old: State, new: State) -> bool:
     """Whether the check is gone with its ensemble, or all of the configuration."""
     is_gone = place.name in old.checks and place.name not in new.checks
     return is_gone or loses_configuration(old, new)
-
-
-def _change(
-    name: str, what: What, text: str, variable: str | None = None, *, wider: bool
-) -> Change:
-    return Change(check=name, variable=variable, what=what, text=text, wider=wider)
 
 
 def _made(name: str, text: str, golden: EnsembleGolden, *, replaced: bool = False) -> Change:
@@ -102,20 +96,21 @@ def _replaced(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
     yield _made(name, f"{text} as they were", new, replaced=True)
     if old.rate != new.rate:
         text = f"rate of false alarms: {old.rate:g} -> {new.rate:g}"
-        yield _change(name, "bound", text, wider=new.rate < old.rate)
+        yield Change(name, None, "bound", text, wider=new.rate < old.rate)
     if _count(new) < _count(old):
         text = f"fewer members that differ, so more goes by: {_count(old)} -> {_count(new)}"
-        yield _change(name, "evidence", text, wider=True)
+        yield Change(name, None, "evidence", text, wider=True)
     before, after = old.from_iteration or 0, new.from_iteration or 0
     if before != after:
         text = f"looks at iterations from {before} -> from {after}"
-        yield _change(name, "ignore", text, wider=after > before)
+        yield Change(name, None, "ignore", text, wider=after > before)
     if old.blocks != new.blocks:
         text = f"blocks of each variable: {old.blocks} -> {new.blocks}"
-        yield _change(name, "evidence", text, wider=new.blocks < old.blocks)
+        yield Change(name, None, "evidence", text, wider=new.blocks < old.blocks)
     if old.statistics != new.statistics:
         text = f"statistics: {', '.join(old.statistics)} -> {', '.join(new.statistics)}"
-        yield _change(name, "evidence", text, wider=bool({*old.statistics} - {*new.statistics}))
+        lost = {*old.statistics} - {*new.statistics}
+        yield Change(name, None, "evidence", text, wider=bool(lost))
     yield from _features(name, old, new)
 
 
@@ -125,7 +120,7 @@ def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
         lost = [one for one in old.features if one not in new.features]
         if lost:
             text = f"looked at no more: {_names(lost)}"
-            yield _change(name, "variable", text, wider=True)
+            yield Change(name, None, "variable", text, wider=True)
     before, after = _distributions(old), _distributions(new)
     both = [one for one in before if one in after]
     spreads = {one: _over(after[one].deviation, before[one].deviation) for one in both}
@@ -135,14 +130,14 @@ def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
         is_more = max(spreads.values()) > limit
         chance = "more than by chance" if is_more else "as it may be by chance"
         text = f"standard deviation among members, {chance}: {varied} times what it was"
-        yield _change(name, "bound", text, wider=is_more)
+        yield Change(name, None, "bound", text, wider=is_more)
     moves = {
         one: _over(abs(after[one].mean - before[one].mean), before[one].deviation) for one in both
     }
     moved = _most(moves, 1.0)
     if moved:
         text = f"their means moved by more than runs vary: {moved} standard deviations"
-        yield _change(name, "values", text, wider=False)
+        yield Change(name, None, "values", text, wider=False)
 
 
 class _Distribution(Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from ciwrap.changes.document import Change, What
+from ciwrap.changes.document import Change
 from ciwrap.changes.judged import Judged, judged, judgement_changes
 from ciwrap.changes.of_checks import renamed
 from ciwrap.config import name_matches
@@ -65,7 +65,7 @@ def golden_changes(
 
 def _without_labels(name: str) -> Change:
     text = "the manifest no longer says units and dimension names, so they are not compared"
-    return Change(check=name, variable=None, what="strict", text=text, wider=True)
+    return Change(name, None, "strict", text, wider=True)
 
 
 def _counting(state: State, place: Place) -> Manifest | None:
@@ -94,7 +94,7 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
         yield from _of_one_kind(place, sides, new)
     elif place in new.manifests and sides.new is None:
         text = "the manifest of its golden cannot be read"
-        yield Change(check=name, variable=None, what="check", text=text, wider=False)
+        yield Change(name, None, "check", text, wider=False)
     elif sides.new is None:
         is_told = sides.old_check is not None and sides.new_check is None
         if not (is_told or loses_configuration(old, new)):
@@ -108,7 +108,7 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
         yield _replaced(name, sides.old, sides.new)
     elif sides.old.accepted != sides.new.accepted:
         text = "the log of its golden is another one, though the golden is the same"
-        yield Change(check=name, variable=None, what="values", text=text, wider=False)
+        yield Change(name, None, "values", text, wider=False)
 
 
 def loses_configuration(old: State, new: State) -> bool:
@@ -121,7 +121,7 @@ def _gone(name: str, old: Manifest | None) -> Change:
     if old is None:
         text = "what lay there before could not be read, and is gone"
     wider = None if old is None else True
-    return Change(check=name, variable=None, what="check", text=text, wider=wider)
+    return Change(name, None, "check", text, wider=wider)
 
 
 def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
@@ -139,7 +139,7 @@ def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
         more = "; the common one counts" if sides.new is not None else ""
         text = f"the golden for {place.variant} {what}{more}"
         wider = not is_new and sides.new is None
-        yield Change(check=sides.name, variable=None, what="check", text=text, wider=wider)
+        yield Change(sides.name, None, "check", text, wider=wider)
 
 
 def _replaced(name: str, old: Manifest, new: Manifest) -> Change:
@@ -199,13 +199,13 @@ def _variable(
         _is_ignored(check, identity) for check in (sides.old_check, sides.new_check)
     )
     if is_ignored and not was_ignored and old is not None:
-        yield _change(sides, name, "ignore", "is ignored now", wider=True)
+        yield Change(sides.name, name, "ignore", "is ignored now", wider=True)
     elif was_ignored and not is_ignored:
-        yield _change(sides, name, "ignore", "is no longer ignored", wider=False)
+        yield Change(sides.name, name, "ignore", "is no longer ignored", wider=False)
     elif old is None:
-        yield _change(sides, name, "variable", "a new variable of the golden", wider=False)
+        yield Change(sides.name, name, "variable", "a new variable of the golden", wider=False)
     elif new is None:
-        yield _change(sides, name, "variable", "is gone from the golden", wider=True)
+        yield Change(sides.name, name, "variable", "is gone from the golden", wider=True)
     if old is None or new is None or is_ignored:
         return
     yield from _described(sides, old, new)
@@ -214,7 +214,7 @@ def _variable(
         judged(new, sides.new_check, identity),
     )
     for what, text, wider in judgement_changes(*sides_judged):
-        yield _change(sides, name, what, text, wider=wider)
+        yield Change(sides.name, name, what, text, wider=wider)
 
 
 def _is_ignored(check: Check | None, identity: VariableId) -> bool:
@@ -225,13 +225,13 @@ def _is_ignored(check: Check | None, identity: VariableId) -> bool:
 def _described(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[Change]:
     if old.dtype != new.dtype:
         text = f"type {old.dtype} -> {new.dtype}"
-        yield _change(sides, new.name, "variable", text, wider=False)
+        yield Change(sides.name, new.name, "variable", text, wider=False)
     if old.shape != new.shape:
         text = f"shape {_shape(old.shape)} -> {_shape(new.shape)}"
         wider = prod(new.shape) < prod(old.shape)
-        yield _change(sides, new.name, "variable", text, wider=wider)
+        yield Change(sides.name, new.name, "variable", text, wider=wider)
     for text in _labels(sides, old, new):
-        yield _change(sides, new.name, "variable", text, wider=False)
+        yield Change(sides.name, new.name, "variable", text, wider=False)
 
 
 def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
@@ -249,7 +249,3 @@ def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) or "a single number"
-
-
-def _change(sides: Sides, variable: str, what: What, text: str, *, wider: bool) -> Change:
-    return Change(check=sides.name, variable=variable, what=what, text=text, wider=wider)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.changes.document import Change, What
+from ciwrap.changes.document import Change
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import MEANING
 
@@ -44,15 +44,10 @@ _RULE_DEFAULTS: Mapping[str, Any] = {
 def option_changes(old: Check, new: Check) -> Iterator[Change]:
     """What differs in the options of a check, in those of its `formats`, and in rules of logs."""
     for text, wider in _options(old.options, new.options, is_own=_is_own(new.format)):
-        yield _change(new, None, text, wider=wider)
+        yield Change(new.name, None, "check", text, wider=wider)
     yield from _formats(old, new)
     if _LOG in (old.format, new.format):
         yield from _log(old, new)
-
-
-def _change(check: Check, variable: str | None, text: str, *, wider: bool) -> Change:
-    what: What = "check" if variable is None else "variable"
-    return Change(check=check.name, variable=variable, what=what, text=text, wider=wider)
 
 
 def _is_own(reader: str | None) -> bool:
@@ -72,7 +67,7 @@ def _options(
         if was != now:
             judge = _WIDER.get(key) if is_own else None
             wider = judge is not None and judge(was, now)
-            yield f"options: {key}: {_words(was)} -> {_words(now)}", wider
+            yield f"options: {key}: {words(was)} -> {words(now)}", wider
 
 
 def _value(value: Any, key: str, *, is_own: bool) -> Any:
@@ -89,17 +84,17 @@ def _formats(old: Check, new: Check) -> Iterator[Change]:
         readers = tuple("none" if one is None else one.reader for one in (was, now))
         if readers[0] != readers[1]:
             text = f"formats: {glob}: {readers[0]} -> {readers[1]}"
-            yield _change(new, None, text, wider=False)
+            yield Change(new.name, None, "check", text, wider=False)
         if all(one is None or one.options is None for one in (was, now)):
             continue
         # Without the rule, those of the check hold for these files.
         is_own = all(_is_own(one.reader) for one in (was, now) if one is not None)
         for text, wider in _options(_of(was, old), _of(now, new), is_own=is_own):
-            yield _change(new, None, f"formats: {glob}: {text}", wider=wider)
+            yield Change(new.name, None, "check", f"formats: {glob}: {text}", wider=wider)
     shared = [[glob for glob in one if glob in before and glob in after] for one in (before, after)]
     if shared[0] != shared[1]:
         text = f"formats: order: {', '.join(shared[0])} -> {', '.join(shared[1])}"
-        yield _change(new, None, text, wider=False)
+        yield Change(new.name, None, "check", text, wider=False)
 
 
 def _of(rule: FormatRule | None, check: Check) -> Mapping[str, Any]:
@@ -113,14 +108,14 @@ def _log(old: Check, new: Check) -> Iterator[Change]:
         was, now = before.get(group, {}), after.get(group, {})
         for name in dict.fromkeys((*was, *now)):
             for text, wider in _rule(was.get(name), now.get(name)):
-                yield _change(new, name, f"{group}: {text}", wider=wider)
+                yield Change(new.name, name, "variable", f"{group}: {text}", wider=wider)
     for key, word in _LISTS.items():
         templates, there = before.get(key, ()), after.get(key, ())
         for one in dict.fromkeys((*templates, *there)):
             is_gone, is_new = one not in there, one not in templates
             if is_gone or is_new:
                 text = f"{key}: {one!r} is {word} {'now' if is_new else 'no more'}"
-                yield _change(new, None, text, wider=is_gone)
+                yield Change(new.name, None, "check", text, wider=is_gone)
 
 
 def _rule(old: Any, new: Any) -> Iterator[tuple[str, bool]]:
@@ -133,16 +128,17 @@ def _rule(old: Any, new: Any) -> Iterator[tuple[str, bool]]:
         if before != after:
             judge = _RULE_WIDER.get(key)
             wider = judge is not None and judge(before, after)
-            yield f"{key}: {_words(before)} -> {_words(after)}", wider
+            yield f"{key}: {words(before)} -> {words(after)}", wider
 
 
-def _words(value: Any) -> str:
+def words(value: Any) -> str:
+    """A value of a configuration as it is shown."""
     if value is None or value in ((), {}):
         return "none"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_words(one)}" for key, one in value.items())
+        return ", ".join(f"{key} {words(one)}" for key, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
@@ -150,7 +146,8 @@ def _all_of(value: Any) -> set[str]:
     return {value} if isinstance(value, str) else set(value or ())
 
 
-def _gains(was: Any, now: Any) -> bool:
+def gains(was: Any, now: Any) -> bool:
+    """Whether a text or a list of texts has one that it had not."""
     return bool(_all_of(now) - _all_of(was))
 
 
@@ -158,7 +155,8 @@ def _becomes(state: object) -> Callable[[Any, Any], bool]:
     return lambda _, now: now == state
 
 
-def _loses(was: Any, now: Any) -> bool:
+def loses(was: Any, now: Any) -> bool:
+    """The other way round."""
     return bool(_all_of(was) - _all_of(now))
 
 
@@ -166,19 +164,19 @@ def _names_less(was: Any, now: Any) -> bool:
     """Of `attributes`: all of them (true), those that are named, none (false)."""
     if isinstance(was, bool) or isinstance(now, bool):
         return was is True or (now is False and bool(was))
-    return _loses(was, now)
+    return loses(was, now)
 
 
 # Those whose change can mean that less is compared, or that what was an error is none: whether it
 # does. What else changes is another reading, which goldens notice by other variables or shapes.
 _WIDER: Mapping[str, Callable[[Any, Any], bool]] = {
-    "ignore": _gains,
-    "ignore_lines": _gains,
-    "comment": _gains,
+    "ignore": gains,
+    "ignore_lines": gains,
+    "comment": gains,
     "skip_rows": lambda was, now: now > was,
     "final_newline": _becomes(False),
     "empty_is_nan": _becomes(True),
-    "regions": _loses,
+    "regions": loses,
     "attributes": _names_less,
 }
 _RULE_WIDER: Mapping[str, Callable[[Any, Any], bool]] = {

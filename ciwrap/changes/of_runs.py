@@ -33,7 +33,7 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
 
 
 def repeat_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
-    """As `timing_changes`, of what runs are held against."""
+    """As `timing_changes`, of what runs are compared with."""
     was, now = old.repeat.reference, new.repeat.reference
     if was != now:
         yield f"repeat: reference: {was} -> {now}", was == "golden"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-from ciwrap.changes.document import Change, What
+from ciwrap.changes.document import Change
 from ciwrap.changes.judged import judged_by_configuration, judgement_changes
 from ciwrap.config import name_matches
 from ciwrap.model import VariableId
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from ciwrap.config import Check
     from ciwrap.config.settings import Expectation
-    from ciwrap.model import ErrorBound, VariableSettings
 
 
 def stated_changes(
@@ -40,11 +38,11 @@ def stated_changes(
         before, after = (judged_by_configuration(one, name) for one in (old, new))
         for what, text, wider in judgement_changes(before, after):
             if what != "bound" or not _is_range(name, old, new):
-                yield _change(new, name, what, text, wider=wider)
+                yield Change(new.name, name, what, text, wider=wider)
     orders = [[rule.pattern for rule in one.rules if rule.pattern in unknown] for one in (old, new)]
     if sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]:
         text = f"order of 'variables': {', '.join(orders[0])} -> {', '.join(orders[1])}"
-        yield _change(new, None, "bound", text, wider=None)
+        yield Change(new.name, None, "bound", text, wider=None)
 
 
 def _is_range(name: str, *checks: Check) -> bool:
@@ -63,9 +61,8 @@ def _expectations(old: Check, new: Check, old_held: AbstractSet[VariableId]) -> 
                 text += ", and no golden counts for them"
                 wider = now is None or not now.is_each
             else:
-                judged = new.settings_for(VariableId(name))
-                wider = now is None or (was is not None and _allows_more(was, now, judged))
-            yield _change(new, name, "variable", text, wider=wider)
+                wider = now is None or (was is not None and _allows_more(was, now))
+            yield Change(new.name, name, "variable", text, wider=wider)
 
 
 def _is_of(check: Check, name: str, variable: VariableId) -> bool:
@@ -74,25 +71,13 @@ def _is_of(check: Check, name: str, variable: VariableId) -> bool:
     return said is not None and said is check.expected[name]
 
 
-def _allows_more(was: Expectation, now: Expectation, settings: VariableSettings) -> bool:
-    """Whether a range allows numbers that were not allowed before; one number is no range, but it
-    allows any count of matches, and a list asks for as many as it has. settings: those by which
-    numbers are compared now.
+def _allows_more(was: Expectation, now: Expectation) -> bool:
+    """Whether numbers may be allowed that were not before: of a range and a number either may. One
+    number allows any count of matches, and a list asks for as many as it has.
     """
-    if now.values is None:
-        return was.values is not None or now.low < was.low or now.high > was.high
-    if was.values is None:
-        is_plain = settings.is_plain and not settings.fill_values
-        ends = [end for one in now.values for end in _around(one, settings.bound)]
-        return not is_plain or min(ends) < was.low or max(ends) > was.high
+    if was.values is None or now.values is None:
+        return was.values is not now.values or now.low < was.low or now.high > was.high
     return was.is_each and (not now.is_each or len(now.values) < len(was.values))
-
-
-def _around(number: float, bound: ErrorBound) -> tuple[float, float]:
-    """Between which numbers a bound allows others."""
-    share = bound.rtol + bound.ulps * sys.float_info.epsilon
-    reach = bound.atol + share * abs(number)
-    return number - reach, number + reach
 
 
 def _ignored(
@@ -112,19 +97,13 @@ def _ignored(
             if name_matches(pattern, VariableId(name)) and not old.is_ignored(VariableId(name))
         ]
         for name in names:
-            yield _change(new, name, "ignore", "is ignored now", wider=True)
+            yield Change(new.name, name, "ignore", "is ignored now", wider=True)
         if not names and not _matches_any(pattern, old_held | new_held):
             text = "is ignored now; no golden holds anything of that name"
             # What needs no golden may have a name that only the outputs tell.
             wider = None if stated or new.ensemble or not old_held else False
-            yield _change(new, pattern, "ignore", text, wider=wider)
+            yield Change(new.name, pattern, "ignore", text, wider=wider)
 
 
 def _matches_any(pattern: str, variables: AbstractSet[VariableId]) -> bool:
     return any(name_matches(pattern, one) for one in variables)
-
-
-def _change(
-    check: Check, variable: str | None, what: What, text: str, *, wider: bool | None
-) -> Change:
-    return Change(check=check.name, variable=variable, what=what, text=text, wider=wider)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ciwrap.changes.pytest_folder import golden_dir_of_tests
 from ciwrap.config import CONFIG_NAME
@@ -26,16 +26,19 @@ from ciwrap.golden.paths import (
 from ciwrap.golden.places import Place
 from ciwrap.golden.shared_state import MOST_FILE_BYTES, read_with_journal
 from ciwrap.report.document import MOST_BYTES
+from ciwrap.repository import place_below
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ciwrap.changes.file_trees import FileTree
     from ciwrap.config import Check, Config
     from ciwrap.config.nodes import Document
     from ciwrap.ensemble.golden import EnsembleGolden
     from ciwrap.golden.manifest import Manifest
+
+    _Golden = TypeVar("_Golden", Manifest, EnsembleGolden)
 
 
 class State(Struct, frozen=True):
@@ -145,12 +148,10 @@ def _text_beside(tree: FileTree, top: Path, path: Path) -> str | None:
 
 def below(path: Path, top: Path) -> str:
     """A path from the top of the repository, with '/'. Raises UsageError for one outside of it."""
-    for one, root in ((path, top), (path.resolve(), top.resolve())):
-        if one.is_relative_to(root):
-            text = one.relative_to(root).as_posix()
-            if ".." not in PurePosixPath(text).parts:
-                return "" if text == "." else text
-    raise UsageError("lies outside the repository, so nothing tells what it was", file=path)
+    place = place_below(path, top)
+    if place is None:
+        raise UsageError("lies outside the repository, so nothing tells what it was", file=path)
+    return "" if place == "." else place
 
 
 def _nearest_config(tree: FileTree, start: str) -> str | None:
@@ -172,44 +173,40 @@ def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
     listed = tree.names_below(folder)
     names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
     read = tree.read(names, MOST_MANIFEST_BYTES)
-    pairs = dict(_manifest(name, data, folder) for name, data in read.items())
+    pairs = _by_place(read, folder, MANIFEST_SUFFIX, lambda data, _: load_manifest(data))
     return pairs | _shared_manifests(tree, folder, listed, pairs)
 
 
-def _manifest(name: str, data: bytes, folder: str) -> tuple[Place, Manifest | None]:
-    """A manifest counts where its file lies; one of another check's name is not read for either."""
-    stem = PurePosixPath(name).name.removesuffix(MANIFEST_SUFFIX)
-    try:
-        manifest = load_manifest(data)
-    except DocumentError:
-        return _place(name, folder, unescape_name(stem)), None
-    if escape_name(manifest.check) != stem:
-        return _place(name, folder, unescape_name(stem)), None
-    return _place(name, folder, manifest.check), manifest
+def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None]:
+    from ciwrap.ensemble.golden import parse_ensemble
+
+    names = [name for name in tree.names_below(folder) if name.endswith(ENSEMBLE_SUFFIX)]
+    return _by_place(tree.read(names, MOST_BYTES), folder, ENSEMBLE_SUFFIX, parse_ensemble)
+
+
+def _by_place(
+    read: Mapping[str, bytes], folder: str, suffix: str, load: Callable[[bytes, Path], _Golden]
+) -> dict[Place, _Golden | None]:
+    """What files hold, each where its file lies; one of another check's name is not read for
+    either.
+    """
+    found: dict[Place, _Golden | None] = {}
+    for name, data in read.items():
+        stem = PurePosixPath(name).name.removesuffix(suffix)
+        try:
+            golden = load(data, Path(name))
+        except (DocumentError, CorruptGoldenError):
+            golden = None
+        if golden is not None and escape_name(golden.check) == stem:
+            found[_place(name, folder, golden.check)] = golden
+        else:
+            found[_place(name, folder, unescape_name(stem))] = None
+    return found
 
 
 def _place(file: str, folder: str, check: str) -> Place:
     inner = PurePosixPath(file).parent.relative_to(folder or ".").as_posix()
     return Place("" if inner == "." else inner, check)
-
-
-def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None]:
-    names = [name for name in tree.names_below(folder) if name.endswith(ENSEMBLE_SUFFIX)]
-    read = tree.read(names, MOST_BYTES)
-    return dict(_ensemble(name, data, folder) for name, data in read.items())
-
-
-def _ensemble(name: str, data: bytes, folder: str) -> tuple[Place, EnsembleGolden | None]:
-    from ciwrap.ensemble.golden import parse_ensemble
-
-    stem = PurePosixPath(name).name.removesuffix(ENSEMBLE_SUFFIX)
-    try:
-        ensemble = parse_ensemble(data, Path(name))
-    except CorruptGoldenError:
-        return _place(name, folder, unescape_name(stem)), None
-    if escape_name(ensemble.check) != stem:
-        return _place(name, folder, unescape_name(stem)), None
-    return _place(name, folder, ensemble.check), ensemble
 
 
 def _shared_manifests(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @json_option
 @click.pass_obj
 def command(session: Session, base: str, config_path: str | None, golden_dir: str | None) -> int:
-    """Hold what is checked here against what was checked at REF: bounds, ignored variables, masks,
+    """Compare what is checked here with what was checked at REF: bounds, ignored variables, masks,
     strictness, evidence, checks, variables, and goldens that were replaced.
 
     Configuration and manifests of REF are read through git; the working tree stays as it is.

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ciwrap.config.settings import RepeatSettings
     from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
     from ciwrap.repeat.plan import Plan
+    from ciwrap.repeat.repeat import HowToRepeat
     from ciwrap.review.project import Project
     from ciwrap.statistics.factors import Design
 
@@ -114,10 +115,8 @@ def command(
     failed or could not be compared.
     """
     from ciwrap.cli.load_project import load_project, load_project_if_any
-    from ciwrap.model import Message, MessageLevel
     from ciwrap.repeat.plan import find_factors, make_plan
-    from ciwrap.repeat.repeat import HowToRepeat, repeat_command
-    from ciwrap.repeat.result import make_result
+    from ciwrap.repeat.repeat import HowToRepeat
 
     started = time.monotonic()
     if run_globs:
@@ -161,17 +160,27 @@ def command(
         resources=session.resources,
         told=_teller(session, len(plan.runs)),
     )
+    result = _planned_runs(session, project, plan, how, is_checked=is_checked)
+    return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
+
+
+def _planned_runs(
+    session: Session, project: Project, plan: Plan, how: HowToRepeat, *, is_checked: bool
+) -> RepeatResult:
+    from ciwrap.model import Message, MessageLevel
+    from ciwrap.repeat.repeat import repeat_command
+    from ciwrap.repeat.result import make_result
+
     found = repeat_command(_config_of(project), plan, how)
-    result = make_result(
+    session.environment = found.environment
+    return make_result(
         found.measurers,
         found.runs,
         plan=plan,
-        reference=reference,
+        reference="first" if how.golden is None else "golden",
         is_checked=is_checked,
         messages=[Message(MessageLevel.WARNING, text) for text in found.notes],
     )
-    session.environment = found.environment
-    return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
 def _refuse_beside_runs(**given: object) -> None:

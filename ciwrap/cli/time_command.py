@@ -16,7 +16,7 @@ from ciwrap.cli.options import json_option, markdown_option, report_option
 from ciwrap.cli.section_options import section_options
 from ciwrap.config.schema import TIMING
 from ciwrap.errors import UsageError
-from ciwrap.structs import Struct, replace
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -189,14 +189,10 @@ def _fitted(timed: CommandSettings, settings: TimingSettings) -> CommandSettings
     )
 
 
-class _Teller(Struct):
+def _tell(line: str) -> None:
     """Tells a person at a terminal how far it is."""
-
-    is_heard: bool
-
-    def __call__(self, line: str) -> None:
-        if self.is_heard:
-            print(line, file=sys.stderr)
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr)
 
 
 def _watchers(config: Config | None, settings: TimingSettings) -> tuple[ProgramWatcher, ...]:
@@ -237,7 +233,7 @@ def _measure(
         seed=seed,
         size=concurrent,
         duet=settings.duet,
-        tell=_Teller(sys.stderr.isatty()),
+        tell=_tell,
         watchers=watchers or (None, None),
     )
     environments = [

@@ -15,7 +15,7 @@ from ciwrap.cli.options import json_option, report_option
 from ciwrap.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ciwrap.cli.session import Session
     from ciwrap.variability.document import VariabilityDocument
@@ -102,7 +102,7 @@ def fit(
         only=_predictor(predictor),
         made=session.started_at,
         ciwrap_version=_version(),
-        tell=_teller(),
+        tell=_tell,
     )
     write_map(fitted.file, output)
     found = _document(
@@ -212,11 +212,10 @@ def _version() -> str:
     return version("ciwrap")
 
 
-def _teller() -> Callable[[str], None]:
+def _tell(line: str) -> None:
     """Tells a person at a terminal how far it is."""
     if sys.stderr.isatty():
-        return lambda line: print(line, file=sys.stderr)
-    return lambda _: None
+        print(line, file=sys.stderr)
 
 
 def _predictor(name: str | None) -> str | None:

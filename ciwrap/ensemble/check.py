@@ -33,7 +33,7 @@ _VERDICTS = {
 
 
 def check_ensemble(check: Check, golden_dir: Path) -> CheckResult:
-    """Holds the runs that a check's `ensemble` names against its ensemble. Writes nothing.
+    """Compares the runs that a check's `ensemble` names with its ensemble. Writes nothing.
 
     Consistent, inconsistent, or not comparable: where runs or members are too few to tell, where
     there are none, and where one could not be read. Raises UsageError for a configuration that

@@ -6,23 +6,23 @@ against what went in: an edit that would change anything but these bounds is ref
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
 from ciwrap.config.loading import load_text
+from ciwrap.config.nodes import parse_document
 from ciwrap.config.settings import is_glob
 from ciwrap.errors import ConfigError
 from ciwrap.golden.yaml_text import scalar
 from ciwrap.model import BOUND_PARTS, ErrorBound, VariableId, number_text
-from ciwrap.structs import Struct, replace
+from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from ciwrap.config import Check, Config
 
 _OUR_COMMENT = re.compile(
     r"(\d+ x largest of \d+ differences|three digits are left here), \d{4}-\d\d-\d\d"
@@ -60,7 +60,7 @@ def edited(
     path: of the file, for messages. Raises ConfigError for a file that cannot be read, or whose
     form leaves no place for them.
     """
-    before = load_text(text, path)
+    load_text(text, path)  # which refuses what cannot be read
     new = text
     for edit in edits:
         if is_glob(edit.variable):
@@ -71,12 +71,12 @@ def edited(
         new = _Editor(new).put(edit)
     for one in iterations:
         new = _Editor(new).put_iteration(one)
-    _refuse_other_changes(before, new, edits, iterations, path)
+    _refuse_other_changes(text, new, edits, iterations, path)
     return new
 
 
 def _refuse_other_changes(
-    before: Config,
+    before: str,
     text: str,
     edits: Sequence[BoundEdit],
     iterations: Sequence[IterationEdit],
@@ -90,11 +90,9 @@ def _refuse_other_changes(
         ) and all(after.check(one.check).until_iteration == one.until for one in iterations)
     except ConfigError:
         is_right = False
-    if is_right:
-        names = {(one.check, one.variable) for one in edits}
-        limited = {one.check for one in iterations}
-        is_right = _rest(before, names, limited) == _rest(after, names, limited)
-    if not is_right:
+    if not is_right or _rest(before, edits, iterations, path) != _rest(
+        text, edits, iterations, path
+    ):
         raise ConfigError(
             "is written in a form that bounds cannot be put into",
             file=path,
@@ -102,30 +100,26 @@ def _refuse_other_changes(
         )
 
 
-def _rest(config: Config, names: set[tuple[str, str]], limited: set[str]) -> list[object]:
-    """All that a configuration says, but the bounds of these variables, and the last iterations of
-    these checks.
-    """
-
-    def plain(check: Check) -> Check:
-        until = None if check.name in limited else check.until_iteration
-        return replace(check, rules=(), line=None, until_iteration=until)
-
-    checks = ((plain(check), _rules(check, names)) for check in config.checks)
-    return [replace(config, checks=()), *checks]
-
-
-def _rules(check: Check, names: set[tuple[str, str]]) -> list[tuple[str, dict[str, Any]]]:
-    """What a check says of variables, without the bounds of these, and what is empty then."""
-    found = []
-    for rule in check.rules:
-        said = dict(rule.settings.said)
-        if (check.name, rule.pattern) in names:
-            said.pop("bound", None)
-            if not said:
-                continue
-        found.append((rule.pattern, said))
-    return found
+def _rest(
+    text: str, edits: Sequence[BoundEdit], iterations: Sequence[IterationEdit], path: Path
+) -> str:
+    """All that a configuration says, in its order, but these bounds and last iterations."""
+    # Through JSON, so that what stands at two places by an anchor is two things.
+    said = json.loads(json.dumps(parse_document(text, path).value, default=str))
+    found = said["checks"]
+    checks = found if isinstance(found, dict) else {one.get("name"): one for one in found}
+    for edit in edits:
+        variables = checks[edit.check].get("variables") or {}
+        own = variables.get(edit.variable) or {}
+        for part in BOUND_PARTS:
+            own.pop(part, None)
+        if not own:
+            variables.pop(edit.variable, None)
+        if not variables:
+            checks[edit.check].pop("variables", None)
+    for one in iterations:
+        checks[one.check].pop("until_iteration", None)
+    return json.dumps(said)
 
 
 class _Editor:

@@ -1,4 +1,4 @@
-"""Holds one run after the other against the reference, and keeps what summaries are made of.
+"""Compares one run after the other with the reference, and keeps what summaries are made of.
 
 Of each variable of each checkpoint: which runs have equal values, and how far they are from the
 reference. The reference and one run are looked at at a time; samples apart, nothing of a run stays.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import FoundOutputs
     from ciwrap.trees.build import Resources
 
-    # Holds a run's outputs against the golden.
+    # Compares a run's outputs with the golden.
     AgainstGolden = Callable[["RunOutputs"], CheckResult]
 
 _REFERENCE = b"reference"
@@ -58,7 +58,7 @@ class Slot(Struct):
 
 class Measured(Struct):
     """All that was found of one check. faults: by name, why it is not comparable, the first reason;
-    compared: runs held against the reference; bounds: as configured, by name.
+    compared: runs that were compared with it; bounds: as configured, by name.
     """
 
     slots: dict[VariableId, Slot] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Measurer:
         self.last = None  # never that of an earlier run
         try:
             if self._against_golden is not None:
-                return self._add_to_golden(number, outputs, self._against_golden)
+                return self._take_all(number, outputs, self._against_golden(outputs))
             if self._reference is None:
                 self._begin(number, outputs)
                 return None
@@ -141,22 +141,13 @@ class Measurer:
                 " with itself",
                 file=outputs.place,
             )
-        check = compare_runs(self.name, reference, outputs, self._rules, resources=self._resources)
-        self.last = check
-        problem = _problem(check)
-        if problem is not None:
-            return problem
-        self.measured.compared.append(number)
-        self._note_one_sided(number, check)
-        with self._catalog(outputs) as catalog:
-            for result in check.variables:
-                self._take(number, result, catalog, is_equal=is_equal(result))
-        return None
+        self.last = compare_runs(
+            self.name, reference, outputs, self._rules, resources=self._resources
+        )
+        return self._take_all(number, outputs, self.last)
 
-    def _add_to_golden(
-        self, number: int, outputs: RunOutputs, against: AgainstGolden
-    ) -> str | None:
-        check = against(outputs)
+    def _take_all(self, number: int, outputs: RunOutputs, check: CheckResult) -> str | None:
+        """What a run is against the reference; why that is not known as a whole, if so."""
         problem = _problem(check)
         if problem is not None:
             return problem
@@ -164,7 +155,8 @@ class Measurer:
         self._note_one_sided(number, check)
         with self._catalog(outputs) as catalog:
             for result in check.variables:
-                self.measured.slots.setdefault(result.id, Slot())
+                if self._against_golden is not None:
+                    self.measured.slots.setdefault(result.id, Slot())
                 self._take(number, result, catalog, is_equal=is_equal(result))
         return None
 

@@ -65,7 +65,7 @@ def make_plan(count: int, factors: Sequence[FactorSettings], design: Design, see
     """A plan of at least `count` runs: every cell of the design equally often, at least twice.
 
     The order is random within blocks that hold each cell once, so that what drifts over time is
-    spread over all cells. The first run has all factors off: others are held against it. Raises
+    spread over all cells. The first run has all factors off: others are compared with it. Raises
     UsageError.
     """
     if count < LEAST_RUNS_PER_CELL:

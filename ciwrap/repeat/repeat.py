@@ -108,7 +108,6 @@ class _Repeater:
         self._plan = plan
         self._how = how
         self._folders = folders
-        self._root = config_of(RunPlace()).root
         self._found = Repetition(notes=folders.notes)
 
     def run_all(self) -> Repetition:

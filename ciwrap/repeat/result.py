@@ -206,7 +206,7 @@ def _spread_effects(
     plan: Plan, runs: Sequence[PlannedRun], sizes: Mapping[int, float | None]
 ) -> tuple[dict[int, float], dict[int, float], float | None]:
     """Of factors by position, what each does to the spread, and p; and the power to find it. runs:
-    held against the reference, which has no distance from itself to be spread.
+    compared with the reference, which has no distance from itself to be spread.
     """
     known = [sizes.get(run.number, 0.0) for run in runs]
     distances = [one for one in known if one is not None and math.isfinite(one)]

@@ -103,6 +103,21 @@ def axes(frame: Frame, x_label: str, y_label: str) -> Markup:
     )
 
 
+def value_lines(frame: Frame, high: float, words: Callable[[float], str]) -> list[Markup]:
+    """Level lines at round values from 0 to `high`, with the words for each at the left."""
+    parts = []
+    for tick in round_ticks(0.0, high):
+        y = frame.y(tick / high)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, words(tick) if tick else "0", "end"))
+    return parts
+
+
+def triangle(x: float, y: float, title: Markup) -> Markup:
+    """A mark of its own shape, for what is not told by its colour alone."""
+    return element("path", title, d=f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z", class_="mo")
+
+
 def power_label(exponent: int) -> Markup:
     """10 to a power, the way people write it."""
     if 0 <= exponent <= 3:

@@ -21,12 +21,12 @@ from ciwrap.structs import replace
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ciwrap.config import Check
     from ciwrap.golden.pair import StoredGolden
-    from ciwrap.model import CheckResult
+    from ciwrap.model import VariableResult
     from ciwrap.readers.layout import OutputFile
     from ciwrap.selftest.plants import Change
 
@@ -62,9 +62,7 @@ class _Trial:
         self._arrangement = arrangement_of(check)
         with self._catalog(self._found.files) as catalog:
             self._golden = self._golden_of(catalog)
-            baseline = self._judge(catalog)
-        # What does not even match itself tells nothing.
-        self._sound = _Verdicts(baseline)
+            self._baseline = self._judge(catalog)
         with Catalog(FoundOutputs(self._found.files)) as plain:
             self._targets = find_targets(check, self._found.files, plain)
 
@@ -77,17 +75,20 @@ class _Trial:
             change = change_of_catalog(self._check, store, catalog, resources=self._resources)
             return write_change(change, store, None, _NOBODY)
 
-    def _judge(self, catalog: Catalog) -> CheckResult:
-        return check_catalog(self._check, self._golden, catalog, resources=self._resources)
+    def _judge(self, catalog: Catalog) -> dict[VariableId, VariableResult]:
+        """What the check says of each variable."""
+        found = check_catalog(self._check, self._golden, catalog, resources=self._resources)
+        return {one.id: one for one in found.variables}
 
     def run(self) -> SelftestCheck:
         planted: list[Planted] = []
         not_tried = [text for one in self._targets for text in one.not_tried]
-        usable = [one for one in self._targets if self._sound.caught(one) is None]
+        # What does not even match itself tells nothing.
+        usable = [one for one in self._targets if _caught(self._baseline, one) is None]
         unsound = [
             f"{one.identity.text} does not match itself: {found}"
             for one in self._targets
-            if (found := self._sound.caught(one)) is not None
+            if (found := _caught(self._baseline, one)) is not None
         ]
         for damage in Damage:
             if damage is not Damage.TRUNCATED:
@@ -111,9 +112,9 @@ class _Trial:
             for file in self._found.files
         ]
         with self._catalog(files) as catalog:
-            verdicts = _Verdicts(self._judge(catalog))
+            verdicts = self._judge(catalog)
         for one in targets:
-            caught = verdicts.caught(one) is not None
+            caught = _caught(verdicts, one) is not None
             reason = None if caught else self._reason(damage, one)
             yield Planted(
                 damage,
@@ -162,11 +163,11 @@ class _Trial:
         if not copies:
             return
         with self._catalog(copies.get(file.path, file) for file in self._found.files) as catalog:
-            verdicts = _Verdicts(self._judge(catalog))
+            verdicts = self._judge(catalog)
             blamed = {error.file for error in catalog.errors}
         for path, copy in copies.items():
             own = [one for one in self._targets if one.file.path == path]
-            caught = str(copy.path) in blamed or any(verdicts.caught(one) for one in own)
+            caught = str(copy.path) in blamed or any(_caught(verdicts, one) for one in own)
             reason = None if caught else "what is left of it reads as the whole did"
             if not caught and all(self._check.is_ignored(one.identity) for one in own):
                 reason = "the configuration ignores all that is in it"
@@ -174,22 +175,14 @@ class _Trial:
         shutil.rmtree(self._folder / "copies", ignore_errors=True)
 
 
-class _Verdicts:
-    """What a check says of each variable."""
-
-    def __init__(self, result: CheckResult) -> None:
-        self._by_id = {one.id: one for one in result.variables}
-
-    def caught(self, target: Target) -> str | None:
-        """What the check has against a variable; None if nothing."""
-        identity = target.identity
-        # Rows of all ranks that were aligned together have no rank.
-        for one in (identity, VariableId(identity.name, identity.iteration)):
-            found = self._by_id.get(one)
-            if found is not None:
-                is_fine = found.verdict is Verdict.MATCH
-                return None if is_fine else found.reason or str(found.verdict)
+def _caught(results: Mapping[VariableId, VariableResult], target: Target) -> str | None:
+    """What a check has against a variable; None if nothing."""
+    identity = target.identity
+    # Rows of all ranks that were aligned together have no rank.
+    found = results.get(identity) or results.get(VariableId(identity.name, identity.iteration))
+    if found is None or found.verdict is Verdict.MATCH:
         return None
+    return found.reason or str(found.verdict)
 
 
 def _halve(path: Path | None) -> None:

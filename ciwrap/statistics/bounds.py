@@ -21,32 +21,21 @@ _OWN = Context(prec=28)
 _STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
 
 
-def unequal_run_limit(runs: int, confidence: float = CONFIDENCE) -> float:
+def unequal_run_limit(runs: int) -> float:
     """The largest chance, as far as equal runs can tell, that the next run differs from the first.
 
     runs: how many agreed to the bit, at least 2. With p that chance, N - 1 runs agree with the
-    first with probability (1 - p)^(N - 1); the limit is where that falls below 1 - confidence.
+    first with probability (1 - p)^(N - 1); the limit is where that falls below 5 %.
     Raises ValueError for fewer runs.
     """
     _refuse_few(runs - 1)
-    return float(1 - (1 - confidence) ** (1 / (runs - 1)))
+    return float(1 - (1 - CONFIDENCE) ** (1 / (runs - 1)))
 
 
-def chance_beyond(comparisons: int) -> float:
-    """The chance that the next of so many differences is the largest of all: 1 / (m + 1)."""
-    _refuse_few(comparisons)
-    return 1 / (comparisons + 1)
-
-
-def share_within(comparisons: int, confidence: float = CONFIDENCE) -> float:
+def share_within(comparisons: int) -> float:
     """The least share of later runs that stays within the largest difference seen (Wilks 1941)."""
     _refuse_few(comparisons)
-    return float((1 - confidence) ** (1 / comparisons))
-
-
-def comparisons_needed(share: float, confidence: float = CONFIDENCE) -> int:
-    """How many differences it takes until that share of later runs stays within the largest."""
-    return math.ceil(math.log(1 - confidence) / math.log(share) - 1e-12)
+    return float((1 - CONFIDENCE) ** (1 / comparisons))
 
 
 def safety_factor(comparisons: int) -> int | None:
@@ -86,7 +75,7 @@ def _steps(exponent: int) -> list[Decimal]:
 class Differences(Struct, frozen=True):
     """What the runs' differences from the reference g come to, for one name: over all checkpoints.
 
-    comparisons: how many runs were held against the reference. max_abs: the largest |v - g|.
+    comparisons: how many runs were compared with the reference. max_abs: the largest |v - g|.
     max_rel: the largest |v - g| / |g|, where g is not 0. median_magnitude: of |g|, None if unknown.
     has_zeros: whether g is 0 anywhere, so that no relative bound would let it vary.
     """

@@ -1,8 +1,8 @@
 """How many digits of a result are the same in every run.
 
 Sohier, de Oliveira Castro, Fevotte, Lathuiliere, Petit and Jamond, "Confidence intervals for
-stochastic arithmetic", ACM TOMS 47(2), 2021; the formula of CADNA for three samples. Digits are
-of z = v / g - 1, the relative difference of a run's value v from the reference g.
+stochastic arithmetic", ACM TOMS 47(2), 2021. Digits are of z = v / g - 1, the relative difference
+of a run's value v from the reference g.
 """
 
 from __future__ import annotations
@@ -18,21 +18,7 @@ if TYPE_CHECKING:
 
 PROBABILITY = 0.95
 CONFIDENCE = 0.95
-_STUDENT_3 = 4.303  # of two degrees of freedom, at 95 %
 MOST_BITS = 53.0
-
-
-def normal_bits(
-    differences: NDArray[Any], probability: float = PROBABILITY, confidence: float = CONFIDENCE
-) -> NDArray[np.float64]:
-    """Significant bits of each element if z is normally distributed, with that confidence.
-
-    differences: z, shape (runs, ...), at least 2 runs. At least so many bits of a run are those of
-    the runs' mean, with that probability; another single run is no such middle. An element that
-    never varied has all 53. Raises NotAvailableError without SciPy.
-    """
-    z = _samples(differences, 2)
-    return bits_of_spread(z.std(axis=0, ddof=1), z.shape[0], probability, confidence)
 
 
 def bits_of_spread(
@@ -41,7 +27,12 @@ def bits_of_spread(
     probability: float = PROBABILITY,
     confidence: float = CONFIDENCE,
 ) -> NDArray[np.float64]:
-    """As `normal_bits`, from the standard deviation of z over the runs (with runs - 1)."""
+    """Significant bits of each element if z is normally distributed, with that confidence.
+
+    spread: the standard deviation of z over the runs (with runs - 1), at least 2. At least so many
+    bits of a run are those of the runs' mean, with that probability; another single run is no such
+    middle. An element that never varied has all 53. Raises NotAvailableError without SciPy.
+    """
     # Not scipy.stats, which takes five times as long to import.
     special = scipy("special", "the number of significant digits")
     chi_square = 2 * float(special.gammaincinv((runs - 1) / 2, (1 - confidence) / 2))
@@ -53,41 +44,14 @@ def bits_of_spread(
 def common_bits(differences: NDArray[Any]) -> NDArray[np.float64]:
     """The largest k with |z| <= 2^-k in every run, for each element; nothing is assumed of z.
 
-    differences: z, shape (runs, ...). How sure that is depends on the number of runs alone: see
-    `runs_needed`.
+    differences: z, shape (runs, ...). How sure that is depends on the number of runs alone.
     """
-    return _limited(np.floor(-_log2(np.abs(_samples(differences, 1)).max(axis=0))))
-
-
-def runs_needed(probability: float, confidence: float) -> int:
-    """How many runs `common_bits` takes to hold with that probability and confidence: 29 at 90 and
-    95 %.
-    """
-    return math.ceil(math.log(1 - confidence) / math.log(probability) - 1e-12)
-
-
-def cadna_digits(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Significant decimal digits of three samples, shape (3, ...): log10(sqrt(3) |mean| / (4.303
-    s)).
-    """
-    samples = _samples(values, 3)
-    mean, spread = np.abs(samples.mean(axis=0)), samples.std(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        digits = np.log10(math.sqrt(3) * mean / (_STUDENT_3 * spread))
-    most = MOST_BITS * math.log10(2)
-    return np.clip(np.where(spread == 0, most, digits), 0.0, most)
+    return _limited(np.floor(-_log2(np.abs(differences).max(axis=0))))
 
 
 def decimal_digits(bits: float) -> float:
     """Bits as decimal digits."""
     return bits * math.log10(2)
-
-
-def _samples(values: NDArray[Any], least: int) -> NDArray[np.float64]:
-    samples = np.asarray(values, dtype=np.float64)
-    if samples.ndim == 0 or samples.shape[0] < least:
-        raise ValueError(f"at least {least} runs are needed")
-    return samples
 
 
 def _log2(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,6 +15,8 @@ from ciwrap.report.svg import (
     round_ticks,
     some_of,
     text,
+    triangle,
+    value_lines,
 )
 from ciwrap.timing.wording import margin_words, seconds_text
 
@@ -105,11 +107,7 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
     frame = Frame(left=TIME_LABELS)
     most = max(max(side.seconds) for side in sides) * 1.08
     pairs = min(len(sides[0].seconds), MOST_DOTS)
-    parts = []
-    for tick in round_ticks(0.0, most):
-        y = frame.y(tick / most)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, seconds_text(tick) if tick else "0", "end"))
+    parts = value_lines(frame, most, seconds_text)
 
     def x_of(pair: int) -> float:
         return frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5))
@@ -122,11 +120,8 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
             y = frame.y(seconds / most)
             said = element("title", f"pair {pair + 1}, {side.name}: {seconds_text(seconds)}")
             # Shapes of their own, not colours alone.
-            if is_a:
-                parts.append(element("circle", said, cx=x, cy=y, r=3.6, class_="mi"))
-            else:
-                shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
-                parts.append(element("path", said, d=shape, class_="mo"))
+            circle = element("circle", said, cx=x, cy=y, r=3.6, class_="mi")
+            parts.append(circle if is_a else triangle(x, y, said))
     parts += [text(x_of(pair), frame.bottom + 15, pair + 1) for pair in some_of(range(pairs))]
     parts.append(axes(frame, "pair", ""))
     return chart("The time of each run, pair by pair", join(parts))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import CommandFailedError, one_line
+from ciwrap.repository import place_below
 from ciwrap.running.run_command import ending_of, run_command
 from ciwrap.structs import Struct, replace
 from ciwrap.timing.measure import Side
@@ -15,6 +14,7 @@ from ciwrap.worktrees import revision_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ciwrap.config import CommandSettings
     from ciwrap.repository import Repository
@@ -59,12 +59,8 @@ def revision_side(
 
 def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
     """The command at the same place of another working tree. A place outside of it stays."""
-    here = Path(os.path.abspath(command.working_dir))  # noqa: PTH100 - links stay as they are
-    if not here.is_relative_to(top):
-        here, top = here.resolve(), top.resolve()
-    if not here.is_relative_to(top):
-        return command
-    return replace(command, working_dir=folder / here.relative_to(top))
+    place = place_below(command.working_dir, top)
+    return command if place is None else replace(command, working_dir=folder / place)
 
 
 def _build(what: str, command: CommandSettings | None) -> None:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.statistics.pairs import TimingVerdict
-from ciwrap.structs import Struct
 from ciwrap.timing import wording
 from ciwrap.timing.charts import MOST_DOTS, change_plot, sorted_plot, times_plot
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from ciwrap.timing.document import TimingDocument
-
-
-class TimingPage(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    lead: tuple[str, ...]
-    hue: str
-    pairs: str
-    change: Markup
-    times: Markup
-    drawn: str
-    ordered: Markup
-    sides: tuple[str, ...]
-    figures: tuple[tuple[str, str, str], ...]
-    notes: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...]
 
 
 def render_timing_html(document: TimingDocument) -> str:
     """The page of a timing, self-contained as that of a comparison is."""
     found = document.comparison
-    page = TimingPage(
+    page = SimpleNamespace(
         title=capital(wording.headline(found)),
         lead=tuple(f"{capital(text)}." for text in wording.explanation(found)),
         hue=_hue(document),

@@ -12,9 +12,10 @@ from ciwrap.report.svg import (
     join,
     line,
     number,
-    round_ticks,
     some_of,
     text,
+    triangle,
+    value_lines,
 )
 from ciwrap.report.text import safe_name
 from ciwrap.timing.charts import TIME_LABELS
@@ -48,7 +49,7 @@ def share_plot(one: ShareSeries) -> Markup:
     def y_of(share: float) -> float:
         return frame.y(max(0.0, min(share, high)) / high)
 
-    parts = _scale(frame, high, y_of_tick=lambda tick: f"{100 * tick:.0f} %")
+    parts = value_lines(frame, high, lambda tick: f"{100 * tick:.0f} %")
     parts.append(line(frame.left, y_of(1.0), frame.right, y_of(1.0), "bd"))
     parts.append(text(frame.left + 4, y_of(1.0) - 4, "bound", "start", "bl"))
     first = len(points) - one.since
@@ -94,7 +95,7 @@ def time_plot(one: TimeSeries) -> Markup:
     def y_of(seconds: float) -> float:
         return frame.y(seconds / high)
 
-    parts = _scale(frame, high, y_of_tick=seconds_text)
+    parts = value_lines(frame, high, seconds_text)
     for row, change in enumerate(one.change_points):
         at = change.position - dropped
         if at > 0:
@@ -125,15 +126,6 @@ def _x(frame: Frame, at: float, count: int) -> float:
     return frame.x(0.03 + 0.94 * (at / (count - 1) if count > 1 else 0.5))
 
 
-def _scale(frame: Frame, high: float, *, y_of_tick: Callable[[float], str]) -> list[Markup]:
-    parts = []
-    for tick in round_ticks(0.0, high):
-        y = frame.y(tick / high)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, y_of_tick(tick) if tick else "0", "end"))
-    return parts
-
-
 def _curve(
     frame: Frame,
     heights: Sequence[float],
@@ -152,11 +144,8 @@ def _curve(
         parts.append(element("path", d="M" + "L".join(steps), class_="cv"))
     for i, (y, words, is_beyond) in enumerate(zip(heights, said, beyond, strict=True)):
         x, title = _x(frame, i, count), element("title", words)
-        if is_beyond:
-            shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
-            parts.append(element("path", title, d=shape, class_="mo"))
-        else:
-            parts.append(element("circle", title, cx=x, cy=y, r=2.8, class_="mi"))
+        circle = element("circle", title, cx=x, cy=y, r=2.8, class_="mi")
+        parts.append(triangle(x, y, title) if is_beyond else circle)
     parts += [
         text(_x(frame, i, count), frame.bottom + 15, dropped + i + 1)
         for i in some_of(range(count), 7)

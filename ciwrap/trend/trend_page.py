@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, plural, safe_name
-from ciwrap.structs import Struct
 from ciwrap.trend.charts import MOST_POINTS, share_plot, time_plot
 from ciwrap.trend.wording import (
     change_lines,
@@ -18,40 +18,16 @@ from ciwrap.trend.wording import (
 )
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from ciwrap.trend.document import ShareSeries, TimeSeries, TrendDocument
 
 MOST_WARNINGS = 50
 MOST_SERIES = 60
 
 
-class SeriesCard(Struct, frozen=True):
-    name: str
-    hue: str
-    lines: tuple[str, ...]
-    plot: Markup
-
-
-class TrendPage(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    hue: str
-    counts: tuple[str, ...]
-    warnings: tuple[str, ...]
-    warnings_left_out: int
-    shares: tuple[SeriesCard, ...]
-    shares_left_out: int
-    times: tuple[SeriesCard, ...]
-    times_left_out: int
-    goldens: tuple[str, ...]
-
-
 def render_trend_html(document: TrendDocument) -> str:
     """The page of a trend, self-contained as that of a comparison is."""
     warned = len(document.warnings)
-    page = TrendPage(
+    page = SimpleNamespace(
         title=capital(plural(warned, "warning")) if warned else "Nothing to warn of",
         hue="vary" if warned else "match",
         counts=(
@@ -76,17 +52,17 @@ def render_trend_html(document: TrendDocument) -> str:
     return render_page("trend.html.j2", head, page)
 
 
-def _share_card(one: ShareSeries) -> SeriesCard:
+def _share_card(one: ShareSeries) -> SimpleNamespace:
     used = f"Of the bound {now_text(one)}, {most_text(one)}"
     lines = [f"{used}; {slope_words(one)}."]
     if one.until_bound is not None:
         lines.append(f"At this rate {reached_words(one.until_bound)}.")
     lines += _drawn_lines(len(one.points))
-    return SeriesCard(
-        safe_name(f"{one.check}: {one.variable}", 120),
-        "differ" if one.is_lost or one.newest > 1 else "match",
-        tuple(lines),
-        share_plot(one),
+    return SimpleNamespace(
+        name=safe_name(f"{one.check}: {one.variable}", 120),
+        hue="differ" if one.is_lost or one.newest > 1 else "match",
+        lines=lines,
+        plot=share_plot(one),
     )
 
 
@@ -95,7 +71,7 @@ def _drawn_lines(points: int) -> list[str]:
     return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
 
 
-def _time_card(one: TimeSeries) -> SeriesCard:
+def _time_card(one: TimeSeries) -> SimpleNamespace:
     lines = (
         f"On {safe_name(one.cpu, 80)}.",
         *(f"{capital(text)}." for text in change_lines(one)),
@@ -103,4 +79,6 @@ def _time_card(one: TimeSeries) -> SeriesCard:
     )
     is_slower = bool(one.change_points) and one.change_points[-1].change > 0
     hue = "differ" if is_slower else "match"
-    return SeriesCard(safe_name(one.command, 120), hue, lines, time_plot(one))
+    return SimpleNamespace(
+        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=time_plot(one)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ciwrap.late import numpy as np
 from ciwrap.report.palette import VALUE_PALETTE, css_colour
 from ciwrap.report.png import data_uri, palette_png
 from ciwrap.report.svg import (
@@ -18,8 +19,8 @@ from ciwrap.report.svg import (
     line,
     number,
     power_label,
-    round_ticks,
     text,
+    value_lines,
 )
 from ciwrap.report.text import percent_text, safe_name, short_number
 from ciwrap.variability.space import Axis
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from ciwrap.variability.curve import Curve
-    from ciwrap.variability.document import MapPoint, MapSummary, Parameter, Slice
+    from ciwrap.variability.document import MapPoint, MapSummary, Slice
     from ciwrap.variability.influence import Influence
 
 _MOST_DOTS = 1500
@@ -55,7 +56,6 @@ def slice_chart(one: Slice, summary: MapSummary) -> Markup:
     frame = Frame(left=58, right=NARROW - 10, top=8, bottom=230 if one.y else 60)
     width, height = frame.right - frame.left, frame.bottom - frame.top
     image = data_uri(palette_png(cells, rows, columns, VALUE_PALETTE))
-    x_axis, y_axis = _axis(summary.parameters, one.x), _axis(summary.parameters, one.y)
     parts = [
         element(
             "image", href=image, x=frame.left, y=frame.top, width=width, height=height,
@@ -63,8 +63,8 @@ def slice_chart(one: Slice, summary: MapSummary) -> Markup:
         ),
         element("rect", x=frame.left, y=frame.top, width=width, height=height, class_="fr"),
         *_dots(one, summary, frame),
-        *_ticks(one.x, summary, x_axis, frame, is_x=True),
-        *(_ticks(one.y, summary, y_axis, frame, is_x=False) if y_axis else []),
+        *_x_ticks(one, summary, frame),
+        *(_y_ticks(one, summary, frame) if one.y else []),
         axes(frame, one.x, one.y),
     ]  # fmt: skip
     label = f"Sigma over {one.x}" + (f" and {one.y}" if one.y else "")
@@ -76,45 +76,31 @@ def _colour(sigma: float, low: float, high: float) -> int:
     return round(_LEVELS * min(max((math.log(sigma) - low) / (high - low), 0.0), 1.0))
 
 
-def _axis(parameters: Sequence[Parameter], name: str) -> Axis | None:
-    for one in parameters:
-        if one.name == name:
-            return Axis(one.name, one.low, one.high, one.is_log)
-    return None
+def _place(name: str, summary: MapSummary, value: float) -> float:
+    """Of a value of a parameter, between 0 and 1."""
+    one = next(each for each in summary.parameters if each.name == name)
+    return float(Axis(one.name, one.low, one.high, one.is_log).unit(np.array(value)))
 
 
-def _place(axis: Axis, value: float) -> float:
-    """Between 0 and 1."""
-    if axis.is_log:
-        return math.log(value / axis.low) / math.log(axis.high / axis.low)
-    return (value - axis.low) / (axis.high - axis.low)
-
-
-def _levels_of(name: str, summary: MapSummary) -> list[float]:
+def _levels(name: str, summary: MapSummary, room: float) -> list[tuple[float, str]]:
+    """The levels of a parameter as far as there is room: the place of each, and its words."""
     column = next(n for n, one in enumerate(summary.parameters) if one.name == name)
-    return sorted({point.values[column] for point in summary.points})
-
-
-def _ticks(
-    name: str, summary: MapSummary, axis: Axis | None, frame: Frame, *, is_x: bool
-) -> list[Markup]:
-    """The levels of a parameter, as far as there is room for them."""
-    assert axis is not None
-    room = (_LABEL_ROOM * 1.4 if is_x else 16.0) / (
-        frame.right - frame.left if is_x else frame.bottom - frame.top
-    )
-    found, last = [], -1.0
-    for level in _levels_of(name, summary):
-        place = _place(axis, level)
-        if place - last < room:
-            continue
-        last = place
-        words = tick_words(level)
-        if is_x:
-            found.append(text(frame.x(place), frame.bottom + 17, words))
-        else:
-            found.append(text(frame.left - 8, frame.y(place) + 4, words, "end"))
+    found: list[tuple[float, str]] = []
+    for level in sorted({point.values[column] for point in summary.points}):
+        place = _place(name, summary, level)
+        if not found or place - found[-1][0] >= room:
+            found.append((place, tick_words(level)))
     return found
+
+
+def _x_ticks(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
+    levels = _levels(one.x, summary, 1.4 * _LABEL_ROOM / (frame.right - frame.left))
+    return [text(frame.x(place), frame.bottom + 17, words) for place, words in levels]
+
+
+def _y_ticks(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
+    levels = _levels(one.y, summary, 16.0 / (frame.bottom - frame.top))
+    return [text(frame.left - 8, frame.y(place) + 4, words, "end") for place, words in levels]
 
 
 def tick_words(value: float) -> str:
@@ -125,16 +111,14 @@ def tick_words(value: float) -> str:
 
 def _dots(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
     names = [each.name for each in summary.parameters]
-    x_axis, y_axis = _axis(summary.parameters, one.x), _axis(summary.parameters, one.y)
-    assert x_axis is not None
     low, high = sigma_range(summary)
     found = []
     for point in summary.points:
         values = dict(zip(names, point.values, strict=True))
         if any(values[name] != value for name, value in one.held.items()):
             continue
-        x = frame.x(_place(x_axis, values[one.x]))
-        y = frame.y(_place(y_axis, values[one.y]) if y_axis else 0.5)
+        x = frame.x(_place(one.x, summary, values[one.x]))
+        y = frame.y(_place(one.y, summary, values[one.y]) if one.y else 0.5)
         said = element("title", f"{_where(point, names)}: sigma {short_number(point.sigma)}")
         colour = css_colour(VALUE_PALETTE[_colour(point.sigma, low, high)])
         found.append(element("circle", said, cx=x, cy=y, r=4.2, fill=colour, class_="vr"))
@@ -289,11 +273,7 @@ def curve_chart(curve: Curve) -> Markup:
     def x_of(runs: float) -> float:
         return frame.x((runs - first) / (last - first))
 
-    parts = []
-    for tick in round_ticks(0.0, most):
-        y = frame.y(tick / most)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, f"{100 * tick:g} %", "end"))
+    parts = value_lines(frame, most, lambda tick: f"{100 * tick:g} %")
     parts += [text(x_of(runs), frame.bottom + 15, runs) for runs in range(first, last + 1, 5)]
     path = "L".join(
         f"{number(x_of(runs))} {number(frame.y(width / most))}"

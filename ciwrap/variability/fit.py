@@ -13,7 +13,7 @@ from ciwrap.variability.document import MapPoint, MapSummary, Parameter
 from ciwrap.variability.fitted import FittedMap
 from ciwrap.variability.gaussian_process import likeliest_kernel
 from ciwrap.variability.influence import influences
-from ciwrap.variability.map_file import KIND, MapFile, StoredAxis, StoredKernel, StoredMap
+from ciwrap.variability.map_file import KIND, MapFile, StoredMap
 from ciwrap.variability.measured import Prepared, prepare
 from ciwrap.variability.slices import slices_of
 from ciwrap.variability.validation import (
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ciwrap.variability.measured import Measured
-    from ciwrap.variability.space import Numbers
     from ciwrap.variability.table import Group, Runs
 
 CONFIDENCE = 0.9
@@ -152,12 +151,11 @@ def _check_repeats(runs: Runs, group: Group) -> None:
 
 def _stored(group: Group, prepared: Prepared, validation: Validation, seed: int) -> StoredMap:
     measured = prepared.measured
+    unit = measured.places.unit
     has_means = bool(np.all(measured.means > 0))
     return StoredMap(
         category=group.category,
-        axes=tuple(
-            StoredAxis(axis.name, axis.low, axis.high, axis.is_log) for axis in measured.space.axes
-        ),
+        axes=measured.space.axes,
         fixed=measured.fixed,
         points=tuple(tuple(row) for row in measured.points.tolist()),
         runs=tuple(tuple(one.tolist()) for one in measured.runs),
@@ -166,16 +164,12 @@ def _stored(group: Group, prepared: Prepared, validation: Validation, seed: int)
         error=validation.error,
         floor=validation.floor,
         residuals=tuple(sorted_residuals(validation.predictions, measured.sigma).tolist()),
-        kernel=_kernel(measured, np.log(measured.sigma), seed),
-        mean_kernel=_kernel(measured, np.log(measured.means), seed) if has_means else None,
+        kernel=likeliest_kernel(unit, np.log(measured.sigma), seed=seed),
+        mean_kernel=(
+            likeliest_kernel(unit, np.log(measured.means), seed=seed) if has_means else None
+        ),
         notes=prepared.notes,
     )
-
-
-def _kernel(measured: Measured, heights: Numbers, seed: int) -> StoredKernel:
-    scaled = (heights - heights.mean()) / (heights.std() or 1.0)
-    kernel = likeliest_kernel(measured.places.unit, scaled, seed=seed)
-    return StoredKernel(kernel.lengths, kernel.signal, kernel.nugget)
 
 
 def _points(measured: Measured, validation: Validation) -> tuple[MapPoint, ...]:

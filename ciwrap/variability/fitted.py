@@ -10,17 +10,16 @@ from ciwrap.errors import UsageError
 from ciwrap.late import numpy as np
 from ciwrap.report.text import short_number
 from ciwrap.variability.document import Prediction
-from ciwrap.variability.gaussian_process import Kernel, Process, fit_process
-from ciwrap.variability.hull import is_inside
+from ciwrap.variability.gaussian_process import Process, fit_process
 from ciwrap.variability.measured import Measured
 from ciwrap.variability.predictors import GAUSSIAN_PROCESS, PREDICTORS
-from ciwrap.variability.space import Axis, Space
+from ciwrap.variability.space import Space, is_inside
 from ciwrap.variability.validation import FEW_CONFIGURATIONS, bounded, conformal_factor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ciwrap.variability.map_file import MapFile, StoredKernel, StoredMap
+    from ciwrap.variability.map_file import MapFile, StoredMap
     from ciwrap.variability.predictors import Predictor
     from ciwrap.variability.space import Numbers
 
@@ -31,7 +30,7 @@ class FittedMap:
     def __init__(self, stored: StoredMap) -> None:
         self.stored = stored
         self.measured = Measured(
-            Space(tuple(Axis(one.name, one.low, one.high, one.is_log) for one in stored.axes)),
+            Space(stored.axes),
             np.array(stored.points, dtype=np.float64),
             tuple(np.array(one, dtype=np.float64) for one in stored.runs),
             tuple(np.array(one, dtype=np.float64) for one in stored.seconds),
@@ -42,7 +41,7 @@ class FittedMap:
     def process(self) -> Process:
         """Over log sigma; its variance says what to measure next, whatever predicts."""
         return fit_process(
-            self.measured.places.unit, np.log(self.measured.sigma), _kernel(self.stored.kernel)
+            self.measured.places.unit, np.log(self.measured.sigma), self.stored.kernel
         )
 
     @cached_property
@@ -58,7 +57,7 @@ class FittedMap:
         return fit_process(
             self.measured.places.unit,
             np.log(self.measured.means),
-            _kernel(self.stored.mean_kernel),
+            self.stored.mean_kernel,
         )
 
     def sigma(self, points: Numbers) -> Numbers:
@@ -153,10 +152,6 @@ class FittedMap:
             measured_sigma=None if row is None else float(self.measured.sigma[row]),
             measured_runs=None if row is None else int(self.measured.counts[row]),
         )
-
-
-def _kernel(stored: StoredKernel) -> Kernel:
-    return Kernel(stored.lengths, stored.signal, stored.nugget)
 
 
 def map_of(maps: MapFile, category: Mapping[str, str]) -> FittedMap:

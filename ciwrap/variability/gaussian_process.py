@@ -27,7 +27,7 @@ _STARTS = (0.5, 2.0)
 _ROOT = math.sqrt(5)
 
 
-class Kernel(Struct, frozen=True):
+class Kernel(Struct, frozen=True, forbid_unknown_fields=True):
     """What a process takes for granted of its surface, whose points are scaled to variance 1.
 
     lengths: on each axis, over which the surface changes. signal: its variance. nugget: the
@@ -71,12 +71,10 @@ class Process(Struct, frozen=True):
         return found
 
 
-def fit_process(unit: Numbers, heights: Numbers, kernel: Kernel | None = None) -> Process:
-    """The process through points of these heights. kernel: by default the likeliest one."""
+def fit_process(unit: Numbers, heights: Numbers, kernel: Kernel) -> Process:
+    """The process through points of these heights."""
     mean, scale = float(heights.mean()), float(heights.std()) or 1.0
     scaled = (heights - mean) / scale
-    if kernel is None:
-        kernel = likeliest_kernel(unit, scaled)
     covariance = _covariance(unit, unit, kernel) + kernel.nugget * np.eye(len(unit))
     linalg = scipy("linalg", "a variability map")
     factor = linalg.cho_factor(covariance, lower=True)
@@ -84,7 +82,7 @@ def fit_process(unit: Numbers, heights: Numbers, kernel: Kernel | None = None) -
 
 
 def likeliest_kernel(
-    unit: Numbers, scaled: Numbers, start: Kernel | None = None, seed: int = 0
+    unit: Numbers, heights: Numbers, start: Kernel | None = None, seed: int = 0
 ) -> Kernel:
     """The kernel under which points of these heights are likeliest, by L-BFGS-B.
 
@@ -93,6 +91,7 @@ def likeliest_kernel(
     """
     generator = np.random.default_rng(seed)
     axes = unit.shape[1]
+    scaled = (heights - heights.mean()) / (heights.std() or 1.0)
     if start is not None:
         logs = np.log([*start.lengths, start.signal, start.nugget])
         return _kernel(_likeliest(unit, scaled, [logs], _FEW, _STEPS, generator))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LEAST_CONFIGURATIONS = 10
 MOST_CONFIGURATIONS = 1000
-# Squares of squares of what is smaller are no numbers any more.
-_LEAST_SIGMA = 1e-70
+# Runs that differ by less count as equal: squares of squares of that are no numbers any more.
+_LEAST_RANGE = 1e-70
 
 
 class Measured(Struct, frozen=True, dict=True):
@@ -149,14 +149,7 @@ def _varying(
 
 
 def _without_equal_runs(measured: Measured, notes: list[str], where: str) -> Measured:
-    differ = np.array([np.ptp(one) > 0 for one in measured.runs])
-    if np.any(differ & (measured.sigma < _LEAST_SIGMA)):
-        raise NotComparableError(
-            f"has runs that differ, but by less than {_LEAST_SIGMA:g}, too little to be squared"
-            " twice",
-            file=where,
-            remedy="give what was measured in another unit",
-        )
+    differ = np.array([np.ptp(one) > _LEAST_RANGE for one in measured.runs])
     kept = np.flatnonzero(differ)
     gone = len(measured) - len(kept)
     if not gone:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.late import numpy as np
+from ciwrap.statistics.library import scipy
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ _MUCH = 5.0
 _LEAST_PER_LEVEL = 3
 
 
-class Axis(Struct, frozen=True):
+class Axis(Struct, frozen=True, forbid_unknown_fields=True):
     """One parameter. low, high: its smallest and largest value. is_log: whether it counts by its
     logarithm.
     """
@@ -83,6 +84,15 @@ class Places(Struct, frozen=True):
 def space_of(names: Sequence[str], points: Numbers) -> Space:
     """The space that these configurations span. points: a row for each; every column varies."""
     return Space(tuple(axis_of(name, column) for name, column in zip(names, points.T, strict=True)))
+
+
+def is_inside(unit: Numbers, place: Numbers) -> bool:
+    """Whether a place is a mean of the measured ones with some weights: a linear program."""
+    equal = np.vstack([unit.T, np.ones(len(unit))])
+    found = scipy("optimize", "a variability map").linprog(
+        np.zeros(len(unit)), A_eq=equal, b_eq=np.append(place, 1.0), method="highs"
+    )
+    return bool(found.status == 0)
 
 
 def merged_levels(axis: Axis, values: Numbers) -> list[tuple[float, ...]]:

@@ -16,7 +16,7 @@ from ciwrap.structs import Struct, field
 from ciwrap.variability.results import result_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.variability.space import Numbers
@@ -27,21 +27,18 @@ MOST_ROWS = 2_000_000
 _NUMBERS = frozenset({"run", "repeat", "repetition", "trial"})
 _TIMES = frozenset({"seconds", "time_s"})
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_OTHER_DELIMITERS = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
-_WANTED = "write commas, or tabs in a .tsv file"
 # The square of a square, as of a kurtosis, must be a number, too.
 _LARGEST = 1e70
 _PARQUET = frozenset({".parquet", ".pq"})
 
 
 class Table(Struct, frozen=True):
-    """One file. names: of the columns. rows: their cells; "" for a missing one. labels: how a
-    message names each row.
+    """One file. columns: their cells, by name; "" for a missing one. labels: how a message names
+    each row.
     """
 
     path: Path
-    names: tuple[str, ...]
-    rows: list[Sequence[Cell]]
+    columns: Mapping[str, Sequence[Cell]]
     labels: list[str]
 
 
@@ -100,10 +97,10 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
     tables = [_read(path) for path in paths]
     first = tables[0]
     for other in tables[1:]:
-        if sorted(other.names) != sorted(first.names):
+        if other.columns.keys() != first.columns.keys():
             raise CorruptFileError(
-                f"has the columns {', '.join(other.names)}, and {first.path} has"
-                f" {', '.join(first.names)}",
+                f"has the columns {', '.join(other.columns)}, and {first.path} has"
+                f" {', '.join(first.columns)}",
                 file=other.path,
                 remedy="give tables with the same columns",
             )
@@ -122,9 +119,9 @@ def _refuse_repeated(paths: Sequence[Path]) -> None:
 def _read(path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix == ".json":
-        names, found = result_rows(path)
-        rows: list[Sequence[Cell]] = list(found)
-        return Table(path, names, rows, [f"run {number}" for number in range(1, len(rows) + 1)])
+        names, rows = result_rows(path)
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        return Table(path, columns, [f"run {number}" for number in range(1, len(rows) + 1)])
     if suffix in _PARQUET:
         return _read_parquet(path)
     if suffix in _DELIMITERS:
@@ -154,30 +151,16 @@ def _read_text(path: Path, delimiter: str) -> Table:
         )
     names = tuple(str(cell) for cell in rows[0])
     _check_names(path, names)
-    if len(names) == 1:
-        _refuse_delimiter(path, labels[0], names[0], delimiter)
     for row, label in zip(rows, labels, strict=True):
-        if len(row) != len(names):
-            if len(row) == 1:
-                _refuse_delimiter(path, label, str(row[0]), delimiter)
+        if len(row) != len(names) or len(row) == 1:
             raise CorruptFileError(
                 f"{label}: has {plural(len(row), 'cell')},"
                 f" and the first line names {plural(len(names), 'column')}",
                 file=path,
-                remedy="fill in what is missing"
-                if len(row) < len(names)
-                else "quote cells that hold a delimiter, or name all columns",
+                remedy="write commas, or tabs in a .tsv file, and quote cells that hold one",
             )
-    return Table(path, names, rows[1:], labels[1:])
-
-
-def _refuse_delimiter(path: Path, label: str, cell: str, delimiter: str) -> None:
-    """Raises CorruptFileError for a line that is one cell because it has other delimiters."""
-    for other, words in _OTHER_DELIMITERS.items():
-        if other != delimiter and other in cell:
-            raise CorruptFileError(
-                f"{label}: its cells are parted by {words}", file=path, remedy=_WANTED
-            )
+    columns = dict(zip(names, zip(*rows[1:], strict=True), strict=True))
+    return Table(path, columns, labels[1:])
 
 
 def _check_names(path: Path, names: tuple[str, ...]) -> None:
@@ -203,7 +186,7 @@ def _check_count(path: Path, count: int) -> None:
 
 def _read_parquet(path: Path) -> Table:
     with reader_named("parquet", file=path).open(path) as source:
-        columns: dict[str, list[Cell]] = {}
+        columns: dict[str, Sequence[Cell]] = {}
         nulls: dict[str, Any] = {}
         for info in source.variables:
             _check_count(path, info.element_count)
@@ -220,20 +203,15 @@ def _read_parquet(path: Path) -> Table:
             if info.name.endswith(".is_null"):
                 nulls[info.name.removesuffix(".is_null")] = values
             else:
-                columns[info.name] = _cells(values)
+                cell = str if values.dtype.kind in "US" else float
+                columns[info.name] = [cell(one) for one in values]
     for name, missing in nulls.items():
-        for row in np.flatnonzero(missing):
-            columns[name][int(row)] = ""
-    rows: list[Sequence[Cell]] = list(zip(*columns.values(), strict=True))
-    if not rows:
+        cells = zip(columns[name], missing, strict=True)
+        columns[name] = ["" if is_missing else one for one, is_missing in cells]
+    if not columns:
         raise CorruptFileError("holds no runs", file=path)
-    return Table(path, tuple(columns), rows, [f"row {one}" for one in range(1, len(rows) + 1)])
-
-
-def _cells(values: Any) -> list[Cell]:
-    if values.dtype.kind in "US":
-        return [str(one) for one in values]
-    return [float(one) for one in values]
+    count = len(next(iter(columns.values())))
+    return Table(path, columns, [f"row {one}" for one in range(1, count + 1)])
 
 
 def number_of(cell: Cell) -> float | None:
@@ -251,29 +229,23 @@ class _Sorter:
 
     def __init__(self, first: Table, roles: Roles) -> None:
         self._roles = roles
-        self._names = first.names
+        self._names = tuple(first.columns)
         self._path = first.path
-        for name in (roles.value, roles.seconds, *roles.categories, *roles.ignored):
-            if name is not None and name not in first.names:
-                raise UsageError(
-                    f"{first.path}: there is no column {name!r}",
-                    remedy=f"there are {', '.join(first.names)}",
-                )
-        self._ignored = tuple(
-            name for name in first.names if name.lower() in _NUMBERS and name not in self._named()
+        named = {roles.value, roles.seconds, *roles.categories, *roles.ignored} - {None}
+        for name in named.difference(self._names):
+            raise UsageError(
+                f"{first.path}: there is no column {name!r}",
+                remedy=f"there are {', '.join(self._names)}",
+            )
+        free = [name for name in self._names if name not in named]
+        self._ignored = tuple(name for name in free if name.lower() in _NUMBERS)
+        self._value = roles.value or self._usual_value(
+            [name for name in free if name not in self._ignored]
         )
-        self._value = roles.value or self._usual_value()
         self._seconds = roles.seconds or (self._value if self._value.lower() in _TIMES else None)
 
-    def _named(self) -> set[str | None]:
-        roles = self._roles
-        return {roles.value, roles.seconds, *roles.categories, *roles.ignored}
-
-    def _usual_value(self) -> str:
+    def _usual_value(self, free: list[str]) -> str:
         """`seconds` if there is such a column, else the last one that has no other role."""
-        free = [
-            name for name in self._names if name not in self._named() and name not in self._ignored
-        ]
         times = [name for name in free if name.lower() in _TIMES]
         if not free:
             raise UsageError(f"{self._path}: no column is left for what was measured")
@@ -291,8 +263,9 @@ class _Sorter:
             )
         groups: dict[tuple[str, ...], Group] = {}
         for table in tables:
-            for label, row in zip(table.labels, _ordered(table, self._names), strict=True):
-                cells = dict(zip(self._names, row, strict=True))
+            rows = zip(*table.columns.values(), strict=True)
+            for label, row in zip(table.labels, rows, strict=True):
+                cells = dict(zip(table.columns, row, strict=True))
                 key = tuple(self._text(table, label, name, cells[name]) for name in texts)
                 group = groups.get(key)
                 if group is None:
@@ -309,14 +282,11 @@ class _Sorter:
 
     def _is_category(self, name: str, tables: Sequence[Table]) -> bool:
         """Whether a column holds nothing but text, or is said to be a category."""
-        if name in self._roles.categories:
-            return True
-        column = (
-            table.rows[row][table.names.index(name)]
+        return name in self._roles.categories or all(
+            isinstance(cell, str) and cell and number_of(cell) is None
             for table in tables
-            for row in range(len(table.rows))
+            for cell in table.columns[name]
         )
-        return all(isinstance(cell, str) and cell and number_of(cell) is None for cell in column)
 
     def _add(
         self,
@@ -341,15 +311,11 @@ class _Sorter:
         number = number_of(cell)
         if number is not None and abs(number) <= _LARGEST:
             return number
-        if number is not None and math.isfinite(number):
-            problem = f"{cell} is beyond {_LARGEST:g}, too large to be squared twice"
-            raise _cell_error(table, label, name, problem, "give the column in another unit")
         if number is not None:
-            raise _cell_error(table, label, name, f"{cell} is not a finite number", "fix it")
+            problem = f"{cell} is not a finite number of up to {_LARGEST:g}"
+            raise _cell_error(table, label, name, problem, "fix it, or give another unit")
         if cell == "":
-            raise _cell_error(
-                table, label, name, "the cell is empty", "fill it in, or leave out the row"
-            )
+            raise _empty_cell(table, label, name)
         remedy = "write a number"
         if name not in (self._value, self._seconds):
             remedy += f", or make separate maps with --category {name}"
@@ -357,18 +323,13 @@ class _Sorter:
 
     def _text(self, table: Table, label: str, name: str, cell: Cell) -> str:
         if cell == "" or cell != cell:
-            raise _cell_error(
-                table, label, name, "the cell is empty", "fill it in, or leave out the row"
-            )
+            raise _empty_cell(table, label, name)
         return f"{cell:.10g}" if isinstance(cell, float) else cell
 
 
-def _ordered(table: Table, names: tuple[str, ...]) -> Iterable[Sequence[Cell]]:
-    """The rows with their cells in the order of these names."""
-    if table.names == names:
-        return table.rows
-    order = [table.names.index(name) for name in names]
-    return [[row[one] for one in order] for row in table.rows]
+def _empty_cell(table: Table, label: str, name: str) -> CorruptFileError:
+    remedy = "fill it in, or leave out the row"
+    return _cell_error(table, label, name, "the cell is empty", remedy)
 
 
 def _cell_error(table: Table, label: str, name: str, problem: str, remedy: str) -> CorruptFileError:

@@ -70,7 +70,7 @@ def cross_validate(
 
     Raises NotAvailableError if that one cannot be had.
     """
-    warm = likeliest_kernel(measured.places.unit, _scaled(np.log(measured.sigma)))
+    warm = likeliest_kernel(measured.places.unit, np.log(measured.sigma))
     folds = list(_folds(len(measured), rounds, np.random.default_rng(seed)))
     scores: list[Score] = []
     found: dict[str, Numbers] = {}
@@ -88,11 +88,6 @@ def cross_validate(
         reason = next(one.reason for one in scores if one.predictor == chosen)
         raise NotAvailableError(f"{chosen}: {reason}", remedy="take another predictor")
     return Validation(tuple(scores), noise_floor(measured, seed), chosen, found[chosen])
-
-
-def _scaled(heights: Numbers) -> Numbers:
-    scaled: Numbers = (heights - heights.mean()) / (heights.std() or 1.0)
-    return scaled
 
 
 def _folds(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import capital, safe_name
-from ciwrap.structs import Struct
 from ciwrap.variability import charts, wording
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from markupsafe import Markup
 
     from ciwrap.variability.document import MapSummary, Slice, VariabilityDocument
 
@@ -21,45 +19,10 @@ MOST_MAPS = 20
 _MOST_TERMS = 10
 
 
-class SlicePicture(Struct, frozen=True):
-    caption: str
-    chart: Markup
-
-
-class MapCard(Struct, frozen=True):
-    """One map on the page."""
-
-    name: str
-    say: tuple[str, ...]
-    slices: tuple[SlicePicture, ...]
-    colours: Markup
-    scatter: Markup
-    band: str
-    scores: Markup
-    rows: tuple[tuple[str, str, str], ...]
-    influences: Markup | None
-    influence_words: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
-class VariabilityPage(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    lead: tuple[str, ...]
-    hue: str
-    counts: tuple[tuple[str, str], ...]
-    maps: tuple[MapCard, ...]
-    maps_left_out: int
-    curve: Markup | None
-    candidates: tuple[str, ...]
-    environment: tuple[tuple[str, str], ...]
-
-
 def render_variability_html(document: VariabilityDocument) -> str:
     """The page of what `fit` or `plan` found, self-contained as that of a comparison is."""
     repeats = document.repeats[0] if document.repeats else None
-    page = VariabilityPage(
+    page = SimpleNamespace(
         title=capital(wording.headline(document)),
         lead=tuple(_lead(document)),
         hue="vary",
@@ -101,13 +64,14 @@ def _counted(count: int, noun: str) -> tuple[str, str]:
     return number, words
 
 
-def _card(one: MapSummary) -> MapCard:
+def _card(one: MapSummary) -> SimpleNamespace:
     terms = () if one.influences is None else one.influences.terms[:_MOST_TERMS]
-    return MapCard(
+    return SimpleNamespace(
         name=wording.category_words(one.category),
         say=tuple(f"{capital(text)}." for text in wording.fit_words(one)),
         slices=tuple(
-            SlicePicture(_caption(each), charts.slice_chart(each, one)) for each in one.slices
+            SimpleNamespace(caption=_caption(each), chart=charts.slice_chart(each, one))
+            for each in one.slices
         ),
         colours=charts.colour_bar(one),
         scatter=charts.scatter_chart(one),

@@ -6,7 +6,6 @@ import decimal
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given
@@ -15,8 +14,6 @@ from hypothesis import strategies as st
 from ciwrap.model.rules import two_digits_above
 from ciwrap.statistics.bounds import (
     Differences,
-    chance_beyond,
-    comparisons_needed,
     rounded_down,
     rounded_up,
     safety_factor,
@@ -42,19 +39,6 @@ def test_the_limit_is_the_exact_binomial_one(runs: int) -> None:
 def test_the_share_is_the_quantile_of_the_largest_of_uniform_ones(comparisons: int) -> None:
     exact = scipy.stats.beta.ppf(0.05, comparisons, 1)
     assert share_within(comparisons) == pytest.approx(exact, rel=1e-12)
-
-
-def test_how_many_comparisons_a_share_takes() -> None:
-    assert comparisons_needed(0.95) == 59
-    assert comparisons_needed(0.99) == 299
-
-
-def test_the_next_of_many_is_the_largest_as_often_as_stated() -> None:
-    """Simulated with heavy tails, since nothing is assumed of the distribution. Seed 20."""
-    generator = np.random.default_rng(20)
-    runs = np.abs(generator.standard_cauchy((20_000, 10)))
-    beyond = np.mean(runs[:, 9] > runs[:, :9].max(axis=1))
-    assert beyond == pytest.approx(chance_beyond(9), abs=0.01)
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,13 @@ import significantdigits as oracle
 from scipy import stats
 
 from ciwrap.errors import NotAvailableError
-from ciwrap.statistics.digits import (
-    cadna_digits,
-    common_bits,
-    decimal_digits,
-    normal_bits,
-    runs_needed,
-)
+from ciwrap.statistics.digits import bits_of_spread, common_bits
 
 SEED = 34
+
+
+def normal_bits(z: np.ndarray, probability: float = 0.95, confidence: float = 0.95) -> np.ndarray:
+    return bits_of_spread(z.std(axis=0, ddof=1), len(z), probability, confidence)
 
 
 def values(runs: int, noise: float) -> np.ndarray:
@@ -63,29 +61,14 @@ def test_normal_bits_hold_as_often_as_they_say() -> None:
     assert np.mean(share >= 0.95) == pytest.approx(0.975, abs=0.015)
 
 
-def test_how_many_runs_the_plain_digits_take() -> None:
-    assert runs_needed(0.9, 0.95) == 29 == oracle.minimum_number_of_trials(0.9, 0.95)
-
-
-def test_digits_of_three_samples() -> None:
-    three = np.array([[100.0], [101.0], [102.0]])
-    assert cadna_digits(three)[0] == pytest.approx(math.log10(math.sqrt(3) * 101 / 4.303))
-
-
 def test_what_never_varies_has_all_bits() -> None:
     assert normal_bits(np.zeros((5, 2))).tolist() == [53, 53]
     assert common_bits(np.zeros((5, 2))).tolist() == [53, 53]
-    assert cadna_digits(np.ones((3, 1)))[0] == pytest.approx(decimal_digits(53))
 
 
 def test_what_is_all_noise_has_none() -> None:
     assert common_bits(np.array([[3.0], [-2.0]])).tolist() == [0]
     assert normal_bits(np.array([[3.0], [-2.0]])).tolist() == [0]
-
-
-def test_one_run_says_nothing() -> None:
-    with pytest.raises(ValueError, match="at least 2"):
-        normal_bits(np.zeros((1, 2)))
 
 
 def test_scipy_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

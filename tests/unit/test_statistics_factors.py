@@ -168,7 +168,7 @@ def test_power_is_that_of_what_is_told() -> None:
         tested = effects(response, cells[1:], seed=seed, permutations=199)
         assert [one.factor for one in tested] == [0, 1]
         found += any(one.p <= 0.05 for one in tested)
-    assert power(cells[1:], seed=3, trials=200) == pytest.approx(found / 200, abs=0.1)
+    assert power(cells[1:], seed=3) == pytest.approx(found / 200, abs=0.1)
 
 
 def test_one_cell_has_no_effects() -> None:

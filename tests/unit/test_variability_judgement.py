@@ -251,7 +251,7 @@ def test_too_little_is_refused() -> None:
         measured(grid(3, 3), np.ones(9))
     with pytest.raises(NotComparableError, match="nothing varies"):
         measured(grid(), np.zeros(30))
-    with pytest.raises(NotComparableError, match="differ, but by less than 1e-70, too little"):
+    with pytest.raises(NotComparableError, match="nothing varies"):
         measured(grid(), np.full(30, 1e-80))
 
 
