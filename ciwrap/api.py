@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ciwrap import _core
 from ciwrap.arrays.containers import parts_of
 from ciwrap.arrays.values import ArrayValues, as_bytes
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.judge import check_golden, compare_values
+from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
     UnreadableFileError,
@@ -130,7 +132,9 @@ def compare_arrays(
         mixed_precision=mixed_precision,
     )
     ours, theirs = _labelled(golden, name), _labelled(new, name)
-    return compare_values(ours, theirs, fit_fill_values(settings, ours.dtype), VariableId(name))
+    settings = fit_fill_values(settings, ours.dtype)
+    work = Work(explain=explainer)
+    return compare_values(ours, theirs, settings, VariableId(name), work=work)
 
 
 class Golden(Struct, frozen=True):
@@ -285,7 +289,7 @@ def check_array(
         equal_nan=made_with.equal_nan,
         fill_values=tuple(made_with.fill_values),
     )
-    return check_golden(golden, _values(array, golden.name), settings)
+    return check_golden(golden, _values(array, golden.name), settings, work=Work(explain=explainer))
 
 
 def _settings(where: str, **arguments: Any) -> VariableSettings:

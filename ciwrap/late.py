@@ -19,21 +19,19 @@ class _LateModule:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._load(), name)
-        setattr(self, name, value)
-        return value
-
-    def _load(self) -> Any:
         # OpenBLAS looks at the environment once, when it is loaded. So the setting is withdrawn
         # again, and programs that are started later do not inherit it.
         is_ours = _is_alone and _THREADS not in os.environ
         if is_ours:
             os.environ[_THREADS] = "1"
         try:
-            return import_module(self._name)
+            module = import_module(self._name)
         finally:
             if is_ours:
                 os.environ.pop(_THREADS, None)
+        value = getattr(module, name)
+        setattr(self, name, value)
+        return value
 
 
 if TYPE_CHECKING:

@@ -49,13 +49,13 @@ class Catalog(Closing):
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
     long as there is one, not everything has been compared. notes: what was chosen among copies,
-    and what sources tell; `order_of` adds to them, so they are read in the end. unused: as of the
-    outputs. With an arrangement, variables aligned across ranks have no rank.
+    and what sources tell; `order_of` adds to them, so they are read in the end. found: as it was
+    given. With an arrangement, variables aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
         self.notes: list[str] = []
-        self.unused = found.unused
+        self.found = found
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
         self._open: OrderedDict[str, Source] = OrderedDict()
@@ -102,10 +102,11 @@ class Catalog(Closing):
         MaskError, UnsupportedDtypeError, CorruptFileError if the file changed since it was listed,
         and the errors of opening it.
         """
-        fault = self.fault_of(identity)
-        if fault is not None:
-            raise fault
-        values = self._arranged(identity)
+        entry = self.entries[identity]
+        if entry.info.fault is not None:
+            raise _unreadable(entry, entry.info.fault)
+        is_as_stored = self._arrangement is None
+        values = self._plain_values(entry) if is_as_stored else self._arranged(identity)
         if mask is None:
             return values
         mask_id = VariableId(mask, identity.iteration, identity.rank)

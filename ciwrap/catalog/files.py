@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.layout import OutputFile
 
 _PIECE_BYTES = 1 << 20
+_INODE_BITS = (1 << 62) - 1  # as many as `Whole` has
 NOWHERE = Path()  # paths as they are, relative to no run
 
 # As they stand in the index of a capture.
@@ -53,13 +53,14 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
     """
     sources: dict[str, SourceFile] = {}
     for file in files:
-        how = _how(file)
-        status = _status(file.path)
-        if stat.S_ISDIR(status.st_mode):
+        how = f"{file.reader.name} {file.label}"
+        if file.options:
+            how += f" {_options_text(file)}"
+        if file.path.is_dir():
             # A store of many files: each of them counts, and so does how they are read.
             sources.update({one.path: one for one in _inside(run, file.path, how)})
             continue
-        one = _described(run, file.path, how, status)
+        one = _source(run, file.path, how)
         sources[one.path] = one
         for companion in file.reader.companions(file.path):
             if companion.is_file():
@@ -75,15 +76,10 @@ def digest_of_sight(seen: object) -> str:
     return _core.xxh3_128(repr(seen).encode()).hex()
 
 
-def _how(file: OutputFile) -> str:
-    if not file.options:
-        return f"{file.reader.name} {file.label}"
+def _options_text(file: OutputFile) -> str:
     import json
 
-    options = json.dumps(
-        {str(key): file.options[key] for key in sorted(file.options)}, default=repr
-    )
-    return f"{file.reader.name} {file.label} {options}"
+    return json.dumps({str(key): file.options[key] for key in sorted(file.options)}, default=repr)
 
 
 def _inside(run: Path, folder: Path, how: str) -> Iterator[SourceFile]:
@@ -128,31 +124,20 @@ def relative_path(run: Path, path: Path | str) -> str:
 
 
 def _source(run: Path, path: Path, how: str) -> SourceFile:
-    return _described(run, path, how, _status(path))
-
-
-def _described(run: Path, path: Path, how: str, status: os.stat_result) -> SourceFile:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        raise OutputMissingError("has gone while it was looked at", file=path) from None
+    except OSError as error:
+        raise UnreadableFileError(error.strerror or str(error), file=path) from error
     return SourceFile(
         relative_path(run, path),
         status.st_size,
         status.st_mtime_ns,
         status.st_ctime_ns,
-        _kept_inode(status),
+        status.st_ino & _INODE_BITS,
         how,
     )
-
-
-def _kept_inode(status: os.stat_result) -> int:
-    return status.st_ino & ((1 << 62) - 1)
-
-
-def _status(path: Path) -> os.stat_result:
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        raise OutputMissingError("has gone while it was looked at", file=path) from None
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=path) from error
 
 
 def inodes_of(files: Sequence[OutputFile]) -> set[tuple[int, int]]:

@@ -206,7 +206,7 @@ def _environment(project: Project, check: Check, folders: Sequence[Path]) -> dic
     """What the first member was made with of which that is known, else what is here. Its snapshot
     is kept with the goldens, unless the configuration says to keep none.
     """
-    from ciwrap.compare.check import files_of
+    from ciwrap.compare.outputs import files_of
     from ciwrap.snapshot.describe import describe_environment
     from ciwrap.snapshot.runs import environment_for_golden, snapshot_of_outputs
     from ciwrap.snapshot.store import SnapshotStore

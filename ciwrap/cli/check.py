@@ -19,11 +19,13 @@ from ciwrap.cli.options import (
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from ciwrap.cli.session import Session
+    from ciwrap.compare.work import Work
     from ciwrap.config import Check
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
     from ciwrap.progress import Progress
     from ciwrap.review.project import Project
@@ -90,23 +92,39 @@ def run_checks(
 
 
 def _check_one(session: Session, project: Project, check: Check, progress: Progress) -> CheckResult:
-    """One check against its golden, whatever that is."""
+    """One check against its golden, whatever its outputs are."""
+    from ciwrap.compare.explaining import explainer
+    from ciwrap.compare.work import Work
+    from ciwrap.golden.work_folder import RUN_NOTES
+
+    work = Work(session.resources, progress, explain=explainer)
+    result = _kind_of(check)(check, project.store, work)
+    is_known = session.environment is not None or check.ensemble
+    if not is_known and (project.root / RUN_NOTES).exists():
+        return _with_known_run(result, check, project.root)
+    return result
+
+
+def _kind_of(check: Check) -> Callable[[Check, GoldenStore, Work], CheckResult]:
+    """What compares the outputs of a check: those of an ensemble, a recorded run, or files."""
     if check.ensemble:
         from ciwrap.ensemble.check import check_ensemble
 
-        return check_ensemble(check, project.golden_dir)
-    from ciwrap.compare.check import check_outputs
-    from ciwrap.golden.work_folder import RUN_NOTES
+        return check_ensemble
+    from ciwrap.compare.outputs import recorded_run_of
 
-    result = check_outputs(check, project.store, resources=session.resources, progress=progress)
-    if session.environment is None and (project.root / RUN_NOTES).exists():
-        result = _with_known_run(result, check, project.root)
-    return result
+    if recorded_run_of(check) is not None:
+        from ciwrap.compare.recorded import check_recorded
+
+        return check_recorded
+    from ciwrap.compare.check import check_outputs
+
+    return check_outputs
 
 
 def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResult:
     """The result with the environment of the `ciwrap run` that made the outputs, if one did."""
-    from ciwrap.compare.check import files_of
+    from ciwrap.compare.outputs import files_of
     from ciwrap.snapshot.runs import environment_of_outputs
 
     known = environment_of_outputs(root, files_of(check))
@@ -131,17 +149,8 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
     once the result has been seen.
     """
     from ciwrap.errors import CiwrapError
-    from ciwrap.report.terminal import render
-
-    try:
-        _leave_pending(session, project, result)
-    except CiwrapError:
-        render(result, session.console, verbose=session.verbose)
-        raise
-
-
-def _leave_pending(session: Session, project: Project, result: RunResult) -> None:
     from ciwrap.report.document import document_text, to_document
+    from ciwrap.report.terminal import render
     from ciwrap.review.keep_pending import keep_unmatched
 
     result = session.with_circumstances(result, project.root)
@@ -150,15 +159,19 @@ def _leave_pending(session: Session, project: Project, result: RunResult) -> Non
         for check in result.checks
         if not check.verdict.is_good
     }
-    problems = keep_unmatched(
-        project.checks,
-        project.store,
-        project.pending,
-        documents,
-        with_snapshots=project.own_config.snapshot.objects,
-        resources=session.resources,
-    )
-    project.pending.write_index(project.golden_dir_text)
+    try:
+        problems = keep_unmatched(
+            project.checks,
+            project.store,
+            project.pending,
+            documents,
+            with_snapshots=project.own_config.snapshot.objects,
+            resources=session.resources,
+        )
+        project.pending.write_index(project.golden_dir_text)
+    except CiwrapError:
+        render(result, session.console, verbose=session.verbose)
+        raise
     for name, problem in problems.items():
         session.console.print(f"{name}: nothing waits for review: {problem}")
 
@@ -205,12 +218,11 @@ def orphan_messages(project: Project) -> Iterator[Message]:
         if not check.ensemble and path.exists():
             text = f"the ensemble of {check.name!r} is not used; name its runs by 'ensemble'"
             yield Message(MessageLevel.WARNING, f"{text} in the check", file=str(path))
-    yield from _without_others(project, found)
+    if found:
+        yield from _without_others(project, found)
 
 
 def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) -> Iterator[Message]:
-    if not found:
-        return
     from ciwrap.errors import ConfigError
     from ciwrap.model import Message, MessageLevel
     from ciwrap.review.other_configs import checks_of_others

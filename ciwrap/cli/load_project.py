@@ -37,7 +37,7 @@ def load_project(
 
     Raises ConfigMissingError, or ConfigError (for an unknown check, too).
     """
-    config = _load(config_path)
+    config = load_config(find_config(Path.cwd()) if config_path is None else Path(config_path))
     return project_of(config, config.golden_dir if golden_dir is None else Path(golden_dir), names)
 
 
@@ -83,25 +83,22 @@ def load_config_if_any(config_path: str | None) -> Config | None:
     """The configuration around here, or None. Raises ConfigError, and ConfigMissingError if a path
     is given where there is none.
     """
+    if config_path is not None:
+        return load_config(Path(config_path))
     try:
-        return _load(config_path)
+        return load_config(find_config(Path.cwd()))
     except ConfigMissingError:
-        if config_path is not None:
-            raise
         return None
-
-
-def _load(config_path: str | None) -> Config:
-    return load_config(find_config(Path.cwd()) if config_path is None else Path(config_path))
 
 
 def _project(
     root: Path, golden_dir: Path, config: Config | None, *, is_said: bool = False
 ) -> Project:
     """is_said: whether the golden folder was named to the command."""
+    is_elsewhere = config is not None and near(golden_dir) != near(config.golden_dir)
     options = ProjectOptions(
         None if config is None or _is_nearest(config) else _typed(config.path),
-        _typed(golden_dir) if is_said or _is_elsewhere(golden_dir, config) else None,
+        _typed(golden_dir) if is_said or is_elsewhere else None,
     )
     return Project(
         root=near(root),
@@ -119,10 +116,6 @@ def _is_nearest(config: Config) -> bool:
         return find_config(Path.cwd()).samefile(config.path)
     except (ConfigMissingError, OSError):
         return False
-
-
-def _is_elsewhere(golden_dir: Path, config: Config | None) -> bool:
-    return config is not None and near(golden_dir) != near(config.golden_dir)
 
 
 def _typed(path: Path) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciwrap.cli.session import Session
-from ciwrap.errors import CiwrapError, ExitCode, InterruptedCallError, one_line
+from ciwrap.errors import CiwrapError, ExitCode, InterruptedCallError, UnreadableFileError, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,7 +99,8 @@ group = click.version_option(
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every error ends here."""
     started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    session = Session(arguments=tuple(arguments), started_at=started_at)
+    kind = arguments[0] if arguments and arguments[0] in COMMANDS else "ciwrap"
+    session = Session(kind=kind, arguments=tuple(arguments), started_at=started_at)
     for stream in (sys.stdout, sys.stderr):
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
@@ -126,7 +127,8 @@ def run(arguments: Sequence[str]) -> int:
         _complain("error: not enough memory; keep less data in the golden (evidence: tree)")
         return int(ExitCode.NOT_COMPARABLE)
     except OSError as error:
-        return _failed(session, _as_unreadable(error))
+        unreadable = UnreadableFileError(error.strerror or str(error), file=error.filename)
+        return _failed(session, unreadable)
     # Anything else is a fault of ours: say so, and never let it pass for a verdict.
     except Exception:
         import traceback
@@ -146,13 +148,10 @@ def _json_target(arguments: Sequence[str]) -> str | None:
     return None
 
 
-def _command_path(arguments: Sequence[str]) -> str:
-    """Whose help to name for an error of click that does not know: an option without its value."""
-    return f"ciwrap {arguments[0]}" if arguments[0] in COMMANDS else "ciwrap"
-
-
 def _usage_error(session: Session, error: click.UsageError) -> int:
-    path = error.ctx.command_path if error.ctx is not None else _command_path(session.arguments)
+    # Of an option without its value click does not know whose it is.
+    own = "ciwrap" if session.kind == "ciwrap" else f"ciwrap {session.kind}"
+    path = own if error.ctx is None else error.ctx.command_path
     message = one_line(error.format_message()).rstrip(".")
     _write_failure(session, message, "usage", int(ExitCode.USAGE))
     _complain(f"error: {message}; see `{path} --help`")
@@ -163,12 +162,6 @@ def _failed(session: Session, error: CiwrapError) -> int:
     _write_failure(session, str(error), error.slug, int(error.exit_code), error.file)
     _complain(f"error: {error}")
     return int(error.exit_code)
-
-
-def _as_unreadable(error: OSError) -> CiwrapError:
-    from ciwrap.errors import UnreadableFileError
-
-    return UnreadableFileError(error.strerror or str(error), file=error.filename)
 
 
 def _write_failure(

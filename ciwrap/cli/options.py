@@ -19,14 +19,6 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     session = ctx.find_object(Session)
     if session is not None and param.name is not None:
         setattr(session, param.name, value)
-        session.kind = _command_name(ctx) or session.kind
-
-
-def _command_name(ctx: click.Context) -> str | None:
-    """Of the command right below `ciwrap`, also for a command within it."""
-    while ctx.parent is not None and ctx.parent.parent is not None:
-        ctx = ctx.parent
-    return ctx.info_name
 
 
 # Eager: whatever is wrong with the other options can then be told in the document, too.

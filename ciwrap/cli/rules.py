@@ -99,7 +99,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
             said = self.layer.said.keys() & {"align_by", "across_ranks"}
             if check is None and not said:
                 return None
-            from ciwrap.compare.check import arrangement_of
+            from ciwrap.compare.outputs import arrangement_of
 
             if said == {"across_ranks"} and not (check and check.aligns):
                 raise UsageError(

@@ -81,8 +81,9 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     """
     from ciwrap.cli.check import make_result, run_checks
     from ciwrap.compare.law import failed_check
-    from ciwrap.running.run_command import failure_of
+    from ciwrap.running.run_command import failure_of, run_command
     from ciwrap.running.stamps import Stamps
+    from ciwrap.snapshot.program import ProgramWatcher
 
     if project.own_config.command is None and not any(check.command for check in project.checks):
         raise UsageError(
@@ -92,8 +93,10 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         )
     started = time.monotonic()
     stamps = Stamps(project.checks)
-    watcher = _watcher(project)
-    overall = _run_overall(project, watcher)
+    # What looks at the commands while they run, unless the configuration says not to.
+    watcher = ProgramWatcher() if project.own_config.snapshot.objects else None
+    command = project.own_config.command
+    overall = None if command is None else run_command(command, watcher=watcher)
     if overall is not None and overall.exit_code != 0:
         if watcher is not None:
             _keep_snapshot(session, project, watcher)
@@ -138,13 +141,6 @@ def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
     )
 
 
-def _watcher(project: Project) -> ProgramWatcher | None:
-    """What looks at the commands while they run; None where the configuration says not to."""
-    from ciwrap.snapshot.program import ProgramWatcher
-
-    return ProgramWatcher() if project.own_config.snapshot.objects else None
-
-
 def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
     """Keeps what the commands ran with, whatever became of them."""
     from ciwrap.snapshot.runs import environment_of_program
@@ -158,18 +154,11 @@ def _note_outputs(session: Session, project: Project, checks: tuple[Check, ...])
     """Notes that a run with this environment made the outputs of these checks. What was noted of
     others stays: their files are those of an earlier run.
     """
-    from ciwrap.compare.check import files_of
+    from ciwrap.compare.outputs import files_of
     from ciwrap.snapshot.runs import note_outputs
 
     outputs = {check.name: files_of(check) for check in checks}
     note_outputs(project.root, session.environment or {}, outputs)
-
-
-def _run_overall(project: Project, watcher: ProgramWatcher | None) -> CommandOutcome | None:
-    from ciwrap.running.run_command import run_command
-
-    command = project.own_config.command
-    return None if command is None else run_command(command, watcher=watcher)
 
 
 def _run_check_command(

@@ -88,13 +88,10 @@ class Session(Struct):
         finally:
             render(result, self.console, verbose=self.verbose)
         if self.report_target not in (None, "-"):
-            self._say_where_the_report_is(self.report_target)
+            from ciwrap.report.text import safe_text
+
+            self.console.print(f"  report: {safe_text(self.report_target)}")
         return int(result.verdict.exit_code)
-
-    def _say_where_the_report_is(self, target: str) -> None:
-        from ciwrap.report.text import safe_text
-
-        self.console.print(f"  report: {safe_text(target)}")
 
     def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
         """The result, saying when, on what machine and with which versions it was made.

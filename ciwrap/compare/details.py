@@ -24,19 +24,15 @@ from ciwrap.details import (
 )
 from ciwrap.late import numpy as np
 from ciwrap.model import Details, DifferingElement
-from ciwrap.structs import Struct
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from numpy.typing import NDArray
 
     from ciwrap import _core
-
-    # (first element, golden, new) of the pieces that hold all differing elements, in order.
-    Pieces = Callable[[], Iterator[tuple[int, NDArray[Any], NDArray[Any]]]]
-    # Golden and new of `count` elements from `first` on.
     from ciwrap.compare.parts import ReadBoth
+    from ciwrap.compare.work import Pieces
+    from ciwrap.model import VariableResult
 
 # Elements that are looked at a second time for the samples: some seconds at most.
 _MOST_SCANNED = 1 << 23
@@ -87,15 +83,8 @@ def suspect_details(
     )
 
 
-class Drawn(Struct, frozen=True):
-    """What the report draws of a variable that differs, if anything is, and what stands out."""
-
-    details: Details | None
-    differing_box: IndexBox | None = None
-    explanations: tuple[Explanation, ...] = ()
-
-
 def element_details(
+    result: VariableResult,
     comparison: _core.Comparison,
     suspects: NDArray[np.int64],
     tree: _core.Tree,
@@ -104,10 +93,9 @@ def element_details(
     read: ReadBoth,
     *,
     with_pictures: bool = True,
-) -> Drawn:
-    """Looks a second time at a variable that differs, the data of both sides at hand.
-
-    with_pictures: whether the report will draw it.
+) -> VariableResult:
+    """Looks a second time at a variable that differs, the data of both sides at hand: its result
+    with what reports draw of it (with_pictures), and what stands out.
     """
     parameters = tree.parameters
     scan = _Scan(comparison, parameters, shape)
@@ -122,8 +110,9 @@ def element_details(
     explanations: tuple[Explanation, ...] = ()
     if whole is not None:
         explanations = _explained(parameters, shape, scan.positions(), whole)
+    result = replace(result, differing_box=box, explanations=explanations)
     if not with_pictures:
-        return Drawn(None, box, explanations)
+        return result
     view: View | None = None
     effect: Effect | None = None
     found = scan.worst_elements() or [int(comparison.max_abs_index), int(comparison.first_index)]
@@ -142,10 +131,11 @@ def element_details(
         worst_elements=worst_elements,
         share_maps=maps,
         view=view,
-        effect=effect,
+        # Masked elements count as zero here, and what they would add to means is not known.
+        effect=None if result.mask is not None else effect,
         **pictures,
     )
-    return Drawn(details, box, explanations)
+    return replace(result, details=details)
 
 
 def _beyond(

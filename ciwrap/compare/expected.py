@@ -40,13 +40,11 @@ def judge_expected(check: Check, catalog: Catalog, work: Work) -> list[VariableR
             results.append(_judge(check, catalog, identity, expected, work))
     found = {result.name.rpartition("/")[2] for result in results}
     ignored = {one.name.rpartition("/")[2] for one in catalog.identities if check.is_ignored(one)}
-    results += [_missing(name) for name in check.expected if name not in found | ignored]
+    for name in check.expected:
+        if name not in found | ignored:
+            error = VariableMissingError("is expected, but not in the outputs")
+            results.append(not_comparable(begun(VariableId(name), None, None), error))
     return results
-
-
-def _missing(name: str) -> VariableResult:
-    begin = begun(VariableId(name), None, None)
-    return not_comparable(begin, VariableMissingError("is expected, but not in the outputs"))
 
 
 def _judge(

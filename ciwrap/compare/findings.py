@@ -13,17 +13,14 @@ from ciwrap.details import BOUND_CLASS
 from ciwrap.model import ChunkRange, Evidence, VariableResult, Verdict
 from ciwrap.model.drift import share_interval
 from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import bound_of, guaranteed_share, suspect_is_proof
+from ciwrap.trees.bounds import bound_of, guaranteed_share
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.compare.details import Drawn
     from ciwrap.compare.parts import ReadElements
     from ciwrap.compare.solve import Solved
 
@@ -44,15 +41,12 @@ def with_elements(
     *,
     all_compared: bool,
     read_elements: ReadElements,
-    draw: Callable[[], Drawn] | None = None,
 ) -> VariableResult:
     """The result once elements were compared: exact counts and indices.
 
     suspects: None without trees. all_compared: whether every element was, or those of suspect
     chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
-    that may lie elsewhere. read_elements: is asked for the first few differing
-    elements. draw: makes the samples and maps of a variable that differs, if the result is to have
-    them.
+    that may lie elsewhere. read_elements: is asked for the first few differing elements.
     """
     differing = int(comparison.differing_count)
     is_known = bool(all_compared or differing or parameters.kind == "exact")
@@ -98,7 +92,12 @@ def with_elements(
     )
     if not differing:
         return result
-    return _with_differing(result, comparison, parameters, shape, read_elements, draw)
+    indices = comparison.indices[:MOST_ELEMENTS].tolist()
+    return replace(
+        result,
+        first_index=to_index(comparison.first_index, shape),
+        first_differences=judged_elements(indices, parameters, shape, read_elements),
+    )
 
 
 def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
@@ -126,38 +125,6 @@ def _is_largest_rel(comparison: _core.Comparison, parameters: _core.TreeParamete
     return is_relative and float(comparison.max_rel_difference) >= parameters.rtol > 0
 
 
-def _with_differing(
-    result: VariableResult,
-    comparison: _core.Comparison,
-    parameters: _core.TreeParameters,
-    shape: tuple[int, ...],
-    read_elements: ReadElements,
-    draw: Callable[[], Drawn] | None,
-) -> VariableResult:
-    """The result of a variable that differs, saying where, and with samples and maps if it is to
-    have them.
-    """
-    indices = comparison.indices[:MOST_ELEMENTS].tolist()
-    result = replace(
-        result,
-        first_index=to_index(comparison.first_index, shape),
-        first_differences=judged_elements(indices, parameters, shape, read_elements),
-    )
-    if draw is None:
-        return result
-    drawn = draw()
-    details = drawn.details
-    if details is not None and result.mask is not None:
-        # Masked elements count as zero here, and what they would add to means is not known.
-        details = replace(details, effect=None)
-    return replace(
-        result,
-        details=details,
-        differing_box=drawn.differing_box,
-        explanations=drawn.explanations,
-    )
-
-
 def with_roots(
     result: VariableResult, reference: bytes, new: bytes, values: Values | None = None
 ) -> VariableResult:
@@ -175,27 +142,25 @@ def with_digests(
     shape: tuple[int, ...],
     suspects: Suspects,
     *,
-    tree: _core.Tree | None = None,
     drift: _core.Drift | None = None,
 ) -> VariableResult:
     """The result by digests alone, without the reference's data.
 
-    tree: the reference's, for the maps of what is suspect. drift: of digests that were made against
-    residues.
+    drift: of digests that were made against residues.
     """
-    from ciwrap.compare.details import suspect_details
-
     count = math.prod(shape)
     ranges, range_count, suspect_elements = suspect_ranges(
         suspects.leaves, parameters, shape, count
     )
     suspect_count = int(suspects.leaves.size)
-    at_least = suspect_count if suspect_count and suspect_is_proof(parameters) else 0
+    # Whether a suspect chunk surely holds a differing element.
+    at_least = suspect_count if suspect_count and parameters.suspect_is_proof else 0
+    verdict = Verdict.DIFFER if at_least else Verdict.SUSPECT if suspect_count else Verdict.MATCH
     if drift is not None:
         result = with_drift(result, float(drift.max_share), parameters)
     return replace(
         result,
-        verdict=_by_suspects(suspect_count, at_least),
+        verdict=verdict,
         reason=None,
         bound=bound_of(parameters),
         element_count=count,
@@ -209,9 +174,6 @@ def with_digests(
         # Equal codes are equal numbers.
         max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
         drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
-        details=suspect_details(suspects.leaves, tree, shape, count)
-        if suspect_count and tree is not None
-        else None,
     )
 
 
@@ -240,12 +202,6 @@ def judged_by_digests(
         " the bound or beyond it: data needed",
         differing_count_at_least=None,
     )
-
-
-def _by_suspects(suspect_count: int, at_least: int) -> Verdict:
-    if not suspect_count:
-        return Verdict.MATCH
-    return Verdict.DIFFER if at_least else Verdict.SUSPECT
 
 
 def with_solved(result: VariableResult, solved: Solved) -> VariableResult:

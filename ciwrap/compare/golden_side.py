@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 class GoldenVariables:
     """What a golden holds, as one side of a comparison."""
 
-    def __init__(self, golden: StoredGolden, check: Check) -> None:
-        self._labels = golden.manifest.labels
-        self.variables = {golden_id(variable): variable for variable in golden.variables}
+    def __init__(self, golden: StoredGolden | None, check: Check) -> None:
+        self._labels = None if golden is None else golden.manifest.labels
+        variables = () if golden is None else golden.variables
+        self.variables = {golden_id(variable): variable for variable in variables}
         # What the configuration now says itself is no concern of the golden any more.
         self.identities = {one for one in self.variables if check.expectation_of(one) is None}
 

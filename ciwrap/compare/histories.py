@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 from ciwrap.compare.bounds_used import rules_between, unused_settings, with_bound_notes
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.fit import RUNS
 from ciwrap.compare.law import not_comparable
 from ciwrap.compare.outcome import HistoryOptions
@@ -74,7 +75,7 @@ def compare_histories(
     progress.begin(name, None)
     try:
         steps = UnitSteps(progress)
-        work = Work(resources, steps)
+        work = Work(resources, steps, explain=explainer)
         comparer = UnitComparer(work, golden, new, rules, options, differences, spread.list_path)
         outcome = _compare_units(comparer, steps, spread, progress)
     finally:
@@ -212,7 +213,7 @@ def _finish(
             remedy="go on with --resume" if can_go_on else "compare again",
         )
         outcome.errors.insert(0, error)
-    check = check_result(name, outcome, rules, wording, messages=messages)
+    check = check_result(name, outcome, rules, wording, messages=messages, explain=explainer)
     notes = [note for side in (golden, new) for note in (*side.found.notes, *side.notes)]
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints

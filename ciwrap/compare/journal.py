@@ -20,23 +20,21 @@ import msgspec
 
 from ciwrap.captures.index import CheckpointKey
 from ciwrap.closing import Closing
-from ciwrap.compare.outcome_record import OutcomeRecord, to_text
+from ciwrap.compare.outcome import Outcome
+from ciwrap.compare.outcome_record import from_text, to_text
 from ciwrap.compare.unit_lists import stamp_of_list
 from ciwrap.compare.units import Part
-from ciwrap.documents import DocumentError, to_record
-from ciwrap.documents.load_json import load_json
+from ciwrap.documents import DocumentError
 from ciwrap.errors import LockBusyError, UsageError, WriteFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.units import Unit
 
 _SYNC_EVERY_SECONDS = 1.0
 _LINE = re.compile(rb'\{"crc":(\d{1,10}),"is":(.*)\}\n', re.DOTALL)
-_MOST_VALUES = 1 << 30
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
@@ -79,7 +77,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
     keys: tuple[CheckpointKey, ...]
     stamps: tuple[str, ...]
-    outcome: OutcomeRecord
+    outcome: Outcome
     part: Part | None = None
     listed: tuple[int, ...] | None = None
 
@@ -151,7 +149,7 @@ class Journal(Closing):
                 raise self._refused("is not a journal of ciwrap, or a damaged one")
             return
         try:
-            head = to_record(load_json(text, most_values=_MOST_VALUES), JournalHead)
+            head = from_text(text, JournalHead)
         except DocumentError as error:
             raise self._refused(f"is not a journal that this ciwrap reads: {error}") from None
         if not resume:
@@ -209,14 +207,13 @@ class Journal(Closing):
         is_listed = self._list_path is None or entry.listed is not None
         if not is_listed or entry.listed != self._listed(unit):
             return None
-        return entry.outcome.outcome()
+        return entry.outcome
 
     def _listed(self, unit: Unit) -> tuple[int, ...] | None:
         return None if self._list_path is None else stamp_of_list(self._list_path, unit)
 
     def add(self, unit: Unit, outcome: Outcome) -> None:
-        record = OutcomeRecord.of(outcome)
-        self._write(JournalEntry(unit.keys, unit.stamps, record, unit.part, self._listed(unit)))
+        self._write(JournalEntry(unit.keys, unit.stamps, outcome, unit.part, self._listed(unit)))
         if time.monotonic() - self._synced >= _SYNC_EVERY_SECONDS:
             self._sync()
 
@@ -261,6 +258,6 @@ def _lines(stream: Any) -> Iterator[tuple[int, bytes]]:
 def _entry(text: bytes) -> JournalEntry | None:
     """Raises nothing: what cannot be read is compared again."""
     try:
-        return to_record(load_json(text, most_values=_MOST_VALUES), JournalEntry)
+        return from_text(text, JournalEntry)
     except DocumentError:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
@@ -37,10 +36,10 @@ from ciwrap.errors import (
     ShapeMismatchError,
 )
 from ciwrap.golden.variables import golden_id, golden_signature, kept_values
-from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings
-from ciwrap.structs import replace
+from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings, Verdict
+from ciwrap.structs import Struct, replace
 from ciwrap.trees.bounds import bound_of, describe_bound
-from ciwrap.trees.build import build_tree, tree_parameters
+from ciwrap.trees.build import build_tree, tree_builder, tree_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,8 +47,22 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.series import SeriesFacts
-    from ciwrap.arrays.values import Labels
-    from ciwrap.compare.details import Drawn
+    from ciwrap.arrays.values import Labels, Signature
+    from ciwrap.compare.fit import Wording
+
+
+class Reference(Struct, frozen=True):
+    """The side that new values are compared with: a golden, or the values of another run.
+
+    values: of a golden, read only if elements are needed. steps: of a series out of a text; None
+    if there are none, or they are not to be paired.
+    """
+
+    values: Values
+    signature: Signature
+    wording: Wording
+    steps: Callable[[], SeriesFacts | None] | None = None
+    golden: _core.GoldenVariable | None = None
 
 
 def compare_values(
@@ -78,30 +91,8 @@ def compare_values(
         source_path=source_path,
         aligned_by=aligned_by,
     )
-    ours, theirs = reference.series, new.series
-    counts = reference.element_count, new.element_count
-    try:
-        if reference.is_text or new.is_text:
-            from ciwrap.compare.texts import compare_texts
-
-            refuse_other_labels(reference.labels, new.labels, RUNS)
-            return compare_texts(work or Work(), result, reference, new, settings, RUNS)
-        if ours is not None and theirs is not None:
-            from ciwrap.compare.series import in_step
-
-            reference, new = in_step(reference, ours, new, theirs, settings, RUNS)
-        if reference.signature != new.signature:
-            refuse_misfit(reference.signature, new.signature, RUNS, is_strict=settings.strict_shape)
-        if settings.mask is not None:
-            refuse_empty(new, settings)
-        result = _by_values(work or Work(), result, reference, new, settings)
-        if new.series is None:
-            return result
-        from ciwrap.compare.series import with_series
-
-        return with_series(_fitted(result, new), reference.series, new.series, counts)
-    except CiwrapError as error:
-        return not_comparable(result, error)
+    side = Reference(reference, reference.signature, RUNS, lambda: reference.series)
+    return _judged(work or Work(), result, side, new, settings)
 
 
 def check_golden(
@@ -115,15 +106,12 @@ def check_golden(
     source_path: str | None = None,
     aligned_by: str | None = None,
 ) -> VariableResult:
-    """Compares a run's values with a golden variable.
+    """Compares a run's values with a golden variable. Raises as `compare_values`.
 
     settings: what is asked for now; a golden made with another bound is not comparable. None:
     whatever the golden was made with. labels: those of the golden; None if it does not say. steps:
-    what the golden knows of a series out of a text; None: nothing, and they are not asked for.
-    Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
-    being compared is a result, `not_comparable` with its reason.
+    what the golden knows of a series out of a text; None: nothing.
     """
-    work = work or Work()
     reference = golden_signature(golden, new.labels if labels is None else labels)
     result = begun(
         golden_id(golden),
@@ -136,68 +124,101 @@ def check_golden(
         aligned_by=aligned_by,
         golden_root=golden.tree.root.hex(),
     )
-    facts, count = new.series, new.element_count
+    values = _NoData(golden, reference) if golden.data is None else kept_values(golden)
+    values.labels = reference.labels
+    side = Reference(values, reference, GOLDEN, steps, golden)
+    return _judged(work or Work(), result, side, new, settings)
+
+
+class _NoData(Values):
+    """The values of a golden that keeps none of them."""
+
+    def __init__(self, golden: _core.GoldenVariable, signature: Signature) -> None:
+        self._evidence = golden.evidence
+        self.dtype, self.shape, self.labels = signature.dtype, signature.shape, signature.labels
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:  # noqa: ARG002
+        raise ShapeMismatchError(
+            f"the golden keeps its {self._evidence} alone, which cannot be compared at some steps",
+            remedy="set 'evidence: data' and accept the outputs anew",
+        )
+
+
+def _judged(
+    work: Work,
+    begun_result: VariableResult,
+    reference: Reference,
+    new: Values,
+    asked: VariableSettings | None,
+) -> VariableResult:
+    """asked: None for whatever the golden was made with."""
     try:
-        if new.is_text or reference.is_text:
-            refuse_other_labels(reference.labels, new.labels, GOLDEN)
-            in_dtype(new, reference.dtype, GOLDEN, is_strict=True)
-            kept = None if golden.data is None else kept_values(golden)
-            plain = VariableSettings() if settings is None else settings
-            from ciwrap.compare.texts import check_golden_text
-
-            return check_golden_text(work, result, golden, kept, new, plain)
-        if facts is not None and steps is not None and settings is not None:
-            from ciwrap.compare.series import in_step, with_series
-
-            ours = _Counted(golden, reference.labels)
-            chosen = in_step(ours, steps(), new, facts, settings, GOLDEN)
-            paired = None if chosen[0] is ours else chosen
-            if paired is not None:
-                refuse_other_parameters(golden, settings, result.id)
-                result = _by_values(work, result, *paired, settings)
-                result = _fitted(result, paired[1])
-                counts = (math.prod(golden.shape), count)
-                return with_series(result, None, paired[1].series or facts, counts)
-        if reference != new.signature:
-            is_strict = settings is None or settings.strict_shape
-            refuse_misfit(reference, new.signature, GOLDEN, is_strict=is_strict)
-        if settings is not None and settings.mask is not None:
+        settings = VariableSettings() if asked is None else asked
+        if reference.values.is_text or new.is_text:
+            return _compare_texts(work, begun_result, reference, new, settings)
+        counts = reference.values.element_count, new.element_count
+        facts = new.series
+        if facts is not None and reference.steps is not None:
+            reference, new = _paired_by_step(reference, new, facts, settings, begun_result.id)
+        if reference.signature != new.signature:
+            is_strict = settings.strict_shape
+            refuse_misfit(
+                reference.signature, new.signature, reference.wording, is_strict=is_strict
+            )
+        if settings.mask is not None:
             refuse_empty(new, settings)
-        if settings is not None and not settings.is_plain:
-            result = _check_otherwise(work, result, golden, new, settings)
+        if reference.golden is None:
+            result = _by_values(work, begun_result, reference.values, new, settings)
         else:
-            result = _check_plainly(work, result, golden, new, settings)
+            result = _by_golden(work, begun_result, reference, new, asked)
         if facts is None:
             return result
         from ciwrap.compare.series import with_series
 
-        return with_series(result, None, facts, (count, count))
+        if reference.golden is None:  # what was compared may be a part of either side
+            result = replace(result, shape=tuple(new.shape), golden_shape=None)
+        return with_series(result, reference.values.series, new.series or facts, counts)
     except CiwrapError as error:
-        return not_comparable(result, error)
+        return not_comparable(begun_result, error)
 
 
-class _Counted(Values):
-    """A golden's values, which are asked for only if they are needed."""
+def _compare_texts(
+    work: Work,
+    result: VariableResult,
+    reference: Reference,
+    new: Values,
+    settings: VariableSettings,
+) -> VariableResult:
+    from ciwrap.compare.texts import check_golden_text, compare_texts
 
-    def __init__(self, golden: _core.GoldenVariable, labels: Labels) -> None:
-        self._golden = golden
-        self.labels = labels
-        self.dtype = golden.tree.parameters.dtype
-        self.shape = tuple(golden.shape)
-
-    def read(self, first_element: int, count: int) -> NDArray[Any]:
-        if self._golden.data is None:
-            raise ShapeMismatchError(
-                f"the golden keeps its {self._golden.evidence} alone, which cannot be compared at"
-                " some steps",
-                remedy="set 'evidence: data' and accept the outputs anew",
-            )
-        return kept_values(self._golden).read(first_element, count)
+    golden = reference.golden
+    refuse_other_labels(reference.signature.labels, new.labels, reference.wording)
+    if golden is None:
+        return compare_texts(work, result, reference.values, new, settings, reference.wording)
+    in_dtype(new, reference.signature.dtype, GOLDEN, is_strict=True)
+    kept = None if golden.data is None else reference.values
+    return check_golden_text(work, result, golden, kept, new, settings)
 
 
-def _fitted(result: VariableResult, compared: Values) -> VariableResult:
-    """The result, of the shape that was compared."""
-    return replace(result, shape=tuple(compared.shape), golden_shape=None)
+def _paired_by_step(
+    reference: Reference,
+    new: Values,
+    facts: SeriesFacts,
+    settings: VariableSettings,
+    identity: VariableId,
+) -> tuple[Reference, Values]:
+    """Both sides of a series out of a text with the elements that belong together."""
+    ours = None if reference.steps is None else reference.steps()
+    if ours is None:
+        return reference, new
+    from ciwrap.compare.series import in_step
+
+    values, new = in_step(reference.values, ours, new, facts, settings, reference.wording)
+    if values is reference.values:
+        return reference, new
+    if reference.golden is not None:
+        refuse_other_parameters(reference.golden, settings, identity)
+    return Reference(values, values.signature, reference.wording), new
 
 
 def refuse_other_parameters(
@@ -221,61 +242,53 @@ def refuse_other_parameters(
         )
 
 
-def _check_plainly(
+def _by_golden(
     work: Work,
     result: VariableResult,
-    golden: _core.GoldenVariable,
+    reference: Reference,
     new: Values,
-    settings: VariableSettings | None,
+    asked: VariableSettings | None,
 ) -> VariableResult:
-    dtype = golden.tree.parameters.dtype
-    if new.dtype != dtype:
-        new = in_dtype(new, dtype, GOLDEN, is_strict=settings is None or settings.strict_dtype)
-    if settings is not None:
-        refuse_other_parameters(golden, settings, result.id)
-    if golden.data is None:
-        return _by_tree(work, result, golden, new)
-    return _by_elements(work, result, kept_values(golden), new, golden.tree.parameters, golden.tree)
+    """By the golden's tree, and by its data if it has them.
 
-
-def _check_otherwise(
-    work: Work,
-    result: VariableResult,
-    golden: _core.GoldenVariable,
-    new: Values,
-    settings: VariableSettings,
-) -> VariableResult:
-    """On a circle, or in another precision.
-
-    Digests and residues are of the values as they were. What has to be seen otherwise needs the
-    golden's data, or is not comparable.
+    Digests and residues are of the values as they were. What has to be seen otherwise (on a circle,
+    under a combined bound, in another precision) needs the golden's data, or is not comparable.
     """
-    made_of = golden.tree.parameters.dtype
-    is_mixed = settings.mixed_precision and is_mixed_precision(made_of, new.dtype)
-    if not settings.period and not is_mixed and settings.combine == "sum":
-        return _check_plainly(work, result, golden, new, settings)
-    if is_mixed and made_of[1:] == "f4" and not settings.period and settings.combine == "sum":
-        return _check_plainly(work, result, golden, RoundedValues(new, made_of), settings)
-    refuse_other_parameters(golden, settings, result.id)
-    if golden.data is None and settings.combine != "sum":
-        raise ParameterMismatchError(
-            f"the golden keeps its {golden.evidence} alone, which cannot be compared with"
-            f" 'combine: {settings.combine}'",
-            remedy="set 'evidence: data' and accept the outputs anew",
-        )
-    if golden.data is None and settings.period:
-        raise PeriodError(
-            f"the golden keeps its {golden.evidence} alone, which cannot be compared modulo a"
-            " period",
-            remedy="set 'evidence: data' and accept the outputs anew",
-        )
+    golden = reference.golden
+    assert golden is not None
+    settings = VariableSettings() if asked is None else asked
+    parameters = golden.tree.parameters
+    is_mixed = settings.mixed_precision and is_mixed_precision(parameters.dtype, new.dtype)
+    is_cut = is_mixed and parameters.dtype[1:] == "f8"
+    needs_data = bool(settings.period) or settings.combine != "sum" or is_cut
+    if is_mixed and not needs_data:
+        new = RoundedValues(new, parameters.dtype)
+    elif not needs_data and new.dtype != parameters.dtype:
+        new = in_dtype(new, parameters.dtype, GOLDEN, is_strict=settings.strict_dtype)
+    if asked is not None:
+        refuse_other_parameters(golden, settings, result.id)
+    if not needs_data and golden.data is None:
+        return _by_tree(work, result, golden, new)
+    if not needs_data:
+        return _by_elements(work, result, reference.values, new, parameters, golden.tree)
     if golden.data is None:
-        raise DtypeMismatchError(
-            f"the golden keeps the {golden.evidence} of float64 values, which float32 values"
-            " cannot be compared with",
-            remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
-        )
-    return _by_values(work, result, kept_values(golden), new, settings)
+        raise _needs_data(golden, settings)
+    return _by_values(work, result, reference.values, new, settings)
+
+
+def _needs_data(golden: _core.GoldenVariable, settings: VariableSettings) -> CiwrapError:
+    """Why a golden without its data cannot be compared as the settings ask."""
+    kept = f"the golden keeps its {golden.evidence} alone, which cannot be compared"
+    remedy = "set 'evidence: data' and accept the outputs anew"
+    if settings.combine != "sum":
+        return ParameterMismatchError(f"{kept} with 'combine: {settings.combine}'", remedy=remedy)
+    if settings.period:
+        return PeriodError(f"{kept} modulo a period", remedy=remedy)
+    return DtypeMismatchError(
+        f"the golden keeps the {golden.evidence} of float64 values, which float32 values cannot be"
+        " compared with",
+        remedy="accept the float32 outputs, or set 'evidence: data' and accept anew",
+    )
 
 
 def _by_values(
@@ -313,8 +326,10 @@ def _by_elements(
     reference_tree: the reference's, if there is one already.
     """
     shape = tuple(reference.shape)
-    ours = [] if reference_tree is not None else [_builder(work, parameters, reference)]
-    theirs = _builder(work, parameters, new, reference_tree)
+    ours = []
+    if reference_tree is None:
+        ours = [tree_builder(parameters, reference, work.resources)]
+    theirs = tree_builder(parameters, new, work.resources, reference_tree)
     comparison = compare_elements(
         work, parameters, reference, new, reference_trees=ours, new_trees=[theirs]
     )
@@ -331,20 +346,7 @@ def _by_elements(
         for first, count in suspect_pieces(parameters, reference, suspects.leaves):
             yield (first, *read_both(first, count))
 
-    def draw() -> Drawn:
-        from ciwrap.compare.details import element_details
-
-        return element_details(
-            comparison,
-            suspects.leaves,
-            reference_tree,
-            shape,
-            pieces,
-            read_both,
-            with_pictures=work.with_pictures,
-        )
-
-    return with_elements(
+    result = with_elements(
         with_roots(result, reference_tree.root, tree.root, new),
         comparison,
         parameters,
@@ -352,7 +354,11 @@ def _by_elements(
         suspects,
         all_compared=True,
         read_elements=lambda flats: read_each(read_both, flats),
-        draw=draw if work.with_details else None,
+    )
+    if work.explain is None or result.verdict is Verdict.MATCH:
+        return result
+    return work.explain().elements(
+        result, comparison, suspects.leaves, reference_tree, shape, pieces, read_both
     )
 
 
@@ -360,8 +366,6 @@ def _by_tree(
     work: Work, result: VariableResult, golden: _core.GoldenVariable, new: Values
 ) -> VariableResult:
     """Digests only; with residues the new run is rounded relative to the golden one."""
-    from ciwrap.compare.solve import solve_chunks
-
     parameters = golden.tree.parameters
     tree, drift, engine = build_tree(
         parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress
@@ -372,32 +376,11 @@ def _by_tree(
     if golden.evidence == "residues":
         result = with_residues(result, parameters)
     shape = tuple(golden.shape)
-    result = with_digests(result, parameters, shape, suspects, tree=golden.tree, drift=drift)
+    result = with_digests(result, parameters, shape, suspects, drift=drift)
     if not suspects.leaves.size:
         return result
-    from ciwrap.compare.new_values import new_values_of
-    from ciwrap.compare.pictures import make_new_picture
+    from ciwrap.compare.solve import solve_chunks
 
-    result = replace(result, new_values=new_values_of(parameters, new, suspects.leaves))
-    if result.details is not None:
-        picture = make_new_picture(
-            parameters, shape, suspects.leaves, lambda *piece: new.read(*piece).reshape(-1)
-        )
-        result = replace(result, details=replace(result.details, picture=picture))
+    if work.explain is not None:
+        result = work.explain().chunks(result, suspects.leaves, golden.tree, shape, new)
     return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
-
-
-def _builder(
-    work: Work,
-    parameters: _core.TreeParameters,
-    values: Values,
-    golden: _core.Tree | None = None,
-) -> _core.TreeBuilder:
-    device = values.device
-    return _core.TreeBuilder(
-        parameters,
-        values.element_count * parameters.scalars_per_element,
-        golden=golden,
-        backend=work.resources.backend if device is None else device.backend,
-        threads=work.resources.threads,
-    )

@@ -28,12 +28,13 @@ def misspelt_words(
     if catalog is None or not catalog.errors:
         found += _idle_settings(check, identities)
     if catalog is not None and not catalog.errors:
-        found += [_unused(key, pattern) for key, pattern in catalog.unused]
-        found += [
-            f"'{option}: {name}' has no effect, since no file has iterations of its own; is it"
-            " misspelt?"
-            for option, name in _idle_options(catalog)
-        ]
+        found += [_unused(key, pattern) for key, pattern in catalog.found.unused]
+        if any(file.options for file in catalog.found.files):
+            found += [
+                f"'{option}: {name}' has no effect, since no file has iterations of its own; is it"
+                " misspelt?"
+                for option, name in _idle_options(catalog)
+            ]
     return found
 
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
+from msgspec import field
 
+from ciwrap.captures.index import CheckpointKey
 from ciwrap.details import Number
-from ciwrap.model import VariableId
-from ciwrap.structs import Struct, field
-
-if TYPE_CHECKING:
-    from ciwrap.captures.index import CheckpointKey
-    from ciwrap.errors import CiwrapError
-    from ciwrap.model import VariableResult
-
+from ciwrap.errors import CiwrapError
+from ciwrap.model import VariableId, VariableResult
+from ciwrap.structs import Struct
 
 _MEMORY_BYTES = 256 << 20
 
@@ -56,7 +51,7 @@ class PartSums(msgspec.Struct, frozen=True):
     nonzero_count: int
 
 
-class Outcome(Struct):
+class Outcome(msgspec.Struct):
     """What was found. Several outcomes add up, whoever found them.
 
     missing, extra: what only one side has, as results that have only begun. ignored: left out as
@@ -87,24 +82,10 @@ class Outcome(Struct):
     ended_by: str | None = None
 
     def add(self, other: Outcome) -> None:
-        """Takes in what another one holds.
-
-        Every field is named here, and a test fails for one that is not: an outcome that is left out
-        in silence would be lost on its way from another process (`OutcomeRecord`).
-        """
-        self.results += other.results
-        self.missing += other.missing
-        self.extra += other.extra
-        self.ignored += other.ignored
-        self.left_out += other.left_out
-        self.uncommon += other.uncommon
-        self.errors += other.errors
-        self.notes += other.notes
-        self.stale += other.stale
-        self.unused += other.unused
-        self.lost += other.lost
-        self.sums += other.sums
-        self.capture_bytes_read += other.capture_bytes_read
-        self.data_bytes_read += other.data_bytes_read
-        self.engine = other.engine or self.engine
-        self.ended_by = other.ended_by or self.ended_by
+        """Takes in what another one holds: lists and counts add up, of the rest the last counts."""
+        for name in self.__struct_fields__:
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(ours, list):
+                ours += theirs
+            else:
+                setattr(self, name, ours + theirs if isinstance(ours, int) else theirs or ours)

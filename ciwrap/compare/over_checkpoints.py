@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.detailed import Checkpoints, looked_at_again
+from ciwrap.compare.explaining import explainer_without_pictures
 from ciwrap.compare.work import Work
 from ciwrap.details import MOST_EXPLANATIONS, Cause, Explanation
 from ciwrap.model import Verdict
@@ -34,7 +35,7 @@ def explain_first(
     if at is None or any(side.is_fingerprint for side in sides):
         return
     first = outcome.results[at]
-    work = Work(resources, with_pictures=False)
+    work = Work(resources, explain=explainer_without_pictures)
     with Checkpoints(sides) as opened:
 
         def looked_at(work: Work, reference: VariableId) -> VariableResult:
@@ -51,7 +52,7 @@ def explain_first(
             causes, box = again.explanations, again.differing_box
             first = replace(first, explanations=causes, differing_box=box)
         # Of other iterations the verdict is all that is asked for.
-        plain = replace(work, with_details=False)
+        plain = replace(work, explain=None)
         first = with_other_iteration(first, known, lambda other: looked_at(plain, other))
     outcome.results[at] = first
 

@@ -28,35 +28,47 @@ from ciwrap.compare.check import newly_ignored
 from ciwrap.compare.fit import GOLDEN
 from ciwrap.compare.golden_side import GoldenVariables
 from ciwrap.compare.histories import compare_histories
+from ciwrap.compare.law import failed_check
 from ciwrap.compare.misspelt import misspelt_words
 from ciwrap.compare.outcome import HistoryOptions
-from ciwrap.errors import UsageError
+from ciwrap.compare.outputs import recorded_run_of
+from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.golden.variables import golden_id
 from ciwrap.model import Message, MessageLevel, VariableSettings, Verdict
-from ciwrap.progress import NO_PROGRESS
 from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import replace
-from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
+    from ciwrap.compare.work import Work
     from ciwrap.config import Check
     from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, VariableId
-    from ciwrap.progress import Progress
 
 
-def check_recorded(
+def check_recorded(check: Check, store: GoldenStore, work: Work) -> CheckResult:
+    """Compares the recorded run that is a check's output with its golden. Writes nothing.
+
+    Raises UsageError for a configuration that cannot be used; everything else is in the result.
+    """
+    try:
+        golden, run = store.read(check.name), recorded_run_of(check)
+        assert run is not None
+        return compare_recorded(check, golden, run, work)
+    except CiwrapError as error:
+        return failed_check(check.name, error, str(store.path(check.name)))
+
+
+def compare_recorded(
     check: Check,
     golden: StoredGolden,
     run: Path,
-    *,
+    work: Work,
     settings_for: Callable[[VariableId, str], VariableSettings] | None = None,
-    resources: Resources = DEFAULT_RESOURCES,
-    progress: Progress = NO_PROGRESS,
 ) -> CheckResult:
     """Compares a recorded run with a check's golden, by trees and residues alone.
 
@@ -84,8 +96,8 @@ def check_recorded(
                 golden_path=str(golden.path),
                 source_path=str(run),
                 wording=GOLDEN,
-                resources=resources,
-                progress=progress,
+                resources=work.resources,
+                progress=work.progress,
             )
         finally:
             theirs.close()

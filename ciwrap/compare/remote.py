@@ -15,8 +15,9 @@ from ciwrap.captures.fingerprints import open_fingerprint
 from ciwrap.captures.side import open_side
 from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.compare.bounds_used import rules_between
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, to_text
+from ciwrap.compare.outcome_record import Answer, to_text
 from ciwrap.compare.unit_comparer import UnitComparer
 from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, NotAvailableError
@@ -139,9 +140,9 @@ def compare_unit(
         unit, unseen = _seen_part(order, unit, groups, sights)
         outcome = comparer.compare(unit) if unit.keys else Outcome()
     except CiwrapError as error:
-        return to_text(Answer(question, error=ErrorRecord.of(error)))
+        return to_text(Answer(question, error=error))
     outcome.lost += unseen
-    return to_text(Answer(question, OutcomeRecord.of(outcome)))
+    return to_text(Answer(question, outcome))
 
 
 def _seen_part(
@@ -185,7 +186,7 @@ def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
         replace(side, groups=some, arrangement=rules.arrangement)
         for side, some in zip(_kept.sides, groups, strict=True)
     )
-    work = Work(order.resources)
+    work = Work(order.resources, explain=explainer)
     return UnitComparer(work, golden, new, rules, order.options, list_path=order.list_path)
 
 

@@ -22,25 +22,16 @@ from ciwrap.model.rules import number_text
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.fit import Wording
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.work import Explainer
 
 
 # Variables of one check whose samples and maps are kept in memory.
 MOST_DETAILED_NAMES = 200
-
-
-def _told_together(results: list[VariableResult]) -> list[VariableResult]:
-    """What is said of one checkpoint, held against the others of its variable and against ids."""
-    # Only what does not match needs them, and most commands find nothing.
-    from ciwrap.compare.hints import with_id_named
-    from ciwrap.compare.one_bound import with_one_bound
-    from ciwrap.compare.one_rank import with_one_rank
-
-    return with_id_named(with_one_rank(with_one_bound(results)))
 
 
 def _with_known_masks(results: list[VariableResult]) -> list[VariableResult]:
@@ -64,20 +55,23 @@ def check_result(
     wording: Wording,
     *,
     messages: Iterable[str] = (),
+    explain: Callable[[], Explainer] | None = None,
 ) -> CheckResult:
-    """The check's result of all that was found. messages: warnings besides.
+    """The check's result of all that was found. messages: warnings besides. explain: as of `Work`.
 
     What could not be read makes the whole not comparable, and so does nothing compared at all.
     """
     unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
-    notes = dict.fromkeys([*outcome.notes, *_encoding_notes(outcome.results)])
+    of_texts = [one for one in outcome.results if one.text is not None or one.series is not None]
+    notes = dict.fromkeys([*outcome.notes, *(_encoding_notes(of_texts) if of_texts else ())])
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     if outcome.errors:
         from ciwrap.compare.grouped_errors import grouped_messages
 
         told += grouped_messages(outcome.errors)
-    told += [Message(MessageLevel.WARNING, text) for text in _too_fine(outcome.results)]
+    if of_texts:
+        told += [Message(MessageLevel.WARNING, text) for text in _too_fine(of_texts)]
     results, left_out = list(outcome.results), set(outcome.left_out)
     if outcome.missing or outcome.extra:
         for found in (outcome.missing, outcome.extra):
@@ -91,7 +85,9 @@ def check_result(
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
     if verdict is not Verdict.MATCH:
-        results = _told_together(_with_known_masks(results))
+        results = _with_known_masks(results)
+        if explain is not None:
+            results = explain().together(results)
     results.sort(key=attrgetter("id.sort_key"))
     if verdict is not Verdict.MATCH:
         results = fewer_details(results)

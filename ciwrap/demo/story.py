@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import check_outputs
+from ciwrap.compare.explaining import explainer
+from ciwrap.compare.work import Work
 from ciwrap.config import CONFIG_NAME
 from ciwrap.config.loading import load_config
 from ciwrap.demo.simulation import RANK_COUNT, Settings, run_simulation
@@ -121,7 +123,7 @@ def copy_project(folder: Path) -> None:
 
 def _checked(check: Check, store: GoldenStore, resources: Resources) -> RunResult:
     started = time.perf_counter()
-    result = check_outputs(check, store, resources=resources)
+    result = check_outputs(check, store, Work(resources, explain=explainer))
     return RunResult(result.verdict, (result,), kind="demo", seconds=time.perf_counter() - started)
 
 

@@ -18,7 +18,7 @@ import msgspec
 import msgspec.inspect
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterator
 
 Step = str | int
 _T = TypeVar("_T")
@@ -79,15 +79,22 @@ def path_text(path: tuple[Step, ...]) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def to_record(value: object, kind: type[_T]) -> _T:
+def to_record(
+    value: object, kind: type[_T], more: Mapping[type, Callable[[Any], Any]] | None = None
+) -> _T:
     """The record of type `kind` that plain values state.
 
     Types are not converted, but for an integer where a float is asked for. A field of type
-    `numbers.Real` is a float that may also be written as "nan", "inf" or "-inf". Raises
-    DocumentError.
+    `numbers.Real` is a float that may also be written as "nan", "inf" or "-inf". more: how values
+    of further types are read. Raises DocumentError.
     """
+    made = more or {}
+
+    def decode(kind: type, value: object) -> object:
+        return made[kind](value) if kind in made else decode_custom(kind, value)
+
     try:
-        return msgspec.convert(value, kind, dec_hook=decode_custom)
+        return msgspec.convert(value, kind, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise _located(error, value, kind) from None
     except UnicodeEncodeError:
@@ -214,19 +221,24 @@ def _in_our_words(message: str) -> str:
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
-def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
+def to_plain(
+    value: Any,
+    always: Mapping[type, frozenset[str]],
+    more: Mapping[type, Callable[[Any], Any]] | None = None,
+) -> Any:
     """Any tree of records, enums, tuples and numbers as strict JSON values.
 
     Fields at their default are left out, but for those named in `always` by the record's type.
+    more: what values of further types are turned into first.
     """
     # Nearly all are one of these, and a check's result has a hundred of them.
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind is list or kind is tuple:
-        return [to_plain(item, always) for item in value]
+        return [to_plain(item, always, more) for item in value]
     if isinstance(value, msgspec.Struct):
-        return _record_to_plain(value, always)
+        return _record_to_plain(value, always, more)
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, float):
@@ -236,16 +248,23 @@ def to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> Any:
     if isinstance(value, (str, int)):
         return value
     if isinstance(value, (list, tuple)):
-        return [to_plain(item, always) for item in value]
+        return [to_plain(item, always, more) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): to_plain(item, always) for key, item in value.items()}
-    return _record_to_plain(value, always)
+        return {str(key): to_plain(item, always, more) for key, item in value.items()}
+    for known, turn in (more or {}).items():
+        if isinstance(value, known):
+            return to_plain(turn(value), always, more)
+    return _record_to_plain(value, always, more)
 
 
-def _record_to_plain(value: Any, always: Mapping[type, frozenset[str]]) -> dict[str, Any]:
+def _record_to_plain(
+    value: Any,
+    always: Mapping[type, frozenset[str]],
+    more: Mapping[type, Callable[[Any], Any]] | None,
+) -> dict[str, Any]:
     kept = always.get(type(value), frozenset())
     return {
-        name: content if type(content) in _PLAIN else to_plain(content, always)
+        name: content if type(content) in _PLAIN else to_plain(content, always, more)
         for name, default in _defaults(cast("Hashable", type(value)))
         if (content := getattr(value, name)) != default or name in kept
     }

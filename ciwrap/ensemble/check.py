@@ -21,7 +21,9 @@ from ciwrap.structs import replace
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ciwrap.compare.work import Work
     from ciwrap.config import Check
+    from ciwrap.golden.store import GoldenStore
 
 # Of random permutations: fixed, so that the same runs are always judged alike.
 _SEED = 1
@@ -32,7 +34,7 @@ _VERDICTS = {
 }
 
 
-def check_ensemble(check: Check, golden_dir: Path) -> CheckResult:
+def check_ensemble(check: Check, store: GoldenStore, _: Work) -> CheckResult:
     """Compares the runs that a check's `ensemble` names with its ensemble. Writes nothing.
 
     Consistent, inconsistent, or not comparable: where runs or members are too few to tell, where
@@ -40,7 +42,7 @@ def check_ensemble(check: Check, golden_dir: Path) -> CheckResult:
     cannot be used.
     """
     started = time.monotonic()
-    path = ensemble_path(golden_dir, check.name)
+    path = ensemble_path(store.folder, check.name)
     try:
         result = _judge(check, path)
     except CiwrapError as error:

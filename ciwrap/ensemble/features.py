@@ -6,12 +6,10 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.convert import as_doubles
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.catalog.files import change_since, looked_at
-from ciwrap.compare.check import arrangement_of, outputs_of
 from ciwrap.compare.misspelt import misspelt_words
+from ciwrap.compare.outputs import Outputs
 from ciwrap.ensemble.untaken import Untaken
-from ciwrap.errors import NotComparableError, StillWrittenError, UsageError
+from ciwrap.errors import NotComparableError, UsageError
 from ciwrap.late import numpy as np
 from ciwrap.model.fill_values import fit_fill_values
 from ciwrap.structs import Struct, field
@@ -168,9 +166,7 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
         )
     found: dict[str, _Variable] = {}
     untaken = Untaken()
-    outputs = outputs_of(check)
-    seen = looked_at(outputs.files)
-    with Catalog(outputs, arrangement_of(check)) as catalog:
+    with Outputs(check) as catalog:
         if catalog.errors:
             raise catalog.errors[0]
         for identity in sorted(catalog.entries):
@@ -189,15 +185,10 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
             untaken.masked += values.masked_count
             untaken.filled |= {identity.name} if fills else set()
         words = misspelt_words(check, catalog.identities, catalog)
-        untaken.notes += [*catalog.notes, *outputs.notes, *words]
-    untaken.excluded = len(outputs.excluded)
+        untaken.notes += [*catalog.notes, *catalog.found.notes, *words]
+        untaken.excluded = len(catalog.found.excluded)
+        catalog.refuse_changes()
     untaken.rounded = {name for name, one in found.items() if one.is_rounded}
-    change = change_since(seen, outputs.files)
-    if change is not None:
-        raise StillWrittenError(
-            f"an output was written while it was being read: {change}",
-            remedy="let the program finish first, then check again",
-        )
     features = _named(found, choice)
     for name, value in features.items():
         if not math.isfinite(value):

@@ -42,7 +42,6 @@ def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.G
     source, remedy: for the message, the remedy for that of damage.
     """
     limit = largest_decoded()
-    refuse_pointer(data, source)
     shown = escape(str(source))  # the core takes no name that is no UTF-8
     try:
         return _core.decode_golden(data, source=shown, max_decoded_bytes=limit)
@@ -53,6 +52,7 @@ def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.G
             remedy="keep less in it (evidence: residues or tree), or use a larger machine",
         ) from error
     except CorruptFileError as error:
+        refuse_pointer(data, source)
         message = error.message.removeprefix(f"{shown}: ")
         raise CorruptGoldenError(message, file=source, remedy=remedy) from error
     except CiwrapError as error:

@@ -26,17 +26,13 @@ def writer_lock(
     folder: Path,
     wait_seconds: float = DEFAULT_WAIT_SECONDS,
     *,
-    holder: str = "",
     doing: str = "writing goldens",
-    stays: bool = False,
     is_needed: bool = True,
-) -> Iterator[bool]:
-    """Holds the folder's lock for the block; tells whether `holder` held it last.
+) -> Iterator[None]:
+    """Holds the folder's lock for the block.
 
-    holder: a word of the caller's own, which is kept in the lock file. doing: what those who have
-    this lock do, for those who cannot get it. stays: the file is left
-    there, so that the next one can tell; `remove_lock_file` is for the end. Without it nobody can.
-    is_needed: whether nothing is to be done on a file system that knows no locks.
+    doing: what those who have this lock do, for those who cannot get it. is_needed: whether nothing
+    is to be done on a file system that knows no locks.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
     killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,
@@ -46,32 +42,24 @@ def writer_lock(
     descriptor = None
     try:
         descriptor = _acquire(path, wait_seconds, doing, is_needed=is_needed)
-        said = f"process {os.getpid()} {holder}".encode()
-        was_last = os.pread(descriptor, _MOST_SAID, 0) == said
-        if not was_last:
-            stays = _say(descriptor, said) and stays
-        yield was_last
+        _say(descriptor, f"process {os.getpid()}".encode())
+        yield
     finally:
         if descriptor is None:
             remove_lock_file(folder)
         else:
             # Unlinked while still held: whoever waits on this inode sees in `_acquire` that it is
             # no longer the current one, and starts over.
-            if not stays:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+            with contextlib.suppress(OSError):
+                path.unlink()
             os.close(descriptor)
 
 
-def _say(descriptor: int, said: bytes) -> bool:
-    """Writes down who holds the lock, for those who wait; whether that could be done. A full disk
-    must not keep anybody from reading.
-    """
-    try:
+def _say(descriptor: int, said: bytes) -> None:
+    """Writes down who holds the lock, for those who wait; a full disk keeps nobody from it."""
+    with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        return os.pwrite(descriptor, said, 0) == len(said)
-    except OSError:
-        return False
+        os.pwrite(descriptor, said, 0)
 
 
 def _acquire(path: Path, wait_seconds: float, doing: str, *, is_needed: bool) -> int:
@@ -115,9 +103,7 @@ def _open(path: Path) -> int:
 
 
 def remove_lock_file(folder: Path) -> None:
-    """Removes a lock file that nobody holds: one that an interrupted attempt left, or that was to
-    stay.
-    """
+    """Removes a lock file that nobody holds: one that an interrupted attempt left."""
     path = folder / LOCK_NAME
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)

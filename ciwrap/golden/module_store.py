@@ -50,8 +50,6 @@ class ModuleStore(GoldenStore):
     A kept store leaves what it has written in the journal until `close`.
     """
 
-    _keeps_folder = True
-
     def __init__(self, folder: Path | str, *, is_kept: bool = False, options: str = "") -> None:
         super().__init__(folder, is_kept=is_kept, options=options)
         self._shared = SharedGoldens(self.folder)
@@ -250,9 +248,7 @@ class ModuleStore(GoldenStore):
         finally:
             # What could not be put in place has been told of, and counts where it lies.
             self._has_written = False
-            super().close()
-            if self.is_kept:
-                self._clear_folder()
+            self._clear_folder()
 
     def put_in_place(self) -> None:
         """Completes what a killed run has left. Raises as `close`."""

@@ -16,11 +16,10 @@ from ciwrap.errors import (
 from ciwrap.golden import paths
 from ciwrap.golden.files import read_regular
 from ciwrap.golden.golden_file import decode, largest_decoded, refuse_pointer
-from ciwrap.golden.manifest import Manifest, VariableRow, load_manifest, rows_of
+from ciwrap.golden.manifest import Manifest, load_manifest, rows_of
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
@@ -72,9 +71,12 @@ def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> Store
     source, binary = _binary_of(path, manifest)
     variables = decode(binary, source, REMEDY_PAIR)
     # The binary holds no labels, so it cannot witness them.
-    rows = rows_of(variables, manifest.labels or {})
-    if rows != manifest.variables:
-        raise _other_rows(manifest, rows, manifest_path)
+    if rows_of(variables, manifest.labels or {}) != manifest.variables:
+        raise CorruptGoldenError(
+            "it describes other variables than the golden file holds",
+            file=manifest_path,
+            remedy=REMEDY_PAIR,
+        )
     return StoredGolden(
         check,
         path,
@@ -113,42 +115,15 @@ def _binary_of(path: Path, manifest: Manifest) -> tuple[Path, bytes]:
         if not suffix:
             found = data
     if found is not None:
-        raise _other_binary(manifest, found, path)
+        # A damaged file says better what is wrong with it than its root could.
+        decode(found, path, REMEDY_PAIR)
+        raise CorruptGoldenError(
+            "the manifest belongs to another file (it names another root)",
+            file=path,
+            remedy=REMEDY_PAIR,
+        )
     raise GoldenMissingError(
         "the golden file is missing, although its manifest is there",
-        file=path,
-        remedy=REMEDY_PAIR,
-    )
-
-
-def _other_rows(
-    manifest: Manifest, rows: Sequence[VariableRow], manifest_path: Path
-) -> CorruptGoldenError:
-    """How a manifest differs from the rows that its golden file makes."""
-    message = f"it lists {len(manifest.variables)} variables, the golden file holds {len(rows)}"
-    for stated, actual in zip(manifest.variables, rows, strict=False):
-        if stated != actual:
-            fields = [
-                name
-                for name in VariableRow.__struct_fields__
-                if getattr(stated, name) != getattr(actual, name)
-            ]
-            message = (
-                f"variable {stated.name!r} is described differently in the golden file"
-                f" ({', '.join(fields)})"
-            )
-            break
-    return CorruptGoldenError(message, file=manifest_path, remedy=REMEDY_PAIR)
-
-
-def _other_binary(manifest: Manifest, found: bytes, path: Path) -> CorruptGoldenError:
-    """How a manifest differs from a binary that is not its own. Raises as `decode` does."""
-    # A damaged file says better what is wrong with it than its root could.
-    decode(found, path, REMEDY_PAIR)
-    return CorruptGoldenError(
-        f"the manifest belongs to another file (it names root {manifest.binary.root[:16]}... and"
-        f" {manifest.binary.bytes} bytes; the file has {_core.golden_root(found).hex()[:16]}..."
-        f" and {len(found)})",
         file=path,
         remedy=REMEDY_PAIR,
     )

@@ -16,7 +16,6 @@ under either name. The next write completes or clears away what a killed one lef
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +36,7 @@ from ciwrap.errors import (
 from ciwrap.golden import paths
 from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
 from ciwrap.golden.golden_file import root_of
-from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, remove_lock_file, writer_lock
+from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
@@ -59,22 +58,14 @@ RETRY_SECONDS = 0.05
 class GoldenStore:
     """The goldens in one folder; safe to share.
 
-    is_kept: this store takes the lock many times. Between its writes it leaves the lock file, by
-    which it knows whether anybody else has written; `close` removes that. So the time of a write
-    does not grow with the number of goldens. options: of the command that makes a golden here, for
-    messages.
+    is_kept: this store writes many times, and `close` ends that. options: of the command that makes
+    a golden here, for messages.
     """
-
-    # Whether a folder that holds a lock file alone stays until `close`.
-    _keeps_folder = False
 
     def __init__(self, folder: Path | str, *, is_kept: bool = False, options: str = "") -> None:
         self.folder = Path(folder)
         self._options = options
         self.is_kept = is_kept
-        self._holder = os.urandom(8).hex()
-        # Stems by their folded case; valid while the lock is held, and beyond as far as it tells.
-        self._stems: dict[str, set[str]] | None = None
 
     def path(self, check: str) -> Path:
         """Where the golden of a check lies, or would."""
@@ -131,13 +122,7 @@ class GoldenStore:
         except OSError as error:
             raise write_failed(self.folder, error) from error
         try:
-            # A folder that is still to be filled may have to go again, with all that is in it.
-            stays = self.is_kept and (was_there or self._keeps_folder)
-            with writer_lock(
-                self.folder, wait_seconds, holder=self._holder, stays=stays
-            ) as was_last:
-                if not was_last:
-                    self._stems = None
+            with writer_lock(self.folder, wait_seconds):
                 yield
         finally:
             if not was_there:
@@ -146,9 +131,7 @@ class GoldenStore:
                     self.folder.rmdir()
 
     def close(self) -> None:
-        """Removes the lock file that a kept store has left, unless another process holds it."""
-        if self.is_kept:
-            remove_lock_file(self.folder)
+        """Ends the writing of a kept store. Raises WriteFailedError, LockBusyError."""
 
     def write(
         self,
@@ -162,10 +145,8 @@ class GoldenStore:
         make_manifest: called with the new binary's root (hexadecimal) and size in bytes. result:
         of the comparison that it comes from; only a shared file has room for it. Raises
         WriteFailedError (the old golden is then whole, and nothing is left behind) or UsageError
-        for a name that differs from a stored one in case only, or a manifest that could not be read
-        back.
+        for a manifest that could not be read back.
         """
-        self.refuse_twin(check)
         path, manifest_path = self.pair_path(check), self.manifest_path(check)
         next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
         try:
@@ -231,36 +212,6 @@ class GoldenStore:
     def shown(self, check: str) -> str:
         """Where the golden lies, in words: its file, and its name in a file that it shares."""
         return str(self.path(check))
-
-    def refuse_twin(self, check: str) -> None:
-        """Raises UsageError for a name that differs from a stored one in case only."""
-        twin = self._case_twin(check)
-        if twin is not None:
-            raise UsageError(
-                f"the golden of check {twin!r} differs from {check!r} in upper and lower case only;"
-                " on some file systems they would be one file",
-                file=self.folder,
-                remedy="rename one of the checks",
-            )
-
-    def _case_twin(self, check: str) -> str | None:
-        """A stored check whose name differs from `check` in upper and lower case only.
-
-        On a case-insensitive file system (macOS, Windows) the two would be one file. The caller
-        holds `locked()`, and goes on to write `check`.
-        """
-        if self._stems is None:
-            self._stems = {}
-            for stem in paths.stored_stems(self.folder):
-                self._stems.setdefault(stem.casefold(), set()).add(stem)
-        stem = paths.escape_name(check)
-        alike = self._stems.setdefault(stem.casefold(), set())
-        for twin in sorted(alike - {stem}):
-            # It may have been deleted since it was listed.
-            if paths.has_stem(self.folder, twin):
-                return name_of_stem(self.folder, twin)
-        alike.add(stem)
-        return None
 
     def settle(self, check: str) -> None:
         """Completes an accept that was killed after its moment of change, or clears one away.

@@ -263,7 +263,9 @@ def _write_results(
     if json_path:
         _write(ending, "JSON", json_path, lambda: write_document(to_document(run), json_path))
     if report_path:
-        _write(ending, "report", report_path, lambda: _write_report(report_path, run))
+        from ciwrap.report.outputs import write_report
+
+        _write(ending, "report", report_path, lambda: write_report(Path(report_path), run))
 
 
 def _write(ending: Ending, what: str, path: str, write: Callable[[], None]) -> None:
@@ -280,12 +282,6 @@ def _verdict(of_checks: Verdict, ending: Ending) -> Verdict:
     is_part = ending.cut_short or ending.not_run
     lost = ending.problems or (is_part and of_checks.is_good)
     return Verdict.NOT_COMPARABLE if lost else of_checks
-
-
-def _write_report(path: str, run: RunResult) -> None:
-    from ciwrap.report.outputs import write_report
-
-    write_report(Path(path), run)
 
 
 def _not_run_words(tests: list[str]) -> Iterator[str]:

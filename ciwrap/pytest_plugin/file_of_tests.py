@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-from functools import cached_property
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ciwrap.golden.places import TestPlace
@@ -46,49 +45,20 @@ class TestFile:
         if others:
             # With none that ran, another machine may have the parameters that are missing here.
             return any(map(results.has_passed, others))
-        return self._defined is not None and not self._may_define(test.test)
+        return not self._may_define(test.test)
 
     def _may_define(self, test: str) -> bool:
-        """Whether the file defines a test, collected here or not: it may be for some machines only.
-
-        One of a class that was not collected may be inherited.
-        """
-        assert self._defined is not None
-        heir = f"{test.rpartition('::')[0]}{_HEIR}"
-        if heir in self._defined:
-            behind = heir.removesuffix(_HEIR) + "::"
-            return (
-                not any(name.startswith(behind) for name, _ in self._ids) or test in self._defined
-            )
-        return test in self._defined
-
-    @cached_property
-    def _defined(self) -> frozenset[str] | None:
-        """The names that the file binds, each behind its classes, and classes that inherit, marked;
-        None if that cannot be read.
+        """Whether the file may define a test, collected here or not: it may be for some machines
+        only. What its words do not name it does not define; but a class of which no test was
+        collected may inherit some.
         """
         try:
-            tree = ast.parse(self._path.read_bytes())
-        except (OSError, SyntaxError, ValueError):
-            return None
-        return frozenset(_names(tree.body, ""))
-
-
-_HEIR = "(...)"
-
-
-def _names(nodes: Iterable[ast.AST], classes: str) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield classes + node.name
-        elif isinstance(node, ast.ClassDef):
-            if node.bases:
-                yield f"{classes}{node.name}{_HEIR}"
-            yield from _names(node.body, f"{classes}{node.name}::")
-        elif isinstance(node, ast.ImportFrom):
-            yield from (classes + (one.asname or one.name) for one in node.names)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield classes + node.id
-        else:
-            # Below `if`, `try` and `with`, too.
-            yield from _names(ast.iter_child_nodes(node), classes)
+            words = set(re.findall(r"\w+", self._path.read_text(encoding="utf-8")))
+        except (OSError, UnicodeDecodeError):
+            return True
+        *classes, function = test.split("::")
+        if not words.issuperset(classes):
+            return False
+        behind = "".join(f"{name}::" for name in classes)
+        is_collected = any(name.startswith(behind) for name, _ in self._ids)
+        return function in words or not is_collected

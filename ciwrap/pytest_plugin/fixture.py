@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from ciwrap.compare.check import arrangement_of
+from ciwrap.compare.outputs import arrangement_of
 from ciwrap.config import Check
 from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId

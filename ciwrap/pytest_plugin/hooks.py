@@ -147,7 +147,7 @@ class SessionHooks:
         if is_worker(self._config):
             self._collected.send(self._config)
             self._config.workeroutput[_SENT_LATE] = self._config.stash[LATE]  # type: ignore[attr-defined]  # pytest-xdist's
-        elif self._has_something_to_say():
+        elif self._results.has_any or self._config.stash[LATE] or may_have_goldens(self._config):
             from ciwrap.pytest_plugin.ending import finish
 
             self._ending = finish(session, self._results, self._collected)
@@ -164,13 +164,6 @@ class SessionHooks:
             end()
         except CiwrapError as error:
             self._config.stash[LATE].append(str(error))
-
-    def _has_something_to_say(self) -> bool:
-        return (
-            self._results.has_any
-            or bool(self._config.stash[LATE])
-            or may_have_goldens(self._config)
-        )
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if self._ending is not None:

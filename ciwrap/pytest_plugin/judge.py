@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.check import check_catalog
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.law import failed_check
+from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, ExitCode, GoldenMissingError, GoldenToMendError
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.unmet import ForkedChecks, in_forked
@@ -173,7 +175,7 @@ class Judge:
                 with store.locked():
                     store.settle(place.name)
                 golden = store.read(place.name)
-            result = check_catalog(check, golden, catalog, resources=resources)
+            result = check_catalog(check, golden, catalog, Work(resources, explain=explainer))
         except CiwrapError as error:
             if error.exit_code is ExitCode.USAGE:
                 raise

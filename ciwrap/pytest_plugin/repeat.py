@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import arrangement_of
+from ciwrap.compare.outputs import arrangement_of
 from ciwrap.errors import UsageError
 from ciwrap.model import CheckResult, Message, MessageLevel, Verdict
 from ciwrap.pytest_plugin.judge import resources_for

@@ -75,7 +75,10 @@ def find_project(config: pytest.Config) -> TestedProject:
         own = load_config(find_config(config.rootpath))
     except ConfigMissingError:
         own = None
-    root = _root_without_config(config) if own is None else own.root
+    root = config.rootpath if own is None else own.root
+    is_fixed = config.inipath is not None or (root / "setup.py").exists()
+    if own is None and not is_fixed:
+        root = root_without_config(root)
     named = config.getini("ciwrap_golden_dir")
     if named:
         golden_dir = Path(config.inipath.parent if config.inipath else config.rootpath, named)
@@ -98,12 +101,6 @@ def find_project(config: pytest.Config) -> TestedProject:
     _ = project.golden_dir_text
     _ = project.pending  # one for all threads that tests may start
     return project
-
-
-def _root_without_config(config: pytest.Config) -> Path:
-    root = config.rootpath
-    is_fixed = config.inipath is not None or (root / "setup.py").exists()
-    return root if is_fixed else root_without_config(root)
 
 
 def _fill(text: str) -> str:

@@ -16,8 +16,8 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.check import outputs_of
 from ciwrap.compare.ensemble_runs import each_run
+from ciwrap.compare.outputs import outputs_of
 from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git

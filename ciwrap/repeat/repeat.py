@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.rules import Rules
-from ciwrap.compare.check import arrangement_of, check_catalog, files_of, outputs_of
+from ciwrap.compare.check import check_catalog
+from ciwrap.compare.explaining import explainer
+from ciwrap.compare.outputs import arrangement_of, files_of, outputs_of
+from ciwrap.compare.work import Work
 from ciwrap.config.placeholders import RunPlace
 from ciwrap.errors import NotComparableError, OutputMissingError, UsageError
 from ciwrap.interrupts import ends_are_interrupts
@@ -249,7 +252,7 @@ def measurer_of(check: Check, how: HowToRepeat) -> Measurer:
 
         def against_golden(outputs: RunOutputs) -> CheckResult:
             with Catalog(outputs.found, arrangement_of(check)) as catalog:
-                return check_catalog(check, golden, catalog, resources=how.resources)
+                return check_catalog(check, golden, catalog, Work(how.resources, explain=explainer))
 
         against = against_golden
     rules = Rules(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, needs_golden, outputs_of
+from ciwrap.compare.check import needs_golden
+from ciwrap.compare.outputs import Outputs
 from ciwrap.golden.listing import shared_stores
 from ciwrap.golden.part_done import telling_what_is_done
 from ciwrap.progress import NO_PROGRESS
@@ -104,16 +104,8 @@ def _accept_all(project: Project, looked: Sequence[PendingChange], reason: str |
         project.pending.kept(),
     ):
         for one in looked:
-            _refuse_twin(project, one)
-        for one in looked:
             accept(project, one, reason, who)
             done.append(one.change.check)
-
-
-def _refuse_twin(project: Project, looked: PendingChange) -> None:
-    store = project.goldens.at(looked.place)
-    if looked.change.path == store.pair_path(looked.place.name):
-        store.refuse_twin(looked.place.name)
 
 
 def _snapshots_of(project: Project) -> SnapshotStore | None:
@@ -132,6 +124,6 @@ def _that_need_goldens(checks: tuple[Check, ...]) -> list[Check]:
 
 
 def _has_open_values(check: Check) -> bool:
-    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+    with Outputs(check) as catalog:
         # What could not be read may need one.
         return bool(catalog.errors) or needs_golden(check, catalog)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap import _core
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, outputs_of, recorded_run_of
 from ciwrap.compare.circle import Circle
 from ciwrap.compare.combined import refuse_combined
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.fit import labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.compare.judge import check_golden
 from ciwrap.compare.misspelt import misspelt_words
+from ciwrap.compare.outputs import Outputs, recorded_run_of
 from ciwrap.compare.work import Work
 from ciwrap.errors import (
     CiwrapError,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.arrays.values import Labels, Values
+    from ciwrap.catalog.catalog import Catalog
     from ciwrap.config import Check
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import VariableId, VariableResult, VariableSettings
@@ -63,7 +64,7 @@ def capture_change(
     recorded = recorded_run_of(check)
     if recorded is not None:
         return _change_of_recorded(check, store, recorded, force=force, resources=resources)
-    with Catalog(outputs_of(check), arrangement_of(check)) as catalog:
+    with Outputs(check) as catalog:
         return change_of_catalog(
             check,
             store,
@@ -132,7 +133,7 @@ def change_of_catalog(
     def moved(
         identity: VariableId, before: _core.GoldenVariable, _: _core.GoldenVariable
     ) -> VariableResult:
-        work = Work(resources, with_details=with_details)
+        work = Work(resources, explain=explainer if with_details else None)
         return _moved(before, identity, catalog, check, work)
 
     change = _change(check, store, old, variables, labels, moved, force=force)

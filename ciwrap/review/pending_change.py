@@ -7,7 +7,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import ArrayValues
+from ciwrap.compare.explaining import explainer
 from ciwrap.compare.judge import check_golden
+from ciwrap.compare.work import Work
 from ciwrap.documents import DocumentError
 from ciwrap.errors import PendingConflictError, UsageError
 from ciwrap.readers.base import as_elements
@@ -155,7 +157,9 @@ class _Moved:
         if after.data is not None:
             dtype = after.tree.parameters.dtype
             elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
-            return check_golden(before, ArrayValues(elements, dtype), None)
+            return check_golden(
+                before, ArrayValues(elements, dtype), None, work=Work(explain=explainer)
+            )
         # A result is of this golden only if it was made against this very one: a tree's root,
         # which each variable has, does not tell goldens apart whose residues are others.
         found = self._recorded()

@@ -9,7 +9,8 @@ from ciwrap.captures.checkpoint import fitting
 from ciwrap.captures.index import read_tree
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.recording import RecordedCapture
-from ciwrap.compare.recorded import check_recorded, refuse_what_needs_data
+from ciwrap.compare.recorded import compare_recorded, refuse_what_needs_data
+from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, ParameterMismatchError
 from ciwrap.golden.variables import golden_id
 from ciwrap.model import EvidencePolicy
@@ -70,9 +71,7 @@ def moved_since(
             settings = check.settings_for(identity, dtype)
             return replace(settings, bound=bounds.get(identity.name, settings.bound))
 
-        result = check_recorded(
-            check, old.golden, run, settings_for=settings_for, resources=resources
-        )
+        result = compare_recorded(check, old.golden, run, Work(resources), settings_for)
         found = {one.id: one for one in result.variables}
     return lambda identity, _old, _new: found.get(identity)
 

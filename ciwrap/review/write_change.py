@@ -6,7 +6,7 @@ import os
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.check import files_of
+from ciwrap.compare.outputs import files_of
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.repository import git_commit, git_user
 from ciwrap.review.ci_job import ci_job

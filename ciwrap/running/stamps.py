@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.check import files_of
+from ciwrap.compare.outputs import files_of
 from ciwrap.model import Message, MessageLevel
 
 if TYPE_CHECKING:

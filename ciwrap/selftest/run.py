@@ -7,7 +7,9 @@ import shutil
 from typing import TYPE_CHECKING
 
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, check_catalog, outputs_of
+from ciwrap.compare.check import check_catalog
+from ciwrap.compare.outputs import arrangement_of, outputs_of
+from ciwrap.compare.work import Work
 from ciwrap.errors import CiwrapError, ExitCode
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import VariableId, Verdict
@@ -77,7 +79,7 @@ class _Trial:
 
     def _judge(self, catalog: Catalog) -> dict[VariableId, VariableResult]:
         """What the check says of each variable."""
-        found = check_catalog(self._check, self._golden, catalog, resources=self._resources)
+        found = check_catalog(self._check, self._golden, catalog, Work(self._resources))
         return {one.id: one for one in found.variables}
 
     def run(self) -> SelftestCheck:

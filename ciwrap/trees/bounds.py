@@ -98,8 +98,3 @@ def _is_narrowed(parameters: _core.TreeParameters) -> bool:
     if parameters.kind == "absolute":
         return bool(rtol) or (atol > _MOST_ATOL and parameters.code_bytes == _WIDE)
     return parameters.kind == "relative" and atol > 0 and rtol / atol > _MOST_QUOTIENT
-
-
-def suspect_is_proof(parameters: _core.TreeParameters) -> bool:
-    """Whether a suspect chunk surely holds a differing element, without the golden's data."""
-    return parameters.suspect_is_proof

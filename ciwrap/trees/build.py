@@ -110,6 +110,25 @@ def feed(
     return engine
 
 
+def tree_builder(
+    parameters: _core.TreeParameters,
+    values: Values,
+    resources: Resources,
+    golden: _core.Tree | None = None,
+) -> _core.TreeBuilder:
+    """What takes these values in order. golden: to round them by its residues, if it has any. An
+    array on a device is hashed by that device, whatever `resources` say.
+    """
+    device = values.device
+    return _core.TreeBuilder(
+        parameters,
+        values.element_count * parameters.scalars_per_element,
+        golden=golden,
+        backend=resources.backend if device is None else device.backend,
+        threads=resources.threads,
+    )
+
+
 def build_tree(
     parameters: _core.TreeParameters,
     values: Values,
@@ -121,19 +140,12 @@ def build_tree(
 ) -> tuple[_core.Tree, _core.Drift | None, str | None]:
     """The tree of the values, the drift against `golden` if that has residues, and the engine used.
 
-    read_again: as for `feed`. An array on a device is hashed by that device, whatever `resources`
-    say. Raises CiwrapError naming the file: the core's errors, and the reader's.
+    read_again: as for `feed`. Raises CiwrapError naming the file: the core's errors, and the
+    reader's.
     """
     region = values.region
-    device = values.device
     try:
-        builder = _core.TreeBuilder(
-            parameters,
-            values.element_count * parameters.scalars_per_element,
-            golden=golden,
-            backend=resources.backend if device is None else device.backend,
-            threads=resources.threads,
-        )
+        builder = tree_builder(parameters, values, resources, golden)
         engine = feed([builder], values, resources, progress, read_again=read_again)
         tree = builder.finish()
         return tree, builder.drift, engine

@@ -126,14 +126,6 @@ def test_a_result_that_cannot_be_written_has_been_shown(accepted: Project, optio
     assert outcome.out.startswith("match")
 
 
-def test_names_in_case_variants_do_not_share_a_golden(accepted: Project) -> None:
-    path = accepted.folder / "ciwrap.yaml"
-    path.write_text(path.read_text().replace("  mesh:", "  MESH:"))
-    outcome = accepted.run("accept")
-    assert outcome.code == 2
-    assert "upper and lower case" in outcome.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

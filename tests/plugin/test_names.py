@@ -169,26 +169,6 @@ def test_names_that_differ_in_case_only(suite: Suite) -> None:
     suite.run().assert_outcomes(passed=1, failed=2)
 
 
-def test_large_goldens_whose_names_differ_in_case_only_are_an_error(suite: Suite) -> None:
-    suite.write(CASES.replace("COUNT", "5000").replace("SHIFT", "0"))
-    result = suite.run("--ciwrap-update=new")
-    result.assert_outcomes(passed=1, failed=2)
-    assert "upper and lower case only" in result.stdout.str()
-
-
-def test_nothing_is_accepted_beside_a_name_that_cannot_be(suite: Suite) -> None:
-    text = "def test_NAME(ciwrap): ciwrap.check(np.arange(3000.0))\n"
-    suite.write(text.replace("NAME", "b"))
-    suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
-    suite.write("".join(text.replace("NAME", name) for name in ("a", "B", "c")))
-    suite.run().assert_outcomes(failed=3)
-    before = suite.goldens()
-    done = suite.cli("accept", "--pending")
-    assert done.returncode == 2
-    assert "in upper and lower case only" in done.stderr
-    assert suite.goldens() == before
-
-
 def test_place_of_other_files() -> None:
     assert TestPlace.of(Place("", "mesh")) is None
     assert Place("", "mesh").check == "mesh"

@@ -180,6 +180,25 @@ def test_imports_point_one_way(source: Path) -> None:
             assert part in ONLY_IN[first], f"{part} imports {first}"
 
 
+# What judges variables and checks of files, and what it is not to know of: that is handed to it.
+JUDGING = (
+    *("check", "judge", "findings", "tally", "work", "law", "fit", "parts", "elements", "pairing"),
+    *("expected", "misspelt", "golden_side", "circle", "combined", "texts", "series"),
+)
+EXPLAINING = (
+    *("explain", "explaining", "details", "pictures", "maps", "views", "planes", "hints"),
+    *("across_ranks", "over_checkpoints", "one_bound", "one_rank", "new_values"),
+)
+
+
+@pytest.mark.parametrize("name", JUDGING)
+def test_judging_knows_neither_explanations_nor_recorded_runs(name: str) -> None:
+    unknown = {*EXPLAINING, "recorded", "ensemble_runs", "histories", "comparer"}
+    found = imports_of(PACKAGE / "compare" / f"{name}.py")
+    assert not found & {f"ciwrap.compare.{one}" for one in unknown}
+    assert not any(one.startswith(("ciwrap.compare.explain.", "ciwrap.ensemble")) for one in found)
+
+
 def test_every_part_has_its_rule() -> None:
     assert {part_of(source) for source in SOURCES} <= set(MAY_IMPORT)
 

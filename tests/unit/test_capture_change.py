@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.check import arrangement_of, outputs_of
+from ciwrap.compare.outputs import arrangement_of, outputs_of
 from ciwrap.config.loading import load_text
 from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
 from ciwrap.golden.lock import writer_lock

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import sys
 import threading
 from pathlib import Path
@@ -24,7 +22,7 @@ from ciwrap.errors import (
     UnreadableFileError,
     UsageError,
 )
-from ciwrap.golden import lock, paths
+from ciwrap.golden import lock
 from ciwrap.golden.evidence import capture
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.lock import writer_lock
@@ -35,10 +33,9 @@ from ciwrap.golden.show import golden_lines, shown_variables
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
 from ciwrap.snapshot.describe import describe_environment
-from ciwrap.trees.bounds import describe_bound, suspect_is_proof
+from ciwrap.trees.bounds import describe_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
 SMALL = np.linspace(0, 1, 100)
@@ -273,131 +270,6 @@ def test_labels_are_kept_and_held_against_nothing(store: GoldenStore) -> None:
     assert row != VariableRow.of(variable)
 
 
-def test_case_twins_are_refused(store: GoldenStore) -> None:
-    put(store, "Mesh", variable_of(SMALL))
-    with pytest.raises(UsageError, match="'Mesh' differs from 'mesh' in upper and lower case"):
-        put(store, "mesh", variable_of(SMALL))
-    put(store, "Mesh", variable_of(SMALL + 1))
-    put(store, "other", variable_of(SMALL))
-    half = store.manifest_path("HALF")
-    half.write_text("only half of one")
-    with pytest.raises(UsageError, match="'HALF' differs"):
-        put(store, "half", variable_of(SMALL))
-
-
-class Listings:
-    """Counts how often a folder is listed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        self._original = paths.stored_stems
-        monkeypatch.setattr(paths, "stored_stems", self._list)
-
-    def _list(self, folder: Path) -> list[str]:
-        self.count += 1
-        return self._original(folder)
-
-
-def test_one_lock_lists_the_folder_once(
-    store: GoldenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    listings = Listings(monkeypatch)
-    with store.locked():
-        for number in range(20):
-            write_one(store, f"a{number}")
-        with pytest.raises(UsageError, match="'a7' differs"):
-            write_one(store, "A7")
-    assert listings.count == 1
-    with pytest.raises(UsageError, match="'a19' differs"):
-        put(store, "A19", variable_of(SMALL))
-    assert listings.count == 2
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Iterator[GoldenStore]:
-    store = GoldenStore(tmp_path / "golden", is_kept=True)
-    yield store
-    store.close()
-
-
-def test_a_kept_store_lists_the_folder_no_more_than_twice(
-    kept: GoldenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first time, the folder itself may have to go again, so nothing is left in it."""
-    listings = Listings(monkeypatch)
-    for number in range(20):
-        put(kept, f"a{number}", variable_of(SMALL))
-    assert listings.count == 2
-    assert (kept.folder / LOCK_NAME).exists()
-    with pytest.raises(UsageError, match="'a7' differs"):
-        put(kept, "A7", variable_of(SMALL))
-    kept.close()
-    assert not (kept.folder / LOCK_NAME).exists()
-    put(kept, "b", variable_of(SMALL))
-    assert listings.count == 3
-
-
-@pytest.mark.parametrize("is_kept", [False, True])
-def test_what_others_write_is_seen_by_a_kept_store(kept: GoldenStore, is_kept: bool) -> None:
-    """Also if they leave the lock file, as this one does."""
-    other = GoldenStore(kept.folder, is_kept=is_kept)
-    put(kept, "a", variable_of(SMALL))
-    put(kept, "b", variable_of(SMALL))
-    put(other, "Mesh", variable_of(SMALL))
-    with pytest.raises(UsageError, match="'Mesh' differs"):
-        put(kept, "mesh", variable_of(SMALL))
-    put(kept, "field", variable_of(SMALL))
-    with pytest.raises(UsageError, match="'field' differs"):
-        put(other, "Field", variable_of(SMALL))
-    other.close()
-
-
-def test_another_process_is_seen_by_a_kept_store(kept: GoldenStore) -> None:
-    put(kept, "a", variable_of(SMALL))
-    put(kept, "b", variable_of(SMALL))
-    child = os.fork()
-    if child == 0:
-        # A copy of this very store, which knows its holder's word.
-        put(kept, "Mesh", variable_of(SMALL))
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0
-    with pytest.raises(UsageError, match="'Mesh' differs"):
-        put(kept, "mesh", variable_of(SMALL))
-
-
-def test_a_deleted_golden_has_no_twin(kept: GoldenStore) -> None:
-    put(kept, "a", variable_of(SMALL))
-    put(kept, "Mesh", variable_of(SMALL))
-    kept.path("Mesh").unlink()
-    kept.manifest_path("Mesh").unlink()
-    put(kept, "mesh", variable_of(SMALL))
-    with pytest.raises(UsageError, match="'mesh' differs"):
-        put(kept, "Mesh", variable_of(SMALL))
-
-
-def test_a_lock_file_that_cannot_be_written_does_not_stay(
-    kept: GoldenStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(kept, "a", variable_of(SMALL))
-
-    def full(descriptor: int, data: bytes, position: int) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("ciwrap.golden.lock.os.pwrite", full)
-    put(kept, "b", variable_of(SMALL))
-    assert not (kept.folder / LOCK_NAME).exists()
-
-
-def test_a_lock_file_is_not_removed_from_under_its_holder(kept: GoldenStore) -> None:
-    put(kept, "a", variable_of(SMALL))
-    put(kept, "b", variable_of(SMALL))
-    with writer_lock(kept.folder, 0.1):
-        kept.close()
-        assert (kept.folder / LOCK_NAME).exists()
-        with pytest.raises(LockBusyError, match=f"process {os.getpid()} is writing"):
-            put(GoldenStore(kept.folder), "c", variable_of(SMALL), wait_seconds=0.1)
-
-
 def test_the_lock_keeps_others_out_and_leaves_nothing(tmp_path: Path) -> None:
     with writer_lock(tmp_path):
         assert (tmp_path / LOCK_NAME).exists()
@@ -555,7 +427,7 @@ def test_bounds_in_words(settings: dict[str, Any], text: str) -> None:
     ],
 )
 def test_what_a_suspect_chunk_proves(dtype: str, settings: dict[str, Any], proof: bool) -> None:
-    assert suspect_is_proof(_core.TreeParameters(dtype, **settings)) is proof
+    assert _core.TreeParameters(dtype, **settings).suspect_is_proof is proof
 
 
 def test_environment_is_plain_facts(tmp_path: Path, monkeypatch: Any) -> None:

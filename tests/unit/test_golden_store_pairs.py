@@ -53,12 +53,12 @@ def edit(store: GoldenStore, old: str, new: str) -> None:
         (
             "bound: atol=0.001 rtol=0",
             "bound: atol=0.1 rtol=0",
-            "variable 'x' is described differently in the golden file (bound)",
+            "it describes other variables than the golden file holds",
         ),
         (
             "{name: x",
             "{name: y",
-            "variable 'y' is described differently in the golden file (name)",
+            "it describes other variables than the golden file holds",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_a_manifest_of_more_variables_than_there_are(store: GoldenStore) -> None
     path = store.manifest_path("mesh")
     (row,) = [line for line in path.read_text().splitlines() if line.startswith("- {name")]
     edit(store, row, f"{row}\n{row.replace('name: x', 'name: y')}")
-    with pytest.raises(CorruptGoldenError, match="it lists 2 variables, the golden file holds 1"):
+    with pytest.raises(CorruptGoldenError, match="it describes other variables"):
         store.read("mesh")
 
 
@@ -125,17 +125,6 @@ def test_a_staged_file_counts_where_the_other_is_damaged(store: GoldenStore) -> 
 # --- the lock
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
-def test_a_lock_file_is_left_by_kept_stores_alone(tmp_path: Path, is_kept: bool) -> None:
-    stores = GoldenStores(tmp_path, is_kept=True) if is_kept else GoldenStores(tmp_path)
-    (tmp_path / "tests").mkdir()
-    write(stores.at(Place("tests", "a")), "a", 1.0)
-    file = tmp_path / "tests" / paths.LOCK_NAME
-    assert file.exists() is is_kept
-    stores.close()
-    assert not file.exists()
-
-
 def test_a_folder_to_be_locked_is_made(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     with lock.writer_lock(folder):
@@ -169,10 +158,9 @@ def test_a_lock_file_that_was_removed_is_no_lock(tmp_path: Path) -> None:
 
 
 def test_whoever_holds_the_lock_is_named_as_far_as_that_can_be_read(tmp_path: Path) -> None:
-    with lock.writer_lock(tmp_path, holder="word"):
-        with pytest.raises(LockBusyError, match=rf"process {os.getpid()} is writing") as caught:
+    with lock.writer_lock(tmp_path):
+        with pytest.raises(LockBusyError, match=rf"process {os.getpid()} is writing"):
             lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens", is_needed=True)
-        assert "word" not in str(caught.value)
         (tmp_path / paths.LOCK_NAME).write_bytes(b"\xff process")
         with pytest.raises(LockBusyError, match="is writing goldens in this folder"):
             lock._acquire(tmp_path / paths.LOCK_NAME, 0, "writing goldens", is_needed=True)

@@ -11,6 +11,7 @@ from result_fields import said
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues
+from ciwrap.compare.explaining import explainer, explainer_without_pictures
 from ciwrap.compare.judge import check_golden, compare_values
 from ciwrap.compare.work import Work
 from ciwrap.core_errors import ContradictionError
@@ -52,7 +53,15 @@ def test_a_check_says_what_it_rests_on(evidence: str, by: float) -> None:
         moved = VALUES + by * (np.arange(1000) == 600)
         new = MaskedValues(ArrayValues(moved), ArrayValues(MASK), "land")
     settings = settings_of(evidence, mask="land", mixed_precision=True)
-    result = check_golden(held, new, settings, labels=(), source_path="x.npy", aligned_by="id")
+    result = check_golden(
+        held,
+        new,
+        settings,
+        labels=(),
+        work=Work(explain=explainer),
+        source_path="x.npy",
+        aligned_by="id",
+    )
     wanted = {
         "name": "x",
         "iteration": 3,
@@ -166,6 +175,7 @@ def test_a_comparison_says_what_it_rests_on() -> None:
         ArrayValues(new),
         settings,
         X,
+        work=Work(explain=explainer),
         source_path="x.npy",
         aligned_by="id",
     )
@@ -278,7 +288,10 @@ def test_what_all_differing_elements_have_in_common() -> None:
     golden = np.zeros((20, 30))
     new = golden.copy()
     new[3:5, 7:9] = 2.5
-    result = compare_values(ArrayValues(golden), ArrayValues(new), settings_of("auto"), X)
+    work = Work(explain=explainer)
+    result = compare_values(
+        ArrayValues(golden), ArrayValues(new), settings_of("auto"), X, work=work
+    )
     assert result.differing_box == IndexBox((3, 7), (4, 8))
     assert [one.cause for one in result.explanations][:1] == [Cause.CONSTANT_OFFSET]
     assert result.explanations[0].values == (2.5,)
@@ -289,9 +302,10 @@ def test_what_all_differing_elements_have_in_common() -> None:
 def test_without_pictures_all_else_is_said() -> None:
     moved = VALUES + 1.0 * (np.arange(1000) >= 600)
     ours, theirs = ArrayValues(VALUES), ArrayValues(moved)
-    drawn = compare_values(ours, theirs, settings_of("data"), X)
-    told = compare_values(ours, theirs, settings_of("data"), X, work=Work(with_pictures=False))
-    plain = compare_values(ours, theirs, settings_of("data"), X, work=Work(with_details=False))
+    drawn = compare_values(ours, theirs, settings_of("data"), X, work=Work(explain=explainer))
+    work = Work(explain=explainer_without_pictures)
+    told = compare_values(ours, theirs, settings_of("data"), X, work=work)
+    plain = compare_values(ours, theirs, settings_of("data"), X)
     assert drawn.details is not None
     assert told.explanations
     assert told == replace(drawn, details=None)

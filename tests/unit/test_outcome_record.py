@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ciwrap.compare.outcome import Outcome, PartSums
-from ciwrap.compare.outcome_record import Answer, ErrorRecord, OutcomeRecord, answer_of, to_text
+from ciwrap.compare.outcome_record import Answer, answer_of, to_text
 from ciwrap.errors import ConfigError, CorruptFileError, all_errors
 from ciwrap.model import (
     DifferingElement,
@@ -62,10 +62,9 @@ FULL = Outcome(
 
 
 def test_every_field_comes_back() -> None:
-    assert Outcome.__struct_fields__ == OutcomeRecord.__struct_fields__
     plain = Outcome()
     assert all(getattr(FULL, name) != getattr(plain, name) for name in Outcome.__struct_fields__)
-    text = to_text(Answer("1", OutcomeRecord.of(FULL)))
+    text = to_text(Answer("1", FULL))
     assert b"\n" not in text
     back = answer_of(text, "1")
     for name in Outcome.__struct_fields__:
@@ -76,7 +75,7 @@ def test_every_field_comes_back() -> None:
         else:
             # NaN is no equal of itself.
             assert repr(getattr(back, name)) == repr(getattr(FULL, name)), name
-    assert to_text(Answer("1", OutcomeRecord.of(back))) == text
+    assert to_text(Answer("1", back)) == text
 
 
 @pytest.mark.parametrize("slug", all_errors())
@@ -85,7 +84,7 @@ def test_every_error_comes_back(slug: str) -> None:
     error = kind("no", file="f", remedy="do it")
     if isinstance(error, ConfigError):
         error.line, error.column, error.key, error.suggestion = 3, 4, "a.b", "c"
-    text = to_text(Answer("1", error=ErrorRecord.of(error)))
+    text = to_text(Answer("1", error=error))
     with pytest.raises(kind) as caught:
         answer_of(text, "1")
     assert type(caught.value) is kind
