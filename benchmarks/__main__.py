@@ -16,9 +16,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
 from benchmarks import (
     busy_machine,
     demo_noise,
@@ -72,12 +69,11 @@ def main() -> int:
     if options.repeats < 1 or min(options.threads) < 1:
         parser.error("--repeats and --threads must be at least 1")
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
     document: dict[str, Any] = {"format_version": FORMAT_VERSION, "machine": measure.machine()}
     words = _machine_words(document["machine"])
-    console.print(words, highlight=False)
+    print(words)
     if document["machine"]["load_average_at_start"] > 0.5:
-        console.print("This machine is busy; timings will be off.", style="yellow")
+        print("This machine is busy; timings will be off.")
     markdown = f"# Results\n\n`{_command_line()}` on {words}\n"
     for name, section in _sections(options).items():
         if options.only and name not in options.only:
@@ -85,7 +81,7 @@ def main() -> int:
         result = section.run()
         document[name] = result
         rows = section.table(result)
-        console.print(_rich_table(section.title, rows))
+        print(f"\n{section.title}\n{_plain_table(rows)}")
         markdown += f"\n## {section.title}\n\n{_markdown_table(rows)}"
         if options.json:
             options.json.write_text(json.dumps(document, indent=1) + "\n")
@@ -254,13 +250,11 @@ def _markdown_table(rows: list[list[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _rich_table(title: str, rows: list[list[str]]) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in rows[0]:
-        table.add_column(column)
-    for row in rows[1:]:
-        table.add_row(*row)
-    return table
+def _plain_table(rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [[text.ljust(width) for text, width in zip(row, widths, strict=True)] for row in rows]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import os
 import stat
-import struct
-import unicodedata
 import zipfile
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ciwrap.errors import ArtifactError, FileLimitError
@@ -35,11 +34,6 @@ _MOST_NAME_BYTES = 255
 _MOST_LIST_BYTES = MOST_FILES * 512
 _STEP_BYTES = 1 << 20
 _ENCRYPTED = 0x1
-
-_END = struct.Struct("<4s8xII2x")  # of the list of files: its size, its offset
-_LOCATOR = struct.Struct("<4s4xQ4x")  # of the large end: its offset
-_LARGE_END = struct.Struct("<4s36xQ8x")  # the same end with eight bytes for the size
-_MOST_COMMENT_BYTES = 1 << 16
 
 # What `zipfile` raises for damaged or strange archives besides OSError: NotImplementedError for
 # features it lacks, EOFError for streams that stop early, ValueError and OverflowError for offsets
@@ -78,13 +72,13 @@ def zip_files(stream: IO[bytes], file: str | os.PathLike[str]) -> Iterator[Files
 
 def _opened(stream: IO[bytes], file: str | os.PathLike[str]) -> zipfile.ZipFile:
     try:
-        if _list_bytes(stream) <= _MOST_LIST_BYTES:
-            return zipfile.ZipFile(stream)
+        return zipfile.ZipFile(_ShortReads(stream, file))
+    except FileLimitError:
+        raise
     except OSError as error:
         raise ArtifactError(f"cannot be read: {error.strerror or error}", file=file) from error
     except _ZIP_ERRORS as error:
         raise ArtifactError(f"is not a .zip that can be read: {error}", file=file) from error
-    raise _too_many(file)
 
 
 def folder_files(folder: Path) -> Files:
@@ -164,28 +158,17 @@ def _blocks(
 
 
 def checked_names(names: Iterable[str], file: str | os.PathLike[str]) -> None:
-    """Raises ArtifactError for a name that leads elsewhere or that two files would share.
+    """Raises ArtifactError for a name that leads elsewhere or is there twice.
 
-    Names that some file system takes for the same one (case, composed letters) are the same. A name
-    that ends with `/` is a folder's.
+    A name that ends with `/` is a folder's. Names that a file system takes for one, because they
+    differ in case alone, say, are refused by `copy_files`, which replaces nothing.
     """
-    files: dict[str, str] = {}
-    folders: set[str] = set()
+    seen: set[str] = set()
     for name in names:
-        plain = name.removesuffix("/")
-        _refuse_name(plain, file)
-        key = unicodedata.normalize("NFD", unicodedata.normalize("NFD", plain).casefold())
-        folders.update(str(parent) for parent in PurePosixPath(key).parents)
-        if plain != name:
-            folders.add(key)
-        elif key in files:
-            same = files[key] == name
-            why = "is there twice" if same else "differs from another one in case or accents only"
-            raise refused(name, why, file)
-        else:
-            files[key] = name
-    for key in files.keys() & folders:
-        raise refused(files[key], "is both a file and a folder", file)
+        _refuse_name(name.removesuffix("/"), file)
+        if name in seen:
+            raise refused(name, "is there twice", file)
+        seen.add(name)
 
 
 def _refuse_name(name: str, file: str | os.PathLike[str]) -> None:
@@ -217,41 +200,28 @@ def _is_folder(info: zipfile.ZipInfo) -> bool:
     return info.orig_filename.endswith("/")
 
 
-def _list_bytes(stream: IO[bytes]) -> int:
-    """How much the list of a zip's files takes, to be known before all of it is read into memory;
-    0 for what is no zip. Looks at every place where some version of `zipfile` looks."""
-    byte_count = stream.seek(0, os.SEEK_END)
-    tail_at = max(0, byte_count - _MOST_COMMENT_BYTES - _END.size)
-    stream.seek(tail_at)
-    tail = stream.read(byte_count - tail_at)
-    end = len(tail) - _END.size
-    if end < 0:
-        return 0
-    if tail[end : end + 4] != b"PK\5\6" or tail[-2:] != b"\0\0":
-        end = tail.rfind(b"PK\5\6", 0, end + 4)
-    if end < 0:
-        return 0
-    size = int(_END.unpack_from(tail, end)[1])
-    locator_at = tail_at + end - _LOCATOR.size
-    signature, large_at = _unpacked_at(stream, locator_at, _LOCATOR)
-    if signature == b"PK\6\7":
-        for at in (locator_at - _LARGE_END.size, large_at):
-            signature, large = _unpacked_at(stream, at, _LARGE_END)
-            if signature == b"PK\6\6":
-                size = max(size, large)
-    stream.seek(0)
-    return size
+class _ShortReads(io.RawIOBase):
+    """A file of which no more is read at once than the list of a zip's files may take: `zipfile`
+    reads that list in one piece, as large as the zip says it is. Its files are read in steps.
+    """
 
+    def __init__(self, stream: IO[bytes], file: str | os.PathLike[str]) -> None:
+        super().__init__()
+        self._stream, self._file = stream, file
 
-def _unpacked_at(stream: IO[bytes], at: int, record: struct.Struct) -> tuple[bytes, int]:
-    """A record's signature and number; no signature where the file has no such place."""
-    if 0 <= at < 1 << 62:
-        stream.seek(at)
-        data = stream.read(record.size)
-        if len(data) == record.size:
-            signature, number = record.unpack(data)
-            return bytes(signature), int(number)
-    return b"", 0
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _MOST_LIST_BYTES:
+            raise _too_many(self._file)
+        return self._stream.read(size if size >= 0 else _MOST_LIST_BYTES)
 
 
 def refused(name: str, why: str, file: str | os.PathLike[str]) -> ArtifactError:

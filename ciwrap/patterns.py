@@ -1,5 +1,6 @@
-"""Path patterns that are globs and templates at once: `out/iter_{iteration:d}/*/{name}.npy`.
+"""Patterns of names and of paths.
 
+Those of paths are globs and templates at once: `out/iter_{iteration:d}/*/{name}.npy`.
 `*` and `?` stay within one path component, `[...]` is a set of characters, `**/` crosses any number
 of folders and `**` anything. `{iteration}` and `{rank}` stand for digits (`:d` may follow),
 `{name}` for one or more characters of one component. `{*}` stands for what differs from run to
@@ -9,14 +10,52 @@ run, as the number of a job does: within one component, and left out of names.
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ciwrap.errors import ConfigError
 from ciwrap.structs import Struct
 
 _FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
 _SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
+_SPECIAL_IN_NAME = re.compile(r"\*+|\?|\[[^\]]+\]")
+_RANGES = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _TRIMMED = "_-. "
+
+
+@lru_cache(maxsize=1024)
+def name_pattern(text: str) -> re.Pattern[str]:
+    """A shell-like pattern of a name, which is to match all of it: `*` is anything, `?` one
+    character, `[...]` one of a set.
+    """
+    parts: list[str] = []
+    last = 0
+    for special in _SPECIAL_IN_NAME.finditer(text):
+        parts.append(re.escape(text[last : special.start()]))
+        kind = special[0][0]
+        parts.append(_set_regex(special[0][1:-1]) if kind == "[" else ".*" if kind == "*" else ".")
+        last = special.end()
+    parts.append(re.escape(text[last:]))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _set_regex(body: str, never: str = "") -> str:
+    """What `[body]` means: one of these characters and ranges; after `!` or `^` any but these. A
+    range that runs backwards is empty. never: characters that it never stands for.
+    """
+    is_negated = body[0] in "!^" and len(body) > 1
+    pieces = [
+        re.escape(found[3]) if found[3] else f"{re.escape(found[1])}-{re.escape(found[2])}"
+        for found in _RANGES.finditer(body[1:] if is_negated else body)
+        if found[3] or found[1] <= found[2]
+    ]
+    if is_negated:
+        return f"[^{never}{''.join(pieces)}]" if never or pieces else "."
+    return f"[{''.join(pieces)}]" if pieces else "(?!)"
+
+
+def _has_backward_range(body: str) -> bool:
+    inside = body[1:] if body[0] in "!^" else body
+    return any(found[1] and found[1] > found[2] for found in _RANGES.finditer(inside))
 
 
 class PathMatch(Struct, frozen=True):
@@ -81,17 +120,12 @@ class PathPattern:
         return self._set(special[1:-1]) if special[0] == "[" else self._field(special[1:-1])
 
     def _set(self, body: str) -> str:
-        negated = body[0] in "!^" and len(body) > 1
-        escaped = re.sub(r"([\\\]\[&~|^])", r"\\\1", body[1:] if negated else body)
-        found = f"[^/{escaped}]" if negated else f"[{escaped}]"
-        try:
-            re.compile(found)
-        except re.error:
+        if _has_backward_range(body):
             raise ConfigError(
                 f"{self.text!r} has the set [{body}], of which a range runs backwards",
                 key=self._key,
-            ) from None
-        return found
+            )
+        return _set_regex(body, never="/")
 
     def _field(self, body: str) -> str:
         if body == "*":

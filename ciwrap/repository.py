@@ -32,7 +32,7 @@ def ask_git(folder: Path, *arguments: str) -> str | None:
         done = _run(where, arguments, optional_locks=False, timeout=_ASK_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.decode("utf-8", "replace").strip() if done.returncode == 0 else None
 
 
 def git_commit(folder: Path) -> str | None:
@@ -112,15 +112,19 @@ class Repository(Struct, frozen=True):
 
     def git(self, *arguments: str) -> str:
         """Runs git to its end; Ctrl-C takes effect after it. Raises RepositoryError."""
+        return self._answer(arguments).decode("utf-8", "replace").rstrip("\n")
+
+    def _answer(self, arguments: Sequence[str], said: bytes = b"") -> bytes:
+        """What git prints. said: what it is told on stdin."""
         try:
             with later_interrupts():
-                done = _run(self.top, arguments)
+                done = _run(self.top, arguments, said=said)
         except OSError as error:
             raise RepositoryError(f"git cannot be run: {error.strerror}") from error
         if done.returncode != 0:
-            said = one_line(done.stderr or done.stdout)[-500:]
-            raise RepositoryError(f"git {arguments[0]} failed: {said}", file=str(self.top))
-        return done.stdout.rstrip("\n")
+            why = one_line((done.stderr or done.stdout).decode("utf-8", "replace"))[-500:]
+            raise RepositoryError(f"git {arguments[0]} failed: {why}", file=str(self.top))
+        return done.stdout
 
     def commit(self, reference: str) -> str:
         """The full name of a commit. Raises UsageError if there is none of that name."""
@@ -148,20 +152,8 @@ class Repository(Struct, frozen=True):
 
         Raises RepositoryError.
         """
-        try:
-            done = subprocess.run(
-                ["git", "-C", str(self.top), "cat-file", "--batch"],
-                input="".join(f"{one}\n" for one in objects).encode(),
-                capture_output=True,
-                check=False,
-                env=_environment(),
-            )
-        except OSError as error:
-            raise RepositoryError(f"git cannot be run: {error.strerror}") from error
-        if done.returncode != 0:
-            said = one_line(done.stderr.decode("utf-8", "replace"))[-500:]
-            raise RepositoryError(f"git cat-file failed: {said}", file=str(self.top))
-        return _batch(objects, done.stdout)
+        said = "".join(f"{one}\n" for one in objects).encode()
+        return _batch(objects, self._answer(("cat-file", "--batch"), said))
 
     @contextlib.contextmanager
     def checked_out(self, commit: str, folder: Path, *, is_empty: bool = False) -> Iterator[Path]:
@@ -188,18 +180,17 @@ def _run(
     folder: Path,
     arguments: Sequence[str],
     *,
+    said: bytes = b"",
     optional_locks: bool = True,
     timeout: float | None = None,
-) -> subprocess.CompletedProcess[str]:
+) -> subprocess.CompletedProcess[bytes]:
     environment = _environment()
     if not optional_locks:
         environment["GIT_OPTIONAL_LOCKS"] = "0"
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
-        stdin=subprocess.DEVNULL,
+        input=said,
         capture_output=True,
-        text=True,
-        errors="replace",
         timeout=timeout,
         check=False,
         env=environment,

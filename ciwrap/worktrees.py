@@ -6,7 +6,8 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.processes import is_running
+from ciwrap.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,15 +53,5 @@ def _remove_left(repository: Repository, parent: Path) -> None:
     """Removes what a process left that was killed."""
     for left in parent.iterdir():
         owner = left.name.partition("-")[0]
-        if owner.isdecimal() and not _is_alive(int(owner)):
+        if owner.isdecimal() and not is_running(int(owner)):
             repository.remove_worktree(left)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.action.api import Api
+    from ciwrap.action.inputs import Inputs
+    from ciwrap.action.runner import Runner
 
 MOST_ZIP_BYTES = 256 << 20
 MOST_ARTIFACTS = 200
@@ -65,6 +67,16 @@ def read_meta(folder: Path) -> Meta:
     except (OSError, DocumentError, UsageError) as error:
         raise CorruptFileError(f"does not describe an artifact: {error}", file=path) from None
     return meta
+
+
+def source_folder(inputs: Inputs, runner: Runner) -> Path:
+    """The folder that the input `source` names. Raises UsageError if there is none."""
+    folder = runner.workspace / inputs.source
+    if not folder.is_dir():
+        raise UsageError(
+            "is not a folder", file=folder, remedy="download the artifacts to it first"
+        )
+    return folder
 
 
 def results_below(folder: Path) -> Iterator[Path]:

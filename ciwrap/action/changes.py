@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ciwrap.action.render import limited
 from ciwrap.action.runner import command_line
 from ciwrap.changes.document import Change, ChangesDocument
 from ciwrap.changes.wording import line_of, markdown_table
@@ -29,7 +30,6 @@ UNKNOWN = "unknown"
 _PULL_REQUESTS = frozenset({"pull_request", "pull_request_target"})
 _MERGE_GROUP = "merge_group"
 _LONGEST = 1000
-_MOST = 10
 _MERGED_PARENTS = 2
 _TITLES = {
     True: "ciwrap: less is checked",
@@ -167,10 +167,10 @@ def change_annotations(found: Found) -> Iterator[str]:
         text = safe_name(f"what this pull request checks is not known: {found.problem}", _LONGEST)
         yield command_line("warning", text, title="ciwrap")
     told = [one for one in found.changes or () if one.wider is not False or one.what == "values"]
-    for change in told[: _MOST - (len(told) > _MOST)]:
-        title = _TITLES[change.wider]
-        text = safe_name(line_of(change), _LONGEST)
-        yield command_line("warning", text, title=title, file=change.file, line=change.line)
-    if len(told) > _MOST:
-        more = f"+{len(told) - _MOST + 1} more: see the job summary"
-        yield command_line("warning", more, title="ciwrap")
+    yield from limited("warning", [_annotation_of(one) for one in told])
+
+
+def _annotation_of(change: Change) -> str:
+    text = safe_name(line_of(change), _LONGEST)
+    title = _TITLES[change.wider]
+    return command_line("warning", text, title=title, file=change.file, line=change.line)

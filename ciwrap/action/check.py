@@ -37,7 +37,6 @@ META = "meta.json"
 class Call:
     """One call of the command line and what it left: its exit code and its JSON result."""
 
-    arguments: tuple[str, ...]
     exit_code: int
     result_path: Path
 
@@ -136,7 +135,7 @@ def call_cli(arguments: list[str], runner: Runner, result_path: Path) -> Call:
             cwd=runner.workspace,
             env=runner.program_environment,
         )
-    return Call(tuple(arguments), done, result_path)
+    return Call(done, result_path)
 
 
 def finished(call: Call) -> Outcome:

@@ -11,11 +11,13 @@ import ctypes
 import os
 import signal
 import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from ciwrap.processes import all_processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _PR_SET_CHILD_SUBREAPER = 36
 _MOST_ROUNDS = 1000
@@ -59,11 +61,5 @@ def _end_children() -> None:
 
 
 def _children() -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The name in parentheses may hold anything, so what comes after the last one is read.
-            state, parent = path.read_text(errors="replace").rpartition(")")[2].split()[:2]
-            if int(parent) == os.getpid() and state not in "X":
-                found.append(int(path.parent.name))
-    return found
+    own = os.getpid()
+    return [one.pid for one in all_processes() if one.parent == own and one.state != "X"]

@@ -22,7 +22,7 @@ from ciwrap.action.check import (
     write_meta,
 )
 from ciwrap.action.crash import crash_of
-from ciwrap.action.outcome import REPORT, SUMMARY, copy_report, publish
+from ciwrap.action.outcome import REPORT, SUMMARY, copy_report, publish, tell_files
 from ciwrap.action.render import MOST_ANNOTATIONS
 from ciwrap.action.runner import command_line
 from ciwrap.action.status import DONE, ERROR, NOT_COMPARABLE
@@ -100,21 +100,13 @@ def _is_beside(path: Path) -> bool:
 def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:
     """Summary, annotations and outputs of a command that came to an end."""
     codes = {0: DONE, 1: _ONES.get(inputs.mode, ERROR), _NOT_COMPARED: NOT_COMPARABLE}
-    report, result = stage / REPORT, stage / RESULT
-    for name, value in {
-        "status": codes[call.exit_code],
-        "artifact-name": inputs.artifact_name,
-        "artifact-path": stage if inputs.upload else "",
-        "report-path": report if report.is_file() else "",
-        "result-path": result if result.is_file() else "",
-        "summary-path": stage / SUMMARY,
-    }.items():
-        runner.set_output(name, value)
+    runner.set_output("status", codes[call.exit_code])
+    tell_files(inputs, runner, stage)
     runner.add_summary((stage / SUMMARY).read_text(encoding="utf-8"))
-    lines = [*_annotations(inputs.mode, result)]
+    lines = [*_annotations(inputs.mode, stage / RESULT)]
     for line in lines[:MOST_ANNOTATIONS]:
         print(line, flush=True)
-    copy_report(report, inputs, runner)
+    copy_report(stage / REPORT, inputs, runner)
 
 
 def _annotations(mode: str, result: Path) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.action.artifact import read_meta, results_below
+from ciwrap.action.artifact import read_meta, results_below, source_folder
 from ciwrap.action.changes import changes_of_results
 from ciwrap.action.outcome import Outcome, publish, read_result
 from ciwrap.action.status import ERROR, NOT_COMPARABLE, STATUSES
@@ -31,12 +31,7 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
 
     if not inputs.source:
         raise UsageError("mode merge needs the input source: the folder of the results")
-    folder = runner.workspace / inputs.source
-    if not folder.is_dir():
-        raise UsageError(
-            "is not a folder", file=folder, remedy="download the artifacts to it first"
-        )
-    folders = list(results_below(folder))
+    folders = list(results_below(source_folder(inputs, runner)))
     outcome = merge_folders(folders, inputs)
     stage = fresh_stage(runner, inputs.artifact_name)
     if outcome.result is not None:

@@ -99,15 +99,12 @@ def carry_out(inputs: Inputs, runner: Runner, api: Api) -> bool:
         say(f"refused: {refused}")
         return False
     except (CiwrapError, OSError) as error:
-        reply(_failure(error), number, runner.repository, api)
+        # Something else than its wording kept the order from being carried out.
+        why = escaped(error, _LONGEST_ANSWER)
+        reply(f"Nothing was accepted: {why}", number, runner.repository, api)
         raise
     reply(text, number, runner.repository, api)
     return True
-
-
-def _failure(error: CiwrapError | OSError) -> str:
-    """The answer to an order that something else than its wording kept from being carried out."""
-    return f"Nothing was accepted: {escaped(error, _LONGEST_ANSWER)}"
 
 
 def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:

@@ -109,8 +109,6 @@ def publish(
         write_report(report, outcome.result)
         if not write_picture(stage / PICTURE, outcome.result):
             (stage / PICTURE).unlink(missing_ok=True)  # of an earlier call, on a runner that stays
-    pending = stage / "pending"
-    result = stage / "result.json"
     for name, value in {
         "status": outcome.status,
         "root": outcome.root,
@@ -119,19 +117,28 @@ def publish(
         "suspect": counts[Verdict.SUSPECT],
         "differing": counts[Verdict.DIFFER],
         "not-comparable": counts[Verdict.NOT_COMPARABLE],
+        "wider": changes.wider,
+    }.items():
+        runner.set_output(name, value)
+    tell_files(inputs, runner, stage)
+    runner.add_summary(text)
+    for line in (*annotation_lines(outcome, place or Place()), *change_annotations(changes)):
+        print(line, flush=True)
+    copy_report(report, inputs, runner)
+
+
+def tell_files(inputs: Inputs, runner: Runner, stage: Path) -> None:
+    """The outputs that say where the files of a call are."""
+    report, result, pending = stage / REPORT, stage / "result.json", stage / "pending"
+    for name, value in {
         "artifact-name": inputs.artifact_name,
         "artifact-path": stage if inputs.upload else "",
         "report-path": report if report.is_file() else "",
         "result-path": result if result.is_file() else "",
         "summary-path": stage / SUMMARY,
         "pending-path": pending if pending.is_dir() else "",
-        "wider": changes.wider,
     }.items():
         runner.set_output(name, value)
-    runner.add_summary(text)
-    for line in (*annotation_lines(outcome, place or Place()), *change_annotations(changes)):
-        print(line, flush=True)
-    copy_report(report, inputs, runner)
 
 
 def copy_report(report: Path, inputs: Inputs, runner: Runner) -> None:

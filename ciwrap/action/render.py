@@ -108,8 +108,8 @@ def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
             errors += _of_messages(result, MessageLevel.ERROR, place)
         errors += [_of_group(group, place) for group in bad if not group.verdict.is_alarm]
         warnings = _of_messages(result, MessageLevel.WARNING, place)
-    yield from _limited("error", errors)
-    yield from _limited("warning", warnings)
+    yield from limited("error", errors)
+    yield from limited("warning", warnings)
 
 
 def _bad(result: RunResult) -> list[Group]:
@@ -152,7 +152,7 @@ def _annotation(kind: str, text: str, title: str, place: Place, check: str | Non
     )
 
 
-def _limited(kind: str, found: list[str]) -> Iterator[str]:
+def limited(kind: str, found: list[str]) -> Iterator[str]:
     yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
     if len(found) > MOST_ANNOTATIONS:
         more = f"+{len(found) - MOST_ANNOTATIONS + 1} more: see the job summary"

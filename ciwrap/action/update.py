@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ciwrap.action import check as checking
-from ciwrap.action.artifact import results_below
+from ciwrap.action.artifact import results_below, source_folder
 from ciwrap.action.comment import MARK
 from ciwrap.action.inputs import NO_COMMAND
 from ciwrap.action.outcome import read_result
@@ -57,16 +57,13 @@ def run_update(inputs: Inputs, runner: Runner) -> None:
 
 
 def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
-    folder = runner.workspace / inputs.source
-    if not folder.is_dir():
-        raise UsageError(
-            "is not a folder", file=folder, remedy="download the artifacts to it first"
-        )
-    folders = [one for one in results_below(folder) if (one / "pending").is_dir()]
-    if not list(results_below(folder)):
+    folder = source_folder(inputs, runner)
+    results = list(results_below(folder))
+    if not results:
         raise UsageError("holds no artifact of ciwrap", file=folder)
-    for one in results_below(folder):
+    for one in results:
         refuse_unfit(one)
+    folders = [one for one in results if (one / "pending").is_dir()]
     # A pull request is made of it, in which all of this is told and reviewed.
     return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern, ALLOWED_WORDS)
 
@@ -103,16 +100,8 @@ def _make(inputs: Inputs, runner: Runner, stage: Path, reason: str) -> Taken:
         outcome = checking.finished(
             checking.call_cli([*verb, *options, *inputs.checks], runner, result)
         )
-        failed = [
-            one.command
-            for one in (outcome.result, *(outcome.result.checks if outcome.result else ()))
-            if one is not None and one.command is not None and one.command.exit_code != 0
-        ]
-        if outcome.status == "error" or failed:
-            raise NotComparableError(
-                outcome.problem or f"the command failed: {failed[0].command}",
-                remedy="no golden was changed",
-            )
+        if outcome.status == ERROR:
+            raise NotComparableError(outcome.problem, remedy="no golden was changed")
     folder = checking.golden_folder(inputs, runner, config)
     document = accept(runner.workspace, inputs, folder, inputs.checks, reason)
     golden_dir = folder or (config.golden_dir if config else None)

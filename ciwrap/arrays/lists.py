@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from ciwrap.arrays.objects import refuse_zero_at_end
 from ciwrap.errors import UnsupportedDtypeError, UsageError
 from ciwrap.late import numpy as np
 
@@ -174,14 +175,9 @@ def _look_through(
 
 
 def _look_at_text(values: Sequence[Any], found: _Found, name: str | None) -> None:
-    is_bytes = isinstance(values[0], bytes)
-    found.kinds.add("S" if is_bytes else "U")
-    if any(one.endswith(b"\0" if is_bytes else "\0") for one in values):
-        raise UnsupportedDtypeError(
-            "holds text that ends with a zero, which NumPy would drop",
-            variable=name,
-            remedy="write the text without it",
-        )
+    found.kinds.add("S" if isinstance(values[0], bytes) else "U")
+    for one in values:
+        refuse_zero_at_end(one, name)
 
 
 def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _Found) -> None:

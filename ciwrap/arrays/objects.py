@@ -56,16 +56,20 @@ def text_of_object(value: Any, name: str | None) -> str | bytes:
     if isinstance(value, enum.Enum):
         return _text_of_member(value)
     if isinstance(value, (str, bytes)):
-        if value[-1:] in ("\0", b"\0"):
-            raise UnsupportedDtypeError(
-                "holds text that ends with a zero, which NumPy would drop",
-                variable=name,
-                remedy="write the text without it",
-            )
+        refuse_zero_at_end(value, name)
         return value
     if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
         return value.isoformat()
     return str(value)
+
+
+def refuse_zero_at_end(text: str | bytes, name: str | None) -> None:
+    if text[-1:] in ("\0", b"\0"):
+        raise UnsupportedDtypeError(
+            "holds text that ends with a zero, which NumPy would drop",
+            variable=name,
+            remedy="write the text without it",
+        )
 
 
 def _text_of_member(value: enum.Enum) -> str:

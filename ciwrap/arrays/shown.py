@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 _LAST_CHARACTER = 0x10FFFF
 
 
+def element_texts(elements: NDArray[Any]) -> list[str]:
+    """Each element as text that reads back exactly."""
+    if elements.dtype.kind in "SU":
+        return text_literals(elements)
+    return [str(one) for one in elements]
+
+
 def text_literals(texts: NDArray[Any]) -> list[str]:
     """Fixed-width texts or bytes as Python writes them: `'ab'`, `b'ab'`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:

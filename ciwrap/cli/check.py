@@ -95,7 +95,7 @@ def _check_one(session: Session, project: Project, check: Check, progress: Progr
     """One check against its golden, whatever its outputs are."""
     from ciwrap.compare.explaining import explainer
     from ciwrap.compare.work import Work
-    from ciwrap.golden.work_folder import RUN_NOTES
+    from ciwrap.work_folder import RUN_NOTES
 
     work = Work(session.resources, progress, explain=explainer)
     result = _kind_of(check)(check, project.store, work)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ciwrap.cli.options import json_option
-from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.errors import UsageError
+from ciwrap.files import writing
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.wording import arrays_words
 
@@ -84,19 +84,13 @@ def command(
 
 
 def _write_new(target: Path, text: str) -> None:
-    try:
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            try:
-                stream.write(text)
-                stream.flush()
-            except BaseException:
-                target.unlink()
-                raise
-    except OSError as error:
-        raise WriteFailedError(
-            f"could not be written: {error.strerror or error}", file=target
-        ) from error
+    with writing(target), target.open("x", encoding="utf-8") as stream:
+        try:
+            stream.write(text)
+            stream.flush()
+        except BaseException:
+            target.unlink()
+            raise
 
 
 def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: Path) -> None:

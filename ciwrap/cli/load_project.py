@@ -10,10 +10,10 @@ from ciwrap.config.loading import find_config, load_config
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model.commands import ProjectOptions
 from ciwrap.review.project import Project, root_without_config
 from ciwrap.structs import replace
+from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -285,9 +285,9 @@ class _Interview:
         import webbrowser
 
         from ciwrap.documents import DocumentError
-        from ciwrap.golden.work_folder import WORK_DIR
         from ciwrap.report.document import from_document
         from ciwrap.report.outputs import write_report
+        from ciwrap.work_folder import WORK_DIR
 
         path = self._project.root / WORK_DIR / "review.html"
         try:

@@ -63,7 +63,7 @@ def command(session: Session, file: str, full: bool) -> int:
 
 def _show_shared(session: Session, path: Path, *, full: bool) -> int:
     """All goldens of a file that small ones share, in the order of their names."""
-    from ciwrap.golden.files import read_regular
+    from ciwrap.files import read_regular
     from ciwrap.golden.shared_state import MOST_FILE_BYTES, read_shared
 
     try:

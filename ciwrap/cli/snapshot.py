@@ -170,7 +170,6 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     type=click.Path(),
     help="Where the files are written; default: .ciwrap/restored/HASH of the project.",
 )
-@click.option("--hashes", is_flag=True, help="Ask the index for hashes, through pip.")
 @click.option("--verify", is_flag=True, help="Run the command here; compare its objects.")
 @click.option("--dry-run", is_flag=True, help="Show the files; write nothing, run nothing.")
 @json_option
@@ -180,7 +179,6 @@ def restore(
     name: str,
     words: tuple[str, ...],
     folder: str | None,
-    hashes: bool,
     verify: bool,
     dry_run: bool,
 ) -> int:
@@ -199,12 +197,12 @@ def restore(
     session.kind = "snapshot"
     found = find_snapshot(name, None)
     if verify:
-        if dry_run or hashes or folder is not None:
+        if dry_run or folder is not None:
             raise UsageError("--verify writes no files: leave the other options out")
         return verify_objects(session, found, words)
     if words:
         raise UsageError("a command is run with --verify alone")
-    return write_recipes(session, name, found, folder, hashes=hashes, is_dry=dry_run)
+    return write_recipes(session, name, found, folder, is_dry=dry_run)
 
 
 def _document(found: Snapshot) -> SnapshotDocument:

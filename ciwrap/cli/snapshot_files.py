@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import UsageError, WriteFailedError
+from ciwrap.errors import UsageError
+from ciwrap.files import writing
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.snapshot.difference import verb_of, words_of_kind
 
@@ -129,14 +130,10 @@ def refuse_others(target: Path, texts: Mapping[str, str]) -> None:
 
 def write_texts(target: Path, texts: Mapping[str, str]) -> None:
     """Writes the files of a restoration. Raises WriteFailedError."""
-    try:
+    with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (target / name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    except OSError as error:
-        raise WriteFailedError(
-            f"could not be written: {error.strerror or error}", file=target
-        ) from error
 
 
 def unpack_kept(archive: Path, target: Path) -> list[str]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_recipes(
-    session: Session, name: str, found: Snapshot, folder: str | None, *, hashes: bool, is_dry: bool
+    session: Session, name: str, found: Snapshot, folder: str | None, *, is_dry: bool
 ) -> int:
     """Writes the recipes of a snapshot, or shows them. name: as it was given. folder: where they
     are written; None for a folder of the project's.
@@ -29,7 +29,6 @@ def write_recipes(
     from ciwrap.cli.snapshot_finding import project_root, store_in
     from ciwrap.hidden import hide_secrets
     from ciwrap.report.text import safe_text
-    from ciwrap.snapshot.index_hashes import index_hashes
     from ciwrap.snapshot.kept_files import archive_of
     from ciwrap.snapshot.restore import NOT_RESTORED, recipes
     from ciwrap.snapshot.store import identity_of
@@ -38,9 +37,7 @@ def write_recipes(
     root = project_root()
     target = root / ".ciwrap" / "restored" / identity if folder is None else Path(folder)
     locks = kept_lock_files(found, root)
-    texts = recipes(
-        found, hashes=index_hashes(found.index_packages) if hashes else None, lock_files=locks
-    )
+    texts = recipes(found)
     lacking = texts[NOT_RESTORED].splitlines()
     texts |= locks
     archive = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap import _core
 from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
-from ciwrap.arrays.shown import text_literals
+from ciwrap.arrays.shown import element_texts
 from ciwrap.arrays.values import as_bytes
 from ciwrap.compare.parts import suspect_pieces
 from ciwrap.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
@@ -196,13 +196,7 @@ def _columns(
             wide = np.longdouble if golden.dtype.kind in "iu" else np.float64
             moved = (new.astype(wide) - golden.astype(wide)).astype(np.float64)
         differences = [float(one) if np.isfinite(one) else None for one in moved]
-    return positions, _texts(golden), _texts(new), differences
-
-
-def _texts(elements: NDArray[Any]) -> list[str]:
-    if elements.dtype.kind in "SU":
-        return text_literals(elements)
-    return [str(one) for one in elements]
+    return positions, element_texts(golden), element_texts(new), differences
 
 
 class _Csv:

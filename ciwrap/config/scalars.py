@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.config.nodes import Quoted
 from ciwrap.model.forms import (
@@ -21,6 +21,9 @@ from ciwrap.model.forms import (
     whole,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
 
 def _any_text(value: Any) -> str:
     if value is None:
@@ -30,25 +33,16 @@ def _any_text(value: Any) -> str:
     return str(value)
 
 
-def _seconds(value: Any) -> float:
-    number = parse_number(value)
-    if not 0 < number < 1e9:
-        raise FormError(f"must be a positive number of seconds, not {cut(value)}")
-    return float(number)
+def _number(is_meant: Callable[[float], bool], words: str, schema: Mapping[str, Any]) -> Form:
+    """Numbers of a range. words: what they must be."""
 
+    def read(value: Any) -> float:
+        number = parse_number(value)
+        if not is_meant(number):
+            raise FormError(f"must be {words}, not {cut(value)}")
+        return float(number)
 
-def _step_size(value: Any) -> float:
-    number = parse_number(value)
-    if not 0 < number < math.inf:
-        raise FormError(f"must be a number above 0, not {cut(value)}")
-    return float(number)
-
-
-def _confidence(value: Any) -> float:
-    number = parse_number(value)
-    if not 0.5 <= number < 1:
-        raise FormError(f"must be from 0.5 to below 1, not {cut(value)}")
-    return float(number)
+    return Form(read, read, schema=schema)
 
 
 def _header_word(value: Any) -> str:
@@ -172,13 +166,13 @@ LENGTHS = Form(
     schema={"anyOf": [dict(_LENGTH.schema), {"type": "array", "items": dict(_LENGTH.schema)}]},
 )
 _ABOVE_ZERO = {"type": "number", "exclusiveMinimum": 0}
-SECONDS = Form(_seconds, _seconds, schema=_ABOVE_ZERO)
-STEP_SIZE = Form(_step_size, _step_size, schema=_ABOVE_ZERO)
+SECONDS = _number(lambda one: 0 < one < 1e9, "a positive number of seconds", _ABOVE_ZERO)
+STEP_SIZE = _number(lambda one: 0 < one < math.inf, "a number above 0", _ABOVE_ZERO)
 MARGIN = STEP_SIZE
-CONFIDENCE = Form(
-    _confidence,
-    _confidence,
-    schema={"type": "number", "minimum": 0.5, "exclusiveMaximum": 1},
+CONFIDENCE = _number(
+    lambda one: 0.5 <= one < 1,
+    "from 0.5 to below 1",
+    {"type": "number", "minimum": 0.5, "exclusiveMaximum": 1},
 )
 BYTE_ORDER = one_of("little", "big")
 HEADER_WORD = Form(

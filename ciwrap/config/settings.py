@@ -8,11 +8,8 @@ and ulps sets all three, those it does not name being 0.
 
 from __future__ import annotations
 
-import fnmatch
 import math
 import os
-import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError
@@ -24,6 +21,8 @@ from ciwrap.model import (
     VariableSettings,
     fit_fill_values,
 )
+from ciwrap.model.forms import nearest
+from ciwrap.patterns import name_pattern
 from ciwrap.structs import Struct, field, replace
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from ciwrap.model.formats import FormatRule
 
 GLOB_CHARACTERS = frozenset("*?[")
-# A set, or a bracket that begins none: as in `ciwrap.patterns`.
-_SET = re.compile(r"\[([^\]]+)\]|\[")
 CONFIG_NAME = "ciwrap.yaml"
 DEFAULT_GOLDEN_DIR = "golden"
 _GATE_CONFIDENCE = 0.99
@@ -54,25 +51,8 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
     subjects = {variable.name, variable.text} if " / " in pattern else {variable.name}
     if pattern in subjects:
         return True
-    glob = _as_fnmatch(pattern)
-    return any(fnmatch.fnmatchcase(one, glob) for one in subjects)
-
-
-@lru_cache(maxsize=1024)
-def _as_fnmatch(pattern: str) -> str:
-    """The pattern with its sets as fnmatch writes what they mean in patterns of files, and to
-    whatever records: it has no `[^...]`, and to it `[]x]` and `[!]x]` are sets.
-    """
-    return _SET.sub(_set, pattern)
-
-
-def _set(found: re.Match[str]) -> str:
-    body = found[1]
-    if body is None:
-        return "[[]"
-    if len(body) == 1:
-        return body if body == "!" else f"[{body}]"
-    return f"[!{body[1:]}]" if body[0] in "!^" else f"[{body}]"
+    glob = name_pattern(pattern)
+    return any(glob.fullmatch(one) is not None for one in subjects)
 
 
 class VariableRule(Struct, frozen=True):
@@ -332,15 +312,12 @@ class Config(Struct, frozen=True):
 
     def check(self, name: str) -> Check:
         """The check of that name; raises ConfigError with the nearest name."""
-        import difflib
-
         for check in self.checks:
             if check.name == name:
                 return check
         names = [check.name for check in self.checks]
-        near = difflib.get_close_matches(name, names, 1, 0.5)
         raise ConfigError(
             f"there is no check {name!r} (known: {', '.join(names)})",
             file=self.path,
-            suggestion=near[0] if near else None,
+            suggestion=nearest(name, names),
         )

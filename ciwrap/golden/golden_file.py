@@ -15,7 +15,7 @@ from ciwrap.errors import (
     GoldenToMendError,
     escape,
 )
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import CiwrapError, WriteFailedError
-from ciwrap.golden.files import flush_folder, remove
+from ciwrap.errors import CiwrapError
+from ciwrap.files import flush_folder, remove, writing
 from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.names import name_of_stem
 from ciwrap.golden.paths import MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX, stored_stems
@@ -111,11 +111,7 @@ def delete_goldens(
 
 def delete_ensemble(path: Path) -> Path:
     """Deletes an ensemble, and returns its path. Raises WriteFailedError."""
-    try:
+    with writing(path, "could not be deleted"):
         remove(path)
         flush_folder(path.parent)
-    except OSError as error:
-        raise WriteFailedError(
-            f"could not be deleted: {error.strerror or error}", file=path
-        ) from error
     return path

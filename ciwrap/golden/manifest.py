@@ -6,6 +6,7 @@ mappings: what they do not name is refused.
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
@@ -36,11 +37,11 @@ PendingKind = Literal["new", "changed"]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mapping of which every key is known."""
 
 
-class BinaryFile(_Record, frozen=True):
+class BinaryFile(Record, frozen=True):
     """The golden file that a manifest is of: its name, its root, its size."""
 
     file: str
@@ -48,7 +49,7 @@ class BinaryFile(_Record, frozen=True):
     bytes: Count
 
 
-class VariableRow(_Record, frozen=True, kw_only=True):
+class VariableRow(Record, frozen=True, kw_only=True):
     """One variable as the manifest states it.
 
     Every word must agree with the binary, but for labels, which the binary does not hold: short
@@ -85,7 +86,7 @@ class VariableRow(_Record, frozen=True, kw_only=True):
         )
 
 
-class Acceptance(_Record, frozen=True):
+class Acceptance(Record, frozen=True):
     """Who made or replaced a golden, when and why.
 
     when: UTC, ISO 8601. commit: of the repository the outputs came from. largest_bound_share: how
@@ -106,7 +107,7 @@ class Acceptance(_Record, frozen=True):
     run: str | None = None
 
 
-class PendingOrigin(_Record, frozen=True):
+class PendingOrigin(Record, frozen=True):
     """What a golden was made from that nobody has accepted yet.
 
     kind: `new`, or `changed` against the golden with `base_root`. created: UTC, ISO 8601. commit:
@@ -119,7 +120,7 @@ class PendingOrigin(_Record, frozen=True):
     base_root: Root | None = None
 
 
-class Manifest(_Record, frozen=True):
+class Manifest(Record, frozen=True):
     """What the text beside a golden's binary says of it.
 
     accepted: oldest first. pending: of a golden that waits to be accepted. ignored: what of the
@@ -146,6 +147,11 @@ class Manifest(_Record, frozen=True):
         if not self.says_labels:
             return None
         return {row.identity: tuple(sorted(row.labels.items())) for row in self.variables}
+
+
+def now_text() -> str:
+    """This second, as manifests have times."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rows_of(

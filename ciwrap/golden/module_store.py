@@ -22,8 +22,8 @@ from ciwrap.errors import (
     GoldenMissingError,
     WriteFailedError,
 )
+from ciwrap.files import flush_folder, remove
 from ciwrap.golden import paths, shared_text
-from ciwrap.golden.files import flush_folder, remove
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS
 from ciwrap.golden.manifest import load_manifest
 from ciwrap.golden.pair import StoredGolden

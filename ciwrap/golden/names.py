@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ciwrap.documents import DocumentError
 from ciwrap.errors import CiwrapError
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.paths import (
     BINARY_SUFFIX,

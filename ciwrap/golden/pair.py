@@ -13,8 +13,8 @@ from ciwrap.errors import (
     GoldenToMendError,
     UnsupportedFormatError,
 )
+from ciwrap.files import read_regular
 from ciwrap.golden import paths
-from ciwrap.golden.files import read_regular
 from ciwrap.golden.golden_file import decode, largest_decoded, refuse_pointer
 from ciwrap.golden.manifest import Manifest, load_manifest, rows_of
 from ciwrap.structs import Struct

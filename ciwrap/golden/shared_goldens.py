@@ -22,8 +22,15 @@ from ciwrap.errors import (
     GoldenToMendError,
     UnreadableFileError,
 )
+from ciwrap.files import (
+    flush,
+    flush_folder,
+    read_at_most,
+    read_regular,
+    remove,
+    write_atomically,
+)
 from ciwrap.golden import paths, shared_lines
-from ciwrap.golden.files import flush, flush_folder, read_at_most, read_regular, remove
 from ciwrap.golden.shared_state import MOST_FILE_BYTES, State
 
 if TYPE_CHECKING:
@@ -203,19 +210,10 @@ class SharedGoldens:
         if self._state.goldens:
             text = self._state.whole_text()
             staged = self.path.with_name(f"{self.path.name}.whole{paths.STAGED_SUFFIX}")
-            try:
-                with staged.open("wb") as stream:
-                    stream.write(text)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                staged.replace(self.path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    remove(staged)
-                raise
+            write_atomically(self.path, text, staged=staged)
         else:
             remove(self.path)
-        flush_folder(self.path.parent)
+            flush_folder(self.path.parent)
         remove(self.journal)
         self.forget()
 

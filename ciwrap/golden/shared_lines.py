@@ -15,14 +15,14 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from ciwrap.documents import DocumentError, to_plain, to_record
 from ciwrap.documents.load_json import load_json
-from ciwrap.golden.manifest import Root
+from ciwrap.golden.manifest import Record, Root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    import msgspec
 
 FORMAT = 1
 _SUM_BYTES = 6
@@ -38,10 +38,6 @@ OF_WINDOWS = "ends as on Windows (as git makes lines end with core.autocrlf)"
 _DROP_START = b'{"drop":'
 TABLES = ("environment", "accepted", "form")
 _DECODER = json.JSONDecoder()
-
-
-class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A mapping of which every key is known."""
 
 
 class Drop(Record, frozen=True):

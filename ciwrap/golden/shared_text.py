@@ -33,10 +33,11 @@ from ciwrap.golden.manifest import (
     BinaryFile,
     Manifest,
     PendingOrigin,
+    Record,
     Root,
     rows_of,
 )
-from ciwrap.golden.shared_lines import Record, json_line, plain, sum_of, table_kind
+from ciwrap.golden.shared_lines import json_line, plain, sum_of, table_kind
 from ciwrap.model import VariableId
 from ciwrap.structs import Struct
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciwrap.arrays.shown import text_literals
+from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.dtypes import storage_dtype
+from ciwrap.arrays.shown import element_texts
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
 from ciwrap.late import numpy as np
 from ciwrap.model import Evidence, VariableId
@@ -119,11 +121,8 @@ def _elements(variable: _core.GoldenVariable) -> NDArray[Any] | None:
     if variable.data is None:
         return None
     dtype = variable.tree.parameters.dtype
-    if dtype[1:] == "bf2":
-        bits = np.frombuffer(variable.data, dtype=dtype[0] + "u2").astype(np.uint32)
-        floats: NDArray[Any] = (bits << np.uint32(16)).view(np.float32)
-        return floats
-    return np.frombuffer(variable.data, dtype=dtype)
+    elements = np.frombuffer(variable.data, dtype=storage_dtype(dtype))
+    return widen_bfloat16(elements) if is_bfloat16(dtype) else elements
 
 
 def _element_lines(elements: NDArray[Any], shape: tuple[int, ...]) -> Iterator[str]:
@@ -132,14 +131,8 @@ def _element_lines(elements: NDArray[Any], shape: tuple[int, ...]) -> Iterator[s
     for start in range(0, elements.size, max(1, row)):
         for first in range(start, start + row, _PER_LINE):
             last = min(first + _PER_LINE, start + row)
-            values = "  ".join(_texts(elements[first:last]))
+            values = "  ".join(element_texts(elements[first:last]))
             yield f"  {_index(first, shape)}  {values}"
-
-
-def _texts(elements: NDArray[Any]) -> list[str]:
-    return (
-        text_literals(elements) if elements.dtype.kind in "SU" else [str(one) for one in elements]
-    )
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> str:

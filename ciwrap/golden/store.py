@@ -33,8 +33,8 @@ from ciwrap.errors import (
     UsageError,
     WriteFailedError,
 )
+from ciwrap.files import flush, flush_folder, read_regular, remove, write_text
 from ciwrap.golden import paths
-from ciwrap.golden.files import flush, flush_folder, read_regular, remove, write_text
 from ciwrap.golden.golden_file import root_of
 from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
 from ciwrap.golden.manifest import (

@@ -13,12 +13,11 @@ import msgspec
 
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.documents.load_json import load_json
-from ciwrap.errors import CorruptFileError, FileLimitError, UnreadableFileError, WriteFailedError
-from ciwrap.golden.files import read_regular, write_text
+from ciwrap.errors import CorruptFileError, FileLimitError, UnreadableFileError
+from ciwrap.files import read_regular, write_atomically, writing
 from ciwrap.golden.manifest import Root
-from ciwrap.golden.paths import staged
 from ciwrap.golden.places import Place
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,11 +86,6 @@ def write_unused(root: Path, found: UnusedList) -> None:
     """Replaces the list. Raises WriteFailedError."""
     path = list_path(root)
     document = msgspec.to_builtins(found)
-    try:
+    with writing(path):
         keep_out_of_git(path.parent)
-        write_text(staged(path), json.dumps(document, indent=1) + "\n")
-        staged(path).replace(path)
-    except OSError as error:
-        raise WriteFailedError(
-            f"could not be written: {error.strerror or error}", file=path
-        ) from error
+        write_atomically(path, json.dumps(document, indent=1) + "\n")

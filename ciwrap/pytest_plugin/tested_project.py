@@ -13,9 +13,9 @@ from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigMissingError, UsageError
 from ciwrap.golden.places import TestPlace
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.pytest_plugin.collected import test_name
 from ciwrap.review.project import Project, root_without_config
+from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     import pytest

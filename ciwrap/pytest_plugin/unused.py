@@ -17,10 +17,10 @@ from ciwrap.golden.unused import (
     read_unused,
     write_unused,
 )
-from ciwrap.golden.work_folder import keep_out_of_git
 from ciwrap.pytest_plugin.file_of_tests import TestFile
 from ciwrap.pytest_plugin.judge import NEW
 from ciwrap.review.project_state import lacking_files, other_state_words, state_of
+from ciwrap.work_folder import keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,10 +20,10 @@ from ciwrap.compare.ensemble_runs import each_run
 from ciwrap.compare.outputs import outputs_of
 from ciwrap.errors import NotComparableError, UsageError, WriteFailedError
 from ciwrap.golden.lock import writer_lock
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
 from ciwrap.interrupts import later_interrupts
 from ciwrap.patterns import PathPattern
 from ciwrap.structs import replace
+from ciwrap.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

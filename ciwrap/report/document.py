@@ -13,7 +13,6 @@ import json
 import os
 import stat
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +21,7 @@ import msgspec
 from ciwrap.documents import DocumentError, to_plain, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import InvalidResultError, UnreadableFileError, WriteFailedError
+from ciwrap.files import write_atomically
 from ciwrap.model import (
     CheckResult,
     Coverage,
@@ -291,32 +291,11 @@ def write_text(text: str, target: str, what: str) -> None:
             with contextlib.suppress(BrokenPipeError):  # as stdout: a reader may leave
                 path.write_text(text, encoding="utf-8")
             return
-        _replace_file(path, text)
+        place = Path(os.path.realpath(path))
+        if place.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        write_atomically(place, text)
     except OSError as error:
         raise WriteFailedError(
             f"{what} could not be written: {error.strerror or error}", file=path
         ) from error
-
-
-def _replace_file(path: Path, text: str) -> None:
-    target = Path(os.path.realpath(path))
-    if target.is_symlink():
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.chmod(_new_file_mode())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _new_file_mode() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

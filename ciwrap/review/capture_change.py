@@ -21,15 +21,15 @@ from ciwrap.errors import (
     UsageError,
 )
 from ciwrap.golden.evidence import capture
-from ciwrap.model import EvidencePolicy, Verdict
+from ciwrap.model import EvidencePolicy
 from ciwrap.progress import NO_PROGRESS
-from ciwrap.review.golden_change import GoldenChange, OldGolden, Status, VariableChange
+from ciwrap.review.golden_change import GoldenChange, OldGolden
 from ciwrap.structs import replace
 from ciwrap.trees.bounds import bound_of
 from ciwrap.trees.build import DEFAULT_RESOURCES, Resources
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ciwrap.arrays.values import Labels, Values
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import VariableId, VariableResult, VariableSettings
     from ciwrap.progress import Progress
+    from ciwrap.review.golden_change import Moved
 
 
 def capture_change(
@@ -153,13 +154,10 @@ def _change(
     old: OldGolden,
     variables: Sequence[_core.GoldenVariable],
     labels: Mapping[VariableId, Labels],
-    moved: Callable[
-        [VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
-    ],
+    moved: Moved,
     *,
     force: bool,
 ) -> GoldenChange:
-    """The change to a golden of these variables. moved: how far one moved that is in both."""
     path = store.path_for(check.name, variables)
     try:
         encoded = _core.encode_golden(variables)
@@ -167,33 +165,18 @@ def _change(
     except CiwrapError as error:
         error.blame(file=path)
         raise
-    is_same = old.is_same_as(root, labels)
-    changes = () if is_same else old.changes_to(variables, labels, moved)
-    return GoldenChange(
+    change = GoldenChange(
         check=check.name,
         name=check.name,
         path=path,
-        status=Status.SAME if is_same else _status(old, changes, force),
         variables=tuple(variables),
-        changes=changes,
         root=root,
         byte_count=len(encoded),
         old=old,
         labels=labels,
         ignored=check.ignored_words,
     )
-
-
-def _status(old: OldGolden, changes: tuple[VariableChange, ...], force: bool) -> Status:
-    if old.golden is None:
-        return Status.CREATED if old.problem is None else Status.REPLACED
-    is_within = all(
-        change.is_described_alike
-        and change.moved is not None
-        and change.moved.verdict is Verdict.MATCH
-        for change in changes
-    )
-    return Status.KEPT if is_within and not force else Status.REPLACED
+    return change.compared(moved, keeps_matching=not force)
 
 
 def _capture(

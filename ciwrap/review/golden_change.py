@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from ciwrap.golden.pair import StoredGolden
     from ciwrap.golden.store import GoldenStore
 
+    # How far a variable moved, of its old and its new golden; None where nobody can tell.
+    Moved = Callable[
+        [VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
+    ]
+
 
 class Status(str, Enum):
     """What accepting does to a golden.
@@ -77,6 +82,12 @@ class VariableChange(Struct, frozen=True):
         if self.old is None or self.new is None or not self.has_same_parameters:
             return False
         return replace(self.old, root="") == replace(self.new, root="")
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the values match the old golden, and nothing else is asked of them."""
+        matches = self.moved is not None and self.moved.verdict is Verdict.MATCH
+        return self.is_described_alike and matches
 
     @property
     def is_bound_wider(self) -> bool:
@@ -154,13 +165,18 @@ class OldGolden(Struct, frozen=True):
         # A golden of an earlier release says nothing of labels, and stays as it is.
         return self.golden.manifest.labels in (None, labels)
 
+    def status_after(self, changes: Sequence[VariableChange], *, keeps_matching: bool) -> Status:
+        """What becomes of it by these changes. keeps_matching: as of `GoldenChange.compared`."""
+        if self.golden is None:
+            return Status.CREATED if self.problem is None else Status.REPLACED
+        is_kept = keeps_matching and all(one.is_within for one in changes)
+        return Status.KEPT if is_kept else Status.REPLACED
+
     def changes_to(
         self,
         variables: Sequence[_core.GoldenVariable],
         labels: Mapping[VariableId, Labels],
-        moved: Callable[
-            [VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
-        ],
+        moved: Moved,
     ) -> tuple[VariableChange, ...]:
         """What becomes of each variable. moved: how far one moved that is on both sides."""
         golden = self.golden
@@ -189,16 +205,30 @@ class GoldenChange(Struct, frozen=True):
     check: str
     name: str
     path: Path
-    status: Status
     variables: tuple[_core.GoldenVariable, ...]
-    changes: tuple[VariableChange, ...]
     root: str
     byte_count: int
     old: OldGolden
+    status: Status = Status.SAME
+    changes: tuple[VariableChange, ...] = ()
     labels: Mapping[VariableId, Labels] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     stale: str | None = None
     misspelt: tuple[str, ...] = ()
+
+    def compared(self, moved: Moved, *, keeps_matching: bool = False) -> GoldenChange:
+        """With its status, and what becomes of each variable.
+
+        moved: how far one moved that is on both sides. keeps_matching: whether a golden stays that
+        everything matches, as it does for outputs.
+        """
+        old = self.old
+        if old.is_same_as(self.root, self.labels):
+            return replace(self, status=Status.SAME, changes=())
+        changes = old.changes_to(self.variables, self.labels, moved)
+        return replace(
+            self, status=old.status_after(changes, keeps_matching=keeps_matching), changes=changes
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ciwrap.config.nodes import parse_document, read_document
+from ciwrap.config.nodes import read_document
 from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.errors import ConfigError
 from ciwrap.repository import ask_git, left_out
@@ -16,10 +16,10 @@ from ciwrap.repository import ask_git, left_out
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ciwrap.config.nodes import Document
     from ciwrap.review.project import Project
 
-_PATTERNS = ("*.yaml", "*.yml")
+_SUFFIXES = (".yaml", ".yml")
+_PATTERNS = tuple(f"*{suffix}" for suffix in _SUFFIXES)
 # A file without such a line is no configuration, and is not read any further.
 _HAS_CHECKS = re.compile(rb"^[\"']?checks[\"']?[ \t]*:", re.MULTILINE)
 _MOST_BYTES = 4 << 20
@@ -30,13 +30,13 @@ def checks_of_others(project: Project) -> set[str]:
 
     Looked at are the YAML files that git knows of or could be told of, and those in the folders
     above the golden folder, up to the repository's. A check counts whether or not its configuration
-    could be used, and whether or not a sparse checkout has it. Raises ConfigError for one of which
-    nobody can tell.
+    could be used. Raises ConfigError for one of which nobody can tell, or that a sparse checkout
+    leaves out.
     """
     folders = {project.golden_dir.resolve(), project.own_config.golden_dir.resolve()}
     names: set[str] = set()
-    there = [read_document(path) for path in _candidates(project)]
-    for found in (*there, *_left_out(project.root)):
+    _refuse_left_out(project.root)
+    for found in map(read_document, _candidates(project)):
         value = found.value
         if isinstance(value, dict) and any(_keeps_in(found.path, value, one) for one in folders):
             names |= _names_in(value.get("checks"))
@@ -75,22 +75,17 @@ def _known_to_git(root: Path) -> Iterator[Path]:
             yield Path(top, name)
 
 
-def _left_out(root: Path) -> Iterator[Document]:
-    """Configurations that a sparse checkout has left out, as git knows them."""
+def _refuse_left_out(root: Path) -> None:
+    """Raises ConfigError where a sparse checkout leaves out what may be a configuration."""
     said = ask_git(root, "rev-parse", "--show-toplevel")
     top = root if said is None else Path(said)
     for name in left_out(top):
-        if not any(PurePosixPath(name).match(pattern) for pattern in _PATTERNS):
-            continue
-        text = ask_git(top, "show", f":{name}")
-        if text is None:
+        if PurePosixPath(name).suffix in _SUFFIXES:
             raise ConfigError(
-                "the sparse checkout leaves this file out, and git does not say what it holds",
+                "the sparse checkout leaves this file out, which may be a configuration",
                 file=top / name,
                 remedy="have it checked out: git sparse-checkout add",
             )
-        if len(text) <= _MOST_BYTES and _HAS_CHECKS.search(text.encode()):
-            yield parse_document(text, top / name)
 
 
 def _above(project: Project) -> Iterator[Path]:

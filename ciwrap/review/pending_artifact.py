@@ -8,11 +8,9 @@ verified when they are read.
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
 import tempfile
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from ciwrap import archive
 from ciwrap.errors import ArtifactError, CiwrapError, PendingConflictError
@@ -54,8 +52,10 @@ def opened(source: Path) -> Iterator[PendingGoldens]:
         try:
             if source.is_dir():
                 _take(archive.folder_files(source), target, source)
+            elif source.exists() and not source.is_file():
+                raise ArtifactError("is neither a folder nor a file", file=source)
             else:
-                with _regular(source) as stream, archive.zip_files(stream, source) as files:
+                with source.open("rb") as stream, archive.zip_files(stream, source) as files:
                     _take(files, target, source)
         except OSError as error:
             raise ArtifactError(
@@ -76,16 +76,6 @@ def _name_in(source: Path, target: Path, error: CiwrapError) -> None:
 
     error.file, error.remedy = named(error.file), named(error.remedy)
     error.message = error.message.replace(str(target), str(source))
-
-
-@contextlib.contextmanager
-def _regular(source: Path) -> Iterator[IO[bytes]]:
-    # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ArtifactError("is neither a folder nor a file", file=source)
-        yield stream
 
 
 def _take(files: archive.Files, target: Path, source: Path) -> None:

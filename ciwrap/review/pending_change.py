@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ciwrap.arrays.values import ArrayValues
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from ciwrap.golden.places import Place
     from ciwrap.golden.store import GoldenStore
     from ciwrap.model import CheckResult, VariableId, VariableResult
+    from ciwrap.review.golden_change import Moved
     from ciwrap.review.pending_files import PendingGolden
     from ciwrap.review.project import Project
-
-    _HowFar = Callable[
-        [OldGolden, VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
-    ]
 
 
 class PendingChange(Struct, frozen=True):
@@ -67,7 +64,7 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
         stored,
         project.goldens.at(place),
         place,
-        _Moved(lambda: recorded_result(project, golden)),
+        lambda: recorded_result(project, golden),
     )
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
@@ -92,7 +89,7 @@ def as_it_counts(project: Project, looked: PendingChange) -> PendingChange:
     old, common = looked.change.old, looked.place.for_variant(None)
     if common == looked.place or old.golden is not None or old.problem is not None:
         return looked
-    change = _change(looked.stored, project.goldens.at(common), common, _not_asked)
+    change = _change(looked.stored, project.goldens.at(common), common)
     return replace(looked, change=change)
 
 
@@ -120,7 +117,7 @@ def accept(
     with store.locked(), waiting.locked() if project.is_own else contextlib.nullcontext():
         still_waits = project.pending.still_waits(looked.pending)
         # How far values moved has been found out; what lies there has not changed since, or else.
-        current = _change(looked.stored, store, looked.place, _not_asked)
+        current = _change(looked.stored, store, looked.place)
         if current.needs_writing:
             if not still_waits:
                 raise _conflict(looked, "another one waits by now, or none", "look at it again")
@@ -136,70 +133,59 @@ def _not_asked(*_: object) -> None:
     """Of a change that is not shown."""
 
 
-class _Moved:
-    """How far the values of a pending golden lie from those of the golden.
+def _moved_from(old: OldGolden, recorded: Callable[[], CheckResult | None]) -> Moved:
+    """How far the values of a pending golden lie from those of the old one.
 
     recorded: gives what the run that made it found, which tells where the pending golden does not
     hold its values; it is asked for at most once.
     """
 
-    def __init__(self, recorded: Callable[[], CheckResult | None]) -> None:
-        self._recorded = cache(recorded)
-        self._by_id: dict[VariableId, VariableResult] = {}
-
-    def __call__(
-        self,
-        old: OldGolden,
-        identity: VariableId,
-        before: _core.GoldenVariable,
-        after: _core.GoldenVariable,
-    ) -> VariableResult | None:
-        if after.data is not None:
-            dtype = after.tree.parameters.dtype
-            elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
-            return check_golden(
-                before, ArrayValues(elements, dtype), None, work=Work(explain=explainer)
-            )
+    @cache
+    def by_id() -> dict[VariableId, VariableResult]:
         # A result is of this golden only if it was made against this very one: a tree's root,
         # which each variable has, does not tell goldens apart whose residues are others.
-        found = self._recorded()
-        if found is None or found.golden_root != old.root:
-            return None
-        if not self._by_id:
-            self._by_id = {one.id: one for one in found.variables}
-        return self._by_id.get(identity)
+        found = recorded()
+        is_of_old = found is not None and found.golden_root == old.root
+        return {one.id: one for one in found.variables} if found and is_of_old else {}
+
+    def moved(
+        identity: VariableId, before: _core.GoldenVariable, after: _core.GoldenVariable
+    ) -> VariableResult | None:
+        if after.data is None:
+            return by_id().get(identity)
+        dtype = after.tree.parameters.dtype
+        elements = as_elements(after.data, dtype).reshape(tuple(after.shape))
+        return check_golden(
+            before, ArrayValues(elements, dtype), None, work=Work(explain=explainer)
+        )
+
+    return moved
 
 
 def _change(
-    stored: StoredGolden, store: GoldenStore, place: Place, how_far: _HowFar
+    stored: StoredGolden,
+    store: GoldenStore,
+    place: Place,
+    recorded: Callable[[], CheckResult | None] | None = None,
 ) -> GoldenChange:
     """What accepting a pending golden changes now.
 
-    store: of the goldens, where it goes. how_far: says how far one variable moved. Raises
-    UnsupportedFormatError if the golden there is of a newer version.
+    store: of the goldens, where it goes. recorded: what the run found; without it nobody asks how
+    far values moved. Raises UnsupportedFormatError if the golden there is of a newer version.
     """
     old = OldGolden.of(stored.check, store)
-    labels = stored.manifest.labels or {}
-    return GoldenChange(
+    change = GoldenChange(
         check=place.check,
         name=stored.check,
         path=store.path_for(stored.check, stored.variables),
-        status=_status(old, stored),
         variables=stored.variables,
-        changes=old.changes_to(stored.variables, labels, partial(how_far, old)),
         root=stored.root,
         byte_count=stored.byte_count,
         old=old,
-        labels=labels,
+        labels=stored.manifest.labels or {},
         ignored=stored.manifest.ignored,
     )
-
-
-def _status(old: OldGolden, stored: StoredGolden) -> Status:
-    if old.golden is None and old.problem is None:
-        return Status.CREATED
-    is_same = old.is_same_as(stored.root, stored.manifest.labels or {})
-    return Status.SAME if is_same else Status.REPLACED
+    return change.compared(_not_asked if recorded is None else _moved_from(old, recorded))
 
 
 def _refuse_stale(looked: PendingChange, change: GoldenChange) -> None:
@@ -232,7 +218,7 @@ def _for_variant(project: Project, looked: PendingChange, variant: str) -> Pendi
             " kind of machine"
         )
     store = project.goldens.at(place)
-    change = _change(looked.stored, store, place, _Moved(lambda: None))
+    change = _change(looked.stored, store, place, lambda: None)
     is_there = change.old.golden is not None or change.old.problem is not None
     base = replace(looked.base, base_root=change.old.root, kind="changed" if is_there else "new")
     return replace(looked, place=place, base=base, change=change)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from ciwrap.documents import DocumentError, NewerFormatError
@@ -13,9 +12,15 @@ from ciwrap.errors import (
     UnreadableFileError,
     UnsupportedFormatError,
 )
+from ciwrap.files import read_regular
 from ciwrap.golden import paths
-from ciwrap.golden.files import read_regular
-from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, Manifest, PendingOrigin, load_manifest
+from ciwrap.golden.manifest import (
+    MOST_MANIFEST_BYTES,
+    Manifest,
+    PendingOrigin,
+    load_manifest,
+    now_text,
+)
 from ciwrap.golden.places import Place
 from ciwrap.golden.store import GoldenStore
 from ciwrap.structs import Struct
@@ -52,7 +57,7 @@ def pending_origin(base_root: str | None, commit: str | None) -> PendingOrigin:
     """
     return PendingOrigin(
         kind="new" if base_root is None else "changed",
-        created=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        created=now_text(),
         commit=commit,
         base_root=base_root or None,
     )

@@ -21,10 +21,9 @@ from ciwrap.errors import (
     CorruptGoldenError,
     UnreadableFileError,
     UsageError,
-    WriteFailedError,
 )
+from ciwrap.files import read_regular, remove, write_atomically, writing
 from ciwrap.golden import paths
-from ciwrap.golden.files import flush_folder, read_regular, remove, write_text
 from ciwrap.golden.listing import shared_stores
 from ciwrap.golden.lock import remove_lock_file, writer_lock
 from ciwrap.golden.manifest import (
@@ -37,7 +36,7 @@ from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.places import Place, checks_meant
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import WORK_DIR, keep_out_of_git
+from ciwrap.model.forms import nearest
 from ciwrap.review.pending_files import (
     PendingGolden,
     look_at_all_shared,
@@ -52,6 +51,7 @@ from ciwrap.review.pending_index import (
     read_index,
 )
 from ciwrap.snapshot.store import SnapshotStore
+from ciwrap.work_folder import WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -221,8 +221,6 @@ class PendingGoldens:
         faults: takes the errors that `found` tells. Raises UsageError for a pattern that means
         none; the first of these errors, unless faults takes them, or the patterns mean others.
         """
-        import difflib
-
         goldens, damaged = self.found()
         if faults is not None:
             faults += damaged
@@ -234,8 +232,8 @@ class PendingGoldens:
             return goldens
         for pattern, hits in zip(patterns, meant, strict=True):
             if not hits:
-                near_names = difflib.get_close_matches(pattern, sorted(names), 1, 0.5)
-                hint = f"did you mean {near_names[0]!r}?" if near_names else "see `ciwrap review`"
+                near = nearest(pattern, sorted(names))
+                hint = "see `ciwrap review`" if near is None else f"did you mean {near!r}?"
                 raise UsageError(f"no pending golden is called {pattern!r}", remedy=hint)
         return [golden for golden in goldens if any(golden.check in hits for hits in meant)]
 
@@ -281,21 +279,12 @@ class PendingGoldens:
                     Path(here).rmdir()
 
     def _write(self, path: Path, text: str) -> None:
-        staged = paths.staged(path)
-        try:
-            write_text(staged, text)
-            staged.replace(path)
-            flush_folder(path.parent)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                remove(staged)
-            raise _failed(path, error) from error
+        with writing(path):
+            write_atomically(path, text, staged=paths.staged(path))
 
     def _remove(self, path: Path) -> None:
-        try:
+        with writing(path):
             remove(path)
-        except OSError as error:
-            raise _failed(path, error) from error
 
 
 def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:
@@ -315,12 +304,4 @@ def _entry(golden: PendingGolden, golden_dir: str) -> PendingEntry:
         bytes=golden.manifest.binary.bytes,
         created=golden.origin.created,
         commit=golden.origin.commit,
-    )
-
-
-def _failed(path: Path, error: OSError) -> WriteFailedError:
-    return WriteFailedError(
-        f"could not be written: {error.strerror or error}",
-        file=path,
-        remedy="free some space or make the folder writable",
     )

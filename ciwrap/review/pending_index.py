@@ -14,7 +14,7 @@ import msgspec
 from ciwrap.documents import DocumentError, to_versioned_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CorruptFileError
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 from ciwrap.golden.manifest import Count, PendingKind, Root
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.golden.places import Place
-from ciwrap.golden.work_folder import WORK_DIR
 from ciwrap.model.commands import ProjectOptions
 from ciwrap.structs import Struct
+from ciwrap.work_folder import WORK_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import PendingConflictError, WriteFailedError
+from ciwrap.errors import PendingConflictError
+from ciwrap.files import writing
 from ciwrap.golden.lock import writer_lock
+from ciwrap.golden.manifest import now_text
 from ciwrap.golden.part_done import telling_what_is_done
 from ciwrap.repository import git_user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterable
 
     from ciwrap.review.pending_files import PendingGolden
     from ciwrap.review.project import Project
@@ -41,7 +39,7 @@ def reject(
     PendingConflictError if another one waits in its place by now; WriteFailedError, LockBusyError.
     """
     entry = {
-        "when": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "when": now_text(),
         "who": git_user(project.root) if who is None else who,
         "why": reason,
         "check": golden.check,
@@ -58,25 +56,11 @@ def reject(
                 variable=golden.check,
                 remedy="look at it again",
             )
-        with _noted(path, json.dumps(entry) + "\n"):
-            project.pending.remove(golden.place)
-
-
-@contextlib.contextmanager
-def _noted(path: Path, line: str) -> Iterator[None]:
-    """Adds a line to the log; takes it back if the block fails. Raises WriteFailedError,
-    LockBusyError.
-    """
-    with writer_lock(path.parent, doing="noting what is rejected"):
-        end = path.stat().st_size if path.exists() else 0
-        try:
-            try:
-                with path.open("a", encoding="utf-8") as stream:
-                    stream.write(line)
-            except OSError as error:
-                raise WriteFailedError(error.strerror or str(error), file=path) from error
-            yield
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.truncate(path, end)
-            raise
+        project.pending.remove(golden.place)
+        # Only now: what could not be removed was not rejected.
+        with (
+            writer_lock(path.parent, doing="noting what is rejected"),
+            writing(path),
+            path.open("a", encoding="utf-8") as stream,
+        ):
+            stream.write(json.dumps(entry) + "\n")

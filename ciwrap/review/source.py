@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import UnreadableFileError, UsageError
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 from ciwrap.golden.places import TestPlace
 
 if TYPE_CHECKING:

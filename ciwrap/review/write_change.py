@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from ciwrap.compare.outputs import files_of
-from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, now_text, rows_of
 from ciwrap.repository import git_commit, git_user
 from ciwrap.review.ci_job import ci_job
 from ciwrap.snapshot.describe import describe_environment
@@ -67,7 +66,7 @@ def write_change(
     """
     ci = ci_job(os.environ)
     entry = Acceptance(
-        when=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        when=now_text(),
         who=origin.who,
         why=FIRST_REASON if reason is None else reason,
         commit=origin.commit,

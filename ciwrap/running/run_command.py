@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ciwrap.errors import CommandFailedError, UsageError, one_line
 from ciwrap.interrupts import ends_are_interrupts, later_interrupts
 from ciwrap.model import CommandOutcome
+from ciwrap.processes import all_processes
 from ciwrap.running.command_output import CommandOutput
 from ciwrap.running.cores import own_cores
 from ciwrap.running.guard import Guard
@@ -284,14 +285,6 @@ def _has_group(process: subprocess.Popen[bytes]) -> bool:
     except ProcessLookupError:
         return False
     # Zombies count there, and in a container nobody may ever take them away.
-    return not Path("/proc/self/stat").exists() or _has_live_members(process.pid)
-
-
-def _has_live_members(group: int) -> bool:
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            # The name in parentheses may hold anything, so what comes after the last one is read.
-            state, _, its_group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state not in "ZX":
-                return True
-    return False
+    if not Path("/proc/self/stat").exists():
+        return True
+    return any(one.group == process.pid and one.is_alive for one in all_processes())

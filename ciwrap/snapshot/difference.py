@@ -33,17 +33,14 @@ _MOST_WORDS = 200
 # The hash and the version that tell builds of one library apart by name.
 _STEM = re.compile(r"^(?P<stem>(?:lib)?[A-Za-z_+]+[A-Za-z_+\d]*?)(?:[-.]|$)")
 _SIMPLE = re.compile(r"[\w.+/-]{1,60}")
-# Facts of the summary that objects and packages of a snapshot tell one by one.
-_TOLD_BY_OBJECTS = frozenset({"blas", "libm", "compiler_runtime", "mpi", "cuda", "numpy"})
 
 
 def compare_summaries(
-    reference: Mapping[str, str], new: Mapping[str, str], *, objects_told: bool = False
+    reference: Mapping[str, str], new: Mapping[str, str]
 ) -> tuple[EnvironmentDifference, ...]:
     """What differs between the facts of two environments, the likeliest first.
 
-    Nothing where one side is not known. objects_told: whether the objects are compared one by one,
-    so that what the summary says of them would say it twice.
+    Nothing where one side is not known.
     """
     if not reference or not new:
         return ()
@@ -54,12 +51,8 @@ def compare_summaries(
             continue
         if key == "python" and _is_part(before, after):
             continue
-        if key in _TOLD_BY_OBJECTS and (objects_told or before is None or after is None):
+        if None in (before, after) and not kind_of_variable(key):
             continue  # what was not looked for is no difference
-        if before is None and after is not None and not kind_of_variable(key):
-            continue
-        if after is None and before is not None and not kind_of_variable(key):
-            continue
         found.append(_difference(kind_of_fact(key), key, before, after))
     return ranked(found)
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from ciwrap.archive import checked_names, copy_files, refused
-from ciwrap.errors import ArtifactError, FileLimitError, WriteFailedError
+from ciwrap.errors import ArtifactError, FileLimitError
+from ciwrap.files import replaced_file, writing
 from ciwrap.repository import ask_git
 from ciwrap.snapshot.store import ZLIB_LEVEL, ZSTD_LEVEL, best_compression
 
@@ -64,22 +65,16 @@ def write_archive(files: Mapping[str, Path], target: Path, how: str | None = Non
         raise FileLimitError(
             f"its {total} bytes are more than the {_MOST_BYTES} that are kept", file=target
         )
-    staged = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
+            replaced_file(target) as staged,
             staged.open("wb") as raw,
             _compressing(raw, how) as stream,
             tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
         ):
             for name in sorted(files):
                 _add(archive, name, files[name])
-        staged.replace(target)
-    except OSError as error:
-        staged.unlink(missing_ok=True)
-        raise WriteFailedError(
-            f"could not be written: {error.strerror or error}", file=target
-        ) from error
 
 
 def unpack_archive(path: Path, folder: Path) -> list[str]:

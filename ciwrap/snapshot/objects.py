@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ciwrap.snapshot.maps import MappedFile
     from ciwrap.snapshot.private import Cleaner
-    from ciwrap.snapshot.remembered import Remembered
 
 _BLOCK = 1 << 20
 _MOST_SEARCHED = 256 << 20
@@ -36,8 +35,6 @@ _VERSION_IN_FILE = {
         ("Open MPI", re.compile(rb"Open MPI v(\d[\w.]*)")),
     ),
 }
-# Raised with the patterns above, so that what older ones did not find is looked for again.
-_PATTERNS_VERSION = 2
 _Key = tuple[str, int, int, int, int]
 
 
@@ -67,9 +64,7 @@ def _learn(key: _Key) -> None:
         _build_id(key)
 
 
-def describe_object(
-    key: _Key, path: str, cleaner: Cleaner, memory: Remembered, *, hashed: bool
-) -> LoadedObject | None:
+def describe_object(key: _Key, path: str, cleaner: Cleaner, *, hashed: bool) -> LoadedObject | None:
     """What an object is; None if it cannot be read. path: as its process sees it.
 
     hashed: SHA-256 also of objects that have a build ID.
@@ -79,8 +74,8 @@ def describe_object(
     try:
         build_id = _build_id(key)
         if hashed or build_id is None:
-            sha256 = _sha256(key, memory)
-        version = _version(key, kind, memory)
+            sha256 = _sha256(key)
+        version = _version(key, kind)
     except OSError:
         build_id = None
     if build_id is None and sha256 is None:
@@ -94,36 +89,25 @@ def _build_id(key: _Key) -> str | None:
         return build_id_of(stream)
 
 
-def _sha256(key: _Key, memory: Remembered) -> str:
-    known = memory.get(f"sha256 {_words(key)}")
-    if known is not None and known[0] is not None:
-        return known[0]
+@lru_cache(4096)
+def _sha256(key: _Key) -> str:
     digest = hashlib.sha256()
     with open(key[0], "rb") as stream:  # noqa: PTH123
         while block := stream.read(_BLOCK):
             digest.update(block)
-    memory.put(f"sha256 {_words(key)}", digest.hexdigest())
     return digest.hexdigest()
 
 
-def _version(key: _Key, kind: str, memory: Remembered) -> str | None:
+@lru_cache(4096)
+def _version(key: _Key, kind: str) -> str | None:
     """What the file says of its version; else what its name says."""
     if kind in _VERSION_IN_FILE and key[-1] > _BLOCK:
-        question = f"version {_PATTERNS_VERSION} {_words(key)}"
-        known = memory.get(question)
-        if known is None:
-            with open(key[0], "rb") as stream:  # noqa: PTH123
-                known = (_search(stream.read(_MOST_SEARCHED), kind),)
-            memory.put(question, known[0])
-        if known[0] is not None:
-            return known[0]
+        with open(key[0], "rb") as stream:  # noqa: PTH123
+            said = _search(stream.read(_MOST_SEARCHED), kind)
+        if said is not None:
+            return said
     named = _VERSION_IN_NAME.search(key[0])
     return None if named is None else (named[1] or named[2]).rstrip(".")
-
-
-def _words(key: _Key) -> str:
-    """Device, inode, time and size; no name, since a file may have many."""
-    return " ".join(map(str, key[1:]))
 
 
 def _search(data: bytes, kind: str) -> str | None:

@@ -6,17 +6,14 @@ import os
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ciwrap.errors import NotAvailableError
 from ciwrap.hidden import secrets_of
+from ciwrap.processes import all_processes
 from ciwrap.snapshot.kinds import kind_of_variable
 from ciwrap.snapshot.maps import MappedFile, mapped_files
 from ciwrap.snapshot.objects import look_at
 from ciwrap.structs import Struct, field
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _FIRST_SECONDS = 0.025
 # Looks come rarer the longer a command runs, but never later than a tenth of its time so far.
@@ -153,30 +150,16 @@ def members_of(leader: int) -> list[tuple[int, int]]:
     Descendants alone would miss those whose parent has ended, and the session those that have
     made one of their own, as launchers of MPI do.
     """
-    parents: dict[int, tuple[int, int, int]] = {}
-    for pid in _all_processes():
-        stat = parse_stat(_read(f"/proc/{pid}/stat"))
-        if stat is not None:
-            parents[pid] = stat
-    found = {pid for pid, (_, session, _) in parents.items() if session == leader}
+    processes = {one.pid: one for one in all_processes()}
+    found = {one.pid for one in processes.values() if one.session == leader}
     found.add(leader)
     is_new = True
     while is_new:
-        more = {pid for pid, (parent, _, _) in parents.items() if parent in found} - found
+        more = {one.pid for one in processes.values() if one.parent in found} - found
         found |= more
         is_new = bool(more)
-    return [(pid, parents[pid][2]) for pid in sorted(found) if pid in parents][:_MOST_PROCESSES]
-
-
-def parse_stat(data: bytes) -> tuple[int, int, int] | None:
-    """Parent, session and start time of /proc/PID/stat; None for what is no such line.
-
-    The name in it may hold anything, brackets and line breaks too. The format: proc_pid_stat(5).
-    """
-    words = data.rpartition(b")")[2].split()
-    if len(words) < 20 or not all(word.isdigit() for word in (words[1], words[3], words[19])):
-        return None
-    return int(words[1]), int(words[3]), int(words[19])
+    there = [(pid, processes[pid].started) for pid in sorted(found) if pid in processes]
+    return there[:_MOST_PROCESSES]
 
 
 def _mapped_at(path: Path) -> tuple[str, int] | None:
@@ -204,8 +187,12 @@ def require_look() -> None:
 def own_program() -> SeenProgram:
     """What this very process has mapped; variables are those of the process."""
     files = look_at(mapped_files(_read("/proc/self/maps")))
-    kept = {name: {value} for name, value in os.environ.items() if kind_of_variable(name)}
-    return SeenProgram(files, kept)
+    return SeenProgram(files, own_variables())
+
+
+def own_variables() -> dict[str, set[str]]:
+    """The variables of the allow-list that this process has."""
+    return {name: {value} for name, value in os.environ.items() if kind_of_variable(name)}
 
 
 def _environment(block: bytes) -> dict[str, str]:
@@ -216,13 +203,6 @@ def _environment(block: bytes) -> dict[str, str]:
         for name, is_set, value in entries
         if is_set
     }
-
-
-def _all_processes() -> Iterable[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-    except OSError:
-        return []
 
 
 def _read(path: str) -> bytes:

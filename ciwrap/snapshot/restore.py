@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING
 from ciwrap.hidden import HIDDEN
 from ciwrap.snapshot.difference import pair_objects
 from ciwrap.snapshot.kinds import PATH_LISTS
-from ciwrap.snapshot.lock_files import pins_of
 from ciwrap.snapshot.records import SEVERAL
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from ciwrap.snapshot.records import LoadedObject, Snapshot
 
 _SPACK = re.compile(
@@ -29,7 +26,6 @@ _RELEASE = re.compile(
     r"(?P<name>Debian|Ubuntu|Fedora|Rocky|AlmaLinux)\D*(?P<version>\d[\d.]*)", re.IGNORECASE
 )
 NOT_RESTORED = "NOT-RESTORED.txt"
-_MOST_PINS = 5
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 _SHOWN = {
     "cpu": "CPU",
@@ -79,30 +75,20 @@ def check_objects(first: Snapshot, second: Snapshot) -> ObjectCheck:
     )
 
 
-def recipes(
-    snapshot: Snapshot,
-    *,
-    hashes: Mapping[str, Sequence[str]] | None = None,
-    lock_files: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Texts by file name.
-
-    hashes: SHA-256 of distributions by package, as an index gives them. lock_files: texts by name,
-    of those that still are as they were.
-    """
+def recipes(snapshot: Snapshot) -> dict[str, str]:
+    """Texts by file name."""
     found = {"restore.sh": _script(snapshot), "Containerfile": _containerfile(snapshot)}
     if snapshot.packages:
-        found["requirements.txt"] = _requirements(snapshot, hashes or {})
+        found["requirements.txt"] = _requirements(snapshot)
     spack = _spack(snapshot)
     if spack:
         found["spack.yaml"] = spack
-    lacking = not_restorable(snapshot, lock_files or {})
-    found[NOT_RESTORED] = "".join(f"{line}\n" for line in lacking)
+    found[NOT_RESTORED] = "".join(f"{line}\n" for line in not_restorable(snapshot))
     return found
 
 
-def not_restorable(snapshot: Snapshot, lock_files: Mapping[str, str] | None = None) -> list[str]:
-    """What no recipe brings back, each in a line. lock_files: as in `recipes`."""
+def not_restorable(snapshot: Snapshot) -> list[str]:
+    """What no recipe brings back, each in a line."""
     lines = [
         f"{words}: {snapshot.machine[name]}"
         for name, words in _SHOWN.items()
@@ -119,24 +105,7 @@ def not_restorable(snapshot: Snapshot, lock_files: Mapping[str, str] | None = No
         lines.append(f"packages that did not come from an index: {', '.join(_local(snapshot))}")
     if snapshot.repository.get("dirty") == "yes":
         lines.append(f"changes that were not committed, on top of {snapshot.repository['commit']}")
-    for name, text in (lock_files or {}).items():
-        lines += _other_pins(snapshot, name, text)
     return lines
-
-
-def _other_pins(snapshot: Snapshot, name: str, text: str) -> list[str]:
-    """A line if a lock file pins other versions than were there: it brings something else back.
-
-    What it pins and nobody has installed is no contradiction: lock files serve many systems.
-    """
-    pins = pins_of(name, text.encode("utf-8", "surrogateescape"))
-    other = [
-        f"{package} {version} (there was {snapshot.packages[package]})"
-        for package, version in pins.items()
-        if snapshot.packages.get(package, version) != version
-    ]
-    more = f" and {len(other) - _MOST_PINS} more" if len(other) > _MOST_PINS else ""
-    return [f"what {name} says otherwise: {', '.join(other[:_MOST_PINS])}{more}"] if other else []
 
 
 def _local(snapshot: Snapshot) -> list[str]:
@@ -147,25 +116,11 @@ def _local(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _requirements(snapshot: Snapshot, hashes: Mapping[str, Sequence[str]]) -> str:
-    """Pins of every package of an index. With hashes for all of them, pip refuses anything else."""
+def _requirements(snapshot: Snapshot) -> str:
+    """Pins of every package of an index."""
     lines = [f"# Packages of a snapshot, {snapshot.versions.get('python', 'Python unknown')}."]
-    lacking = [name for name in snapshot.index_packages if not hashes.get(name)]
-    if not hashes:
-        lines.append(
-            "# Without hashes: `ciwrap snapshot restore --hashes` asks the index for them."
-        )
-    elif lacking:
-        lines.append(
-            f"# No hash is known of: {', '.join(lacking)}. pip takes hashes of all or none,"
-        )
-        lines.append("# so all are left out.")
     lines += [f"# {one} did not come from an index" for one in _local(snapshot)]
-    for name, version in snapshot.index_packages.items():
-        pin = f"{name}=={version}"
-        if hashes and not lacking:
-            pin += "".join(f" \\\n    --hash=sha256:{one}" for one in hashes[name])
-        lines.append(pin)
+    lines += [f"{name}=={version}" for name, version in snapshot.index_packages.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -17,9 +17,8 @@ from ciwrap.errors import (
     UsageError,
     WriteFailedError,
 )
-from ciwrap.golden.files import read_regular
-from ciwrap.golden.paths import staged
-from ciwrap.golden.work_folder import RUN_NOTES
+from ciwrap.files import read_regular, write_atomically
+from ciwrap.work_folder import RUN_NOTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -117,8 +116,7 @@ def note_outputs(
         return
     document = msgspec.to_builtins(_Notes(FORMAT_VERSION, notes))
     try:
-        staged(path).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        staged(path).replace(path)
+        write_atomically(path, json.dumps(document, indent=1) + "\n")
     except OSError as error:
         print(f"warning: {path}: could not be written: {error.strerror}", file=sys.stderr)
 

@@ -19,11 +19,11 @@ from ciwrap.errors import (
     CorruptFileError,
     NotAvailableError,
     UsageError,
-    WriteFailedError,
 )
-from ciwrap.golden.files import read_regular
-from ciwrap.golden.work_folder import RUNS_DIR, WORK_DIR, keep_out_of_git
+from ciwrap.files import read_regular, write_atomically, writing
+from ciwrap.processes import is_running
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
+from ciwrap.work_folder import RUNS_DIR, WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -194,25 +194,17 @@ class SnapshotStore:
         """Makes a snapshot the newest. Raises WriteFailedError."""
         path = self.path_of(identity)
         if path is not None:
-            try:
+            with writing(path):
                 path.touch()
-            except OSError as error:
-                raise WriteFailedError(
-                    f"could not be written: {error.strerror or error}", file=path
-                ) from error
 
     def remove_others(self, kept: Collection[str]) -> list[Path]:
         """Removes the snapshots that are not among these identities, and the folder if it is empty
         then; the files. Raises WriteFailedError.
         """
         others = self.others(kept)
-        try:
+        with writing(self.folder, "could not be cleared"):
             for path in others:
                 path.unlink(missing_ok=True)
-        except OSError as error:
-            raise WriteFailedError(
-                f"could not be cleared: {error.strerror or error}", file=self.folder
-            ) from error
         with contextlib.suppress(OSError):  # not empty, or not there
             self.folder.rmdir()
         return others
@@ -236,12 +228,12 @@ class SnapshotStore:
         """Removes what processes have left that were killed while they wrote."""
         for path in self.folder.iterdir():
             writer = _STAGED.fullmatch(path.name)
-            if writer is not None and not _is_running(int(writer["pid"])):
+            if writer is not None and not is_running(int(writer["pid"])):
                 path.unlink(missing_ok=True)
 
     def _write(self, name: str, data: bytes) -> None:
         path = self.folder / name
-        try:
+        with writing(path):
             for parent in self.folder.parents:
                 if parent.name == WORK_DIR:
                     keep_out_of_git(parent)
@@ -249,22 +241,7 @@ class SnapshotStore:
             self._clear_staged()
             # Another process may write the same one.
             staged = path.with_name(f".{path.name}.{os.getpid()}")
-            staged.write_bytes(data)
-            staged.replace(path)
-        except OSError as error:
-            raise WriteFailedError(
-                f"could not be written: {error.strerror or error}", file=path
-            ) from error
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True  # another user's
-    return True
+            write_atomically(path, data, staged=staged)
 
 
 def load_snapshot(path: Path) -> Snapshot:

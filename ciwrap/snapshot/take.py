@@ -9,7 +9,7 @@ import sys
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ciwrap.repository import DIRTY, git_commit
 from ciwrap.snapshot.kinds import PATH_LISTS
@@ -18,9 +18,8 @@ from ciwrap.snapshot.machine import machine_facts
 from ciwrap.snapshot.objects import describe_object
 from ciwrap.snapshot.packages import owning_packages, package_folders, packages_in
 from ciwrap.snapshot.private import Cleaner
-from ciwrap.snapshot.program import SeenProgram, can_look, own_program
+from ciwrap.snapshot.program import SeenProgram, can_look, own_program, own_variables
 from ciwrap.snapshot.records import SEVERAL, Blas, LoadedObject, Snapshot
-from ciwrap.snapshot.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,21 +41,16 @@ def snapshot_of_program(
     """
     cleaner = Cleaner(root=folder.resolve(), secrets=program.secrets)
     mapped = [file.path for file in program.files]
-    packages = packages_in(package_folders(mapped))
     objects = _objects(program, cleaner, hashed=hashed)
-    return Snapshot(
+    return _snapshot(
+        folder,
+        cleaner,
         seen="program" if can_look() else "nothing",
-        machine=machine_facts(),
-        versions=_versions(_python(objects)),
-        variables=_kept(program.variables, cleaner),
-        packages=packages.versions,
-        local_packages=packages.local,
+        versions=_python(objects),
+        variables=program.variables,
+        folders=package_folders(mapped),
         objects=objects,
-        modules=_modules(cleaner),
-        lock_files=lock_files_in(folder),
         system_packages=owning_packages(mapped) if hashed else {},
-        container=_container(cleaner),
-        repository=_repository(folder),
         command=None if command is None else cleaner.text(command),
     )
 
@@ -65,58 +59,65 @@ def snapshot_of_process(folder: Path, *, hashed: bool = False) -> Snapshot:
     """The environment of this very process, as tests have it."""
     program = own_program()
     cleaner = Cleaner(root=folder.resolve())
-    own = {"python": f"{platform.python_implementation()} {platform.python_version()}"}
-    packages = packages_in(_own_folders())
-    return Snapshot(
+    return _snapshot(
+        folder,
+        cleaner,
         seen="process" if can_look() else "nothing",
-        machine=machine_facts(),
-        versions=_versions({**own, **_loaded_versions()}),
-        variables=_kept(program.variables, cleaner),
-        packages=packages.versions,
-        local_packages=packages.local,
+        versions={**_own_python(), **_loaded_versions()},
+        variables=program.variables,
+        folders=_own_folders(),
         objects=_objects(program, cleaner, hashed=hashed),
         blas=_blas(),
-        modules=_modules(cleaner),
-        lock_files=lock_files_in(folder),
-        container=_container(cleaner),
-        repository=_repository(folder),
     )
 
 
 def snapshot_of_machine(folder: Path) -> Snapshot:
     """The environment that a program would be started in; nothing is known of its objects."""
-    cleaner = Cleaner(root=folder.resolve())
-    python = f"{platform.python_implementation()} {platform.python_version()}"
-    packages = packages_in(_own_folders())
-    return Snapshot(
+    return _snapshot(
+        folder,
+        Cleaner(root=folder.resolve()),
         seen="nothing",
+        versions=_own_python(),
+        variables=own_variables(),
+        folders=_own_folders(),
+    )
+
+
+def _snapshot(
+    folder: Path,
+    cleaner: Cleaner,
+    *,
+    versions: dict[str, str],
+    variables: dict[str, set[str]],
+    folders: Iterable[str],
+    **more: Any,
+) -> Snapshot:
+    """With what is known of any program. folders: of its Python packages."""
+    packages = packages_in(folders)
+    return Snapshot(
         machine=machine_facts(),
-        versions=_versions({"python": python}),
-        variables=_kept(own_variables(), cleaner),
+        versions=_versions(versions),
+        variables=_kept(variables, cleaner),
         packages=packages.versions,
         local_packages=packages.local,
         modules=_modules(cleaner),
         lock_files=lock_files_in(folder),
         container=_container(cleaner),
         repository=_repository(folder),
+        **more,
     )
 
 
-def own_variables() -> dict[str, set[str]]:
-    """The variables of the allow-list that this process has."""
-    from ciwrap.snapshot.kinds import kind_of_variable
-
-    return {name: {value} for name, value in os.environ.items() if kind_of_variable(name)}
+def _own_python() -> dict[str, str]:
+    return {"python": f"{platform.python_implementation()} {platform.python_version()}"}
 
 
 def _objects(program: SeenProgram, cleaner: Cleaner, *, hashed: bool) -> tuple[LoadedObject, ...]:
     found = {}
-    memory = Remembered()
     for file, key in program.files.items():
-        one = describe_object(key, file.path, cleaner, memory, hashed=hashed)
+        one = describe_object(key, file.path, cleaner, hashed=hashed)
         if one is not None:
             found[one.path, one.build_id, one.sha256] = one
-    memory.keep()
     return tuple(found[key] for key in sorted(found, key=str))
 
 

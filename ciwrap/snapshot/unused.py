@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.documents import DocumentError
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import CorruptGoldenError, FileLimitError, UnreadableFileError
-from ciwrap.golden.files import read_regular
+from ciwrap.files import read_regular
 from ciwrap.golden.listing import linked_folders, stored_places
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.module_store import ModuleStore

@@ -129,7 +129,7 @@ import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name in ("ciwrap._core", "numpy", "rich", "click"):
+        if name in ("ciwrap._core", "numpy", "click"):
             raise ImportError(name)
 
 sys.meta_path.insert(0, Missing())

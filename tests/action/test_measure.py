@@ -70,7 +70,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
     def call_here(arguments: list[str], runner: Runner, result_path: Path) -> Call:
         words = (*arguments, "--json", str(result_path))
         done = call(*words, folder=runner.workspace, environment=environment())
-        return Call(tuple(arguments), done.returncode, result_path)
+        return Call(done.returncode, result_path)
 
     monkeypatch.setattr(measure, "call_cli", call_here)
     return Job(tmp_path)

@@ -199,7 +199,7 @@ def test_an_exit_code_at_odds_with_the_result_is_an_error(tmp_path: Path, exit_c
 
 @pytest.mark.parametrize("exit_code", [0, 1, 70, 137, -9, -11])
 def test_a_tool_that_leaves_no_result_is_an_error(tmp_path: Path, exit_code: int) -> None:
-    call = Call(("check",), exit_code, tmp_path / "result.json")
+    call = Call(exit_code, tmp_path / "result.json")
     outcome = finished(call)
     assert outcome.status == "error"
     assert str(abs(exit_code)) in outcome.problem

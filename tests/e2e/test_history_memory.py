@@ -22,7 +22,7 @@ MOST_MIB = 300
 PROGRAM = """
 import json, re, sys
 from pathlib import Path
-import numpy, click, rich.console
+import numpy, click
 import ciwrap._core, ciwrap.cli.compare, ciwrap.cli.capture, ciwrap.compare.histories
 import ciwrap.captures.capture, ciwrap.captures.side, ciwrap.report.terminal, ciwrap.config
 from ciwrap.cli.main import run

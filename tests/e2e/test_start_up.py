@@ -21,7 +21,6 @@ LIST = (
 # None of these is wanted by any command that finds everything as it should be.
 NEVER = {
     *(
-        "rich",
         "jinja2",
         "scipy",
         "email",

@@ -61,7 +61,6 @@ def refused(suite: Suite, source: str, *more: str) -> str:
 EVIL_NAMES = {
     "../evil.golden": "is not a path that can be taken over",
     "tests\\..\\evil.golden": "is not a path that can be taken over",
-    "tests/TEST_IT.goldens": "in case or accents only",
     "evil.py": "is not a file of a pending golden",
     "tests/test_it/.gitattributes": "is not a file of a pending golden",
     "other/pending.json": "holds 2 pending.json",

@@ -22,7 +22,6 @@ def test_the_hooks_load_nothing_heavy() -> None:
         "msgspec",
         "yaml",
         "click",
-        "rich",
         "jinja2",
         "ciwrap._core",
     }

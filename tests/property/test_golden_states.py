@@ -24,9 +24,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.readers.base import as_elements
 from ciwrap.review.pending_goldens import PendingGoldens
+from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from ciwrap.golden.pair import StoredGolden

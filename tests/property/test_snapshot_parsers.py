@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import struct
 from typing import TYPE_CHECKING
 
@@ -13,13 +12,10 @@ from hypothesis import strategies as st
 from snapshots import snapshot
 
 from ciwrap.documents import DocumentError
+from ciwrap.processes import Process, parse_stat
 from ciwrap.snapshot.elf import build_id_of, find_build_id
-from ciwrap.snapshot.index_hashes import hashes_of
-from ciwrap.snapshot.lock_files import NAMES, pins_of
 from ciwrap.snapshot.maps import mapped_files
 from ciwrap.snapshot.packages import packages_in
-from ciwrap.snapshot.program import parse_stat
-from ciwrap.snapshot.remembered import Remembered
 from ciwrap.snapshot.store import compressed, decoded, decompressed, encoded
 
 if TYPE_CHECKING:
@@ -69,9 +65,9 @@ def test_a_line_break_in_a_name_is_one_file() -> None:
     assert [one.path for one in mapped_files(line)] == ["/tmp/a\nb\\134c"]
 
 
-@given(BYTES, st.sampled_from(["<", ">"]), st.sampled_from([0, 4, 8, 1 << 40]))
-def test_notes_of_any_bytes(data: bytes, order: str, align: int) -> None:
-    found = find_build_id(data, order, align)
+@given(BYTES, st.sampled_from([0, 4, 8, 1 << 40]))
+def test_notes_of_any_bytes(data: bytes, align: int) -> None:
+    found = find_build_id(data, align)
     assert found is None or bytes.fromhex(found) in data
 
 
@@ -115,21 +111,15 @@ def test_a_build_id_is_found_behind_other_notes(
     other = struct.pack(f"{order}III", 4, 5, 1) + b"GNU\0" + b"abcde\0\0\0"
     note = struct.pack(f"{order}III", 4, len(build_id), 3) + b"GNU\0" + build_id
     file = elf(other * others + note, bits=bits, order=order)
-    assert build_id_of(io.BytesIO(file)) == build_id.hex()
+    is_read = bits == 64 and order == "<"
+    assert build_id_of(io.BytesIO(file)) == (build_id.hex() if is_read else None)
     assert build_id_of(io.BytesIO(file[:-1])) is None  # cut off
-
-
-@given(BYTES, st.sampled_from(NAMES))
-def test_lock_files_of_any_bytes(data: bytes, name: str) -> None:
-    for package, version in pins_of(name, data).items():
-        assert package == package.lower()
-        assert version
 
 
 @given(BYTES)
 def test_process_states_of_any_bytes(data: bytes) -> None:
     found = parse_stat(data)
-    assert found is None or all(number >= 0 for number in found)
+    assert found is None or min(found.pid, found.parent, found.group, found.session) >= 0
 
 
 @given(st.binary(max_size=15).filter(lambda name: b"\0" not in name))
@@ -137,7 +127,7 @@ def test_process_names_hold_anything(name: bytes) -> None:
     rest = b" ".join(str(number).encode() for number in range(5, 52))
     assert parse_stat(b"17 (" + name + b") S 3 4 " + rest) is not None
     data = b"17 (" + name + b") S 11 22 33 " + b" ".join([b"0"] * 15) + b" 777 0 0"
-    assert parse_stat(data) == (11, 33, 777)
+    assert parse_stat(data) == Process(17, "S", 11, 22, 33, 777)
 
 
 @given(BYTES)
@@ -161,35 +151,6 @@ def test_a_damaged_snapshot_is_refused_or_the_same(data: st.DataObject, how: str
     except DocumentError:
         return
     # Only its name, a digest, can tell that a text is another one that is whole.
-
-
-@given(BYTES)
-def test_reports_of_pip_of_any_bytes(data: bytes) -> None:
-    try:
-        found = hashes_of(data)
-    except DocumentError:
-        return
-    assert all(isinstance(name, str) for name in found)
-
-
-def test_damaged_memory_is_forgotten(tmp_path: Path) -> None:
-    path = tmp_path / "objects.json"
-    for text in (
-        b"",
-        b"{",
-        b"\xff",
-        b'{"format": 9, "answers": {}}',
-        b'{"format": 1, "answers": [1]}',
-    ):
-        path.write_bytes(text)
-        memory = Remembered(path)
-        assert memory.get("a") is None
-        memory.put("a", "b")
-        memory.put("c", None)
-        memory.keep()
-        assert Remembered(path).get("a") == ("b",)
-        assert Remembered(path).get("c") == (None,)
-        assert json.loads(path.read_text())["format"] == 1
 
 
 def test_packages_are_told_by_the_names_of_folders(tmp_path: Path) -> None:

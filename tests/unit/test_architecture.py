@@ -13,6 +13,7 @@ MOST_LINES = 500
 # Small, and with nothing of ours behind them but errors: any part may use them.
 TOOLS = {
     *("errors", "core_errors", "closing", "archive", "documents", "hidden", "patterns", "progress"),
+    *("files", "processes", "work_folder"),
 }
 # What all records are made of, and NumPy, not loaded yet: all may use them.
 ANYWHERE = {"structs", "late"}
@@ -25,12 +26,15 @@ MAY_IMPORT = {
     "core_loading": set(),
     "archive": {"errors"},
     "documents": set(),
+    "files": {"errors"},
+    "work_folder": {"errors", "files"},
+    "processes": set(),
     "patterns": {"errors"},
     "progress": set(),
     "hidden": set(),
     "interrupts": set(),
     "repository": {"errors", "interrupts"},
-    "worktrees": {"errors", "golden", "repository"},
+    "worktrees": {"errors", "processes", "repository", "work_folder"},
     "snapshot": {*TOOLS, "model", "golden", "repository", "running", "_core"},
     "bisect": {*TOOLS, "model", "config", "report", "repository", "worktrees", "interrupts"},
     "details": set(),
@@ -129,7 +133,6 @@ MAY_IMPORT = {
 # Libraries that only some parts may load, so that the others stay quick and plain.
 ONLY_IN = {
     "click": {"cli"},
-    "rich": {"cli"},
     "jinja2": {"report"},
     # Elsewhere records are made of `ciwrap.structs`: a dataclass takes 0.5 to 4 ms to make.
     "dataclasses": {"arrays", "action"},

@@ -18,7 +18,6 @@ from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageErr
 from ciwrap.golden.lock import writer_lock
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_outputs, accept_pending
@@ -26,6 +25,7 @@ from ciwrap.review.capture_change import capture_change, change_of_catalog
 from ciwrap.review.golden_change import GoldenChange, Status
 from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
+from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path

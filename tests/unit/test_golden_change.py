@@ -19,7 +19,6 @@ from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.review.alike import likeness
-from ciwrap.review.capture_change import _status
 from ciwrap.review.golden_change import (
     GoldenChange,
     OldGolden,
@@ -260,8 +259,8 @@ def test_what_lies_there_already(store: Any) -> None:
     assert (half.golden, half.log) == (None, there.log)
     assert "c.golden: the golden file is missing" in str(half.problem)
     for one in (damaged, half):
-        assert _status(one, (), False) is Status.REPLACED
-    assert _status(missing, (), False) is Status.CREATED
+        assert one.status_after((), keeps_matching=True) is Status.REPLACED
+    assert missing.status_after((), keeps_matching=True) is Status.CREATED
 
 
 def test_the_same_golden_has_the_same_root_and_labels(store: Any) -> None:
@@ -295,8 +294,8 @@ def test_a_golden_within_its_bound_is_kept(
     there = OldGolden.of("c", store)
     within = VariableChange.between(X, golden(), golden(), MATCH)
     change = VariableChange.between(X, old, new, moved)
-    assert _status(there, (change,), force) is status
-    assert _status(there, (within, change), force) is status
+    assert there.status_after((change,), keeps_matching=not force) is status
+    assert there.status_after((within, change), keeps_matching=not force) is status
 
 
 def test_variables_on_either_side_are_changes(store: Any) -> None:

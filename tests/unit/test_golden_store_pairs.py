@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from golden_pairs import value_of, write
 
+from ciwrap import files
 from ciwrap.errors import (
     CiwrapError,
     CorruptGoldenError,
@@ -19,7 +20,7 @@ from ciwrap.errors import (
     UnreadableFileError,
     WriteFailedError,
 )
-from ciwrap.golden import files, lock, paths
+from ciwrap.golden import lock, paths
 from ciwrap.golden import store as golden_store
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores

@@ -38,7 +38,7 @@ def loaded_by(statement: str) -> set[str]:
 
 
 # Records are msgspec's, so that is loaded by nearly all.
-HEAVY = {"numpy", "yaml", "click", "rich", "jinja2", "ciwrap._core"}
+HEAVY = {"numpy", "yaml", "click", "jinja2", "ciwrap._core"}
 
 
 @pytest.mark.parametrize(

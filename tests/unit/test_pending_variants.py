@@ -14,7 +14,6 @@ from ciwrap.errors import ArtifactError, GoldenToMendError, PendingConflictError
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.work_folder import PENDING_DIR
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept_goldens import accept_pending
@@ -24,6 +23,7 @@ from ciwrap.review.golden_change import (
 from ciwrap.review.pending_change import accept, look_at
 from ciwrap.review.pending_files import pending_origin
 from ciwrap.review.project import Project
+from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path

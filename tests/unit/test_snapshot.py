@@ -19,7 +19,7 @@ from ciwrap.errors import CorruptFileError, UsageError
 from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects, verb_of
 from ciwrap.snapshot.elf import build_id_of
 from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
-from ciwrap.snapshot.lock_files import lock_files_in, pins_of
+from ciwrap.snapshot.lock_files import lock_files_in
 from ciwrap.snapshot.private import Cleaner
 from ciwrap.snapshot.program import ProgramWatcher, SeenProgram, _Process, members_of
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
@@ -295,26 +295,20 @@ def test_no_run_fails_for_want_of_a_snapshot(
 def test_recipes_say_no_more_than_is_known() -> None:
     texts = recipes(snapshot())
     assert "numpy==2.1.0\nscipy==1.14.0\n" in texts["requirements.txt"]
-    assert "Without hashes" in texts["requirements.txt"]
     assert "export OMP_NUM_THREADS=1\n" in texts["restore.sh"]
     assert texts["restore.sh"].endswith("python sim.py\n")
     assert "digest is not known" in texts["Containerfile"]
     assert "kernel: Linux 6" in texts["NOT-RESTORED.txt"]
     assert "spack.yaml" not in texts
-    hashed = recipes(snapshot(), hashes={"numpy": ["aa"], "scipy": ["bb"]})["requirements.txt"]
-    assert "numpy==2.1.0 \\\n    --hash=sha256:aa\n" in hashed
-    half = recipes(snapshot(), hashes={"numpy": ["aa"]})["requirements.txt"]
-    assert "--hash" not in half.replace("`ciwrap snapshot restore --hashes`", "")
-    assert "No hash is known of: scipy" in half
 
 
 def test_a_package_that_no_index_gave_is_no_requirement() -> None:
     """An index does not have it, or has somebody else's of that name."""
     found = snapshot(local_packages=("scipy", "gone"))
-    texts = recipes(found, hashes={"numpy": ["aa"]})
+    texts = recipes(found)
     assert "scipy==" not in texts["requirements.txt"]
     assert "# scipy 1.14.0 did not come from an index\n" in texts["requirements.txt"]
-    assert "numpy==2.1.0 \\\n    --hash=sha256:aa\n" in texts["requirements.txt"]
+    assert "numpy==2.1.0\n" in texts["requirements.txt"]
     said = "packages that did not come from an index: scipy 1.14.0\n"
     assert said in texts["NOT-RESTORED.txt"]
     assert decoded(encoded(found)) == found
@@ -348,22 +342,6 @@ def test_recipes_name_what_is_missing() -> None:
     assert "changes that were not committed" in said
 
 
-def test_a_lock_file_that_pins_something_else_is_told_of() -> None:
-    locks = {
-        "uv.lock": '[[package]]\nname = "numpy"\nversion = "1.26.0"\n',
-        "requirements.lock": "numpy==2.1.0\nscipy==1.14.0\nnot-installed==1\n",
-    }
-    texts = recipes(snapshot(), lock_files=locks)
-    said = "what uv.lock says otherwise: numpy 1.26.0 (there was 2.1.0)"
-    assert texts["NOT-RESTORED.txt"].splitlines()[-1] == said
-    assert "requirements.lock" not in texts["NOT-RESTORED.txt"]
-    many = "".join(f"x{number}==1\n" for number in range(7))
-    packages = {f"x{number}": "2" for number in range(7)}
-    assert not_restorable(snapshot(packages=packages), {"requirements.lock": many})[-1].endswith(
-        "x4 1 (there was 2) and 2 more"
-    )
-
-
 def test_no_other_file_is_read_because_a_snapshot_says_so(tmp_path: Path) -> None:
     """A snapshot may come from anywhere."""
     root = tmp_path / "project"
@@ -388,16 +366,12 @@ def test_verification_goes_object_by_object() -> None:
     assert not check_objects(empty, empty).is_same
 
 
-def test_lock_files_are_hashed_and_read(tmp_path: Path) -> None:
+def test_lock_files_are_hashed(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("Num_Py==2.1 --hash=sha256:00\n# no\n-e .\nx>=1\n")
     (tmp_path / "uv.lock").write_text(
         '[[package]]\nname = "scipy"\nversion = "1.14"\n\n[package.x]\nname = "no"\nversion = "0"\n'
     )
     assert set(lock_files_in(tmp_path)) == {"requirements.txt", "uv.lock"}
-    assert pins_of("requirements.txt", (tmp_path / "requirements.txt").read_bytes()) == {
-        "num-py": "2.1"
-    }
-    assert pins_of("uv.lock", (tmp_path / "uv.lock").read_bytes()) == {"scipy": "1.14"}
 
 
 def test_a_linker_agrees_on_the_build_id(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import WriteFailedError
+from ciwrap.files import writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,12 +21,6 @@ def keep_out_of_git(work_dir: Path) -> None:
     path = work_dir / ".gitignore"
     if path.exists():
         return
-    try:
+    with writing(path):
         work_dir.mkdir(parents=True, exist_ok=True)
         path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
-    except OSError as error:
-        raise WriteFailedError(
-            f"could not be written: {error.strerror or error}",
-            file=path,
-            remedy="free some space or make the folder writable",
-        ) from error

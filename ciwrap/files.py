@@ -1,4 +1,4 @@
-"""Files as the golden store needs them: whole, regular, and on the disk when we say so."""
+"""Files that are whole and regular, and on the disk when we say so."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import FileLimitError, UnreadableFileError
+from ciwrap.errors import CiwrapError, FileLimitError, UnreadableFileError, WriteFailedError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -61,6 +62,50 @@ def write_text(path: Path, text: str) -> None:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def writing(path: Path, problem: str = "could not be written") -> Iterator[None]:
+    """Turns an OSError of the block into the WriteFailedError of this file."""
+    try:
+        yield
+    except CiwrapError:
+        raise  # some of ours are an OSError, too
+    except OSError as error:
+        raise WriteFailedError(
+            f"{problem}: {error.strerror or error}",
+            file=path,
+            remedy="free some space or make the folder writable",
+        ) from error
+
+
+def write_atomically(path: Path, data: str | bytes, *, staged: Path | None = None) -> None:
+    """Replaces a file, or makes it: it is what it was until all of this is on the disk. Texts are
+    written as UTF-8. staged: as of `replaced_file`. Raises OSError.
+    """
+    with replaced_file(path, staged=staged) as new:
+        new.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+@contextlib.contextmanager
+def replaced_file(path: Path, *, staged: Path | None = None) -> Iterator[Path]:
+    """Where to write a file that takes the place of `path` once the block has ended well; after an
+    error nothing is left of it. It gets the permissions of any new file.
+
+    staged: that place, for writers that keep each other out: a killed one leaves one file at most.
+    Without it, each has a place of its own. Raises OSError.
+    """
+    own = f".{path.name[:100]}.{os.urandom(4).hex()}"
+    new = path.with_name(own) if staged is None else staged
+    try:
+        yield new
+        flush(new)
+        new.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(new)
+        raise
+    flush_folder(path.parent)
 
 
 def flush(path: Path) -> None:
