@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import binascii
 import numbers
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from ciwrap.structs import Word
 
 if TYPE_CHECKING:
     Number = float
@@ -42,7 +43,7 @@ MOST_EXPLANATIONS = 4
 FAR_BEYOND = 100.0
 
 
-class Cause(str, Enum):
+class Cause(Word):
     """What differing elements have in common."""
 
     SIGN_FLIPPED = "sign_flipped"  # new = -golden
@@ -67,9 +68,6 @@ class Cause(str, Enum):
     BOUNDARY = "boundary"  # all at the faces of the array
     NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
     WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Explanation(Struct, frozen=True):

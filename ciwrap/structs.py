@@ -9,7 +9,21 @@ and may be imported for type checkers alone. Records that documents are read int
 
 from __future__ import annotations
 
+from enum import Enum
+
 from msgspec import Struct, field
 from msgspec.structs import asdict, astuple, force_setattr, replace
 
-__all__ = ["Struct", "asdict", "astuple", "field", "force_setattr", "replace"]
+__all__ = ["Struct", "Word", "asdict", "astuple", "field", "force_setattr", "replace"]
+
+
+class Word(str, Enum):
+    """One of a few words that documents hold; its text is what they write."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    @property
+    def words(self) -> str:
+        """For people: `not comparable`."""
+        return str(self.value).replace("_", " ")

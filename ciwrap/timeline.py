@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from enum import Enum
-
 from msgspec import Struct
 
 from ciwrap.details import Number
+from ciwrap.structs import Word
 
 
-class PointState(str, Enum):
+class PointState(Word):
     """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
     values moved, none beyond its bound. SUSPECT: digests differ, and nobody can tell. FIRST_ONLY,
     SECOND_ONLY: only that run has it.
@@ -23,11 +22,8 @@ class PointState(str, Enum):
     FIRST_ONLY = "first_only"
     SECOND_ONLY = "second_only"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-class Trend(str, Enum):
+class Trend(Word):
     """What the checkpoints beyond the bound look like in the order of iterations."""
 
     FROM_THE_START = "from_the_start"  # in the first iteration already
@@ -35,9 +31,6 @@ class Trend(str, Enum):
     GROWS = "grows"
     STEADY = "steady"
     COMES_AND_GOES = "comes_and_goes"  # within the bound again after having been beyond it
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class TimelinePoint(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciwrap.bisect.search import Commit
+from ciwrap.documents.records import DocumentHead
 from ciwrap.model import RunResult, Verdict
 
 
@@ -19,14 +20,13 @@ class Step(msgspec.Struct, frozen=True):
     reason: str | None = None
 
 
-class BisectDocument(msgspec.Struct, frozen=True):
+class BisectDocument(DocumentHead, frozen=True):
     """What bisect found. good, bad: the full names of the commits between which it looked. found:
     the commit that moved a number. candidates: those that it is among, where the rest could not be
     compared. steps: all commits that were looked at, in that order. result: what the commit that
     was found left, against the goldens of the good one.
     """
 
-    schema_version: Literal[1]
     kind: Literal["bisect"]
     exit_code: Literal[0, 3]
     good: str

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciwrap.details import Number
+from ciwrap.documents.records import DocumentHead
 from ciwrap.golden.manifest import Count
 
 What = Literal["bound", "evidence", "ignore", "strict", "variable", "check", "values"]
@@ -37,10 +38,9 @@ class Change(msgspec.Struct, frozen=True):
     share: Number | None = None
 
 
-class ChangesDocument(msgspec.Struct, frozen=True, kw_only=True):
+class ChangesDocument(DocumentHead, frozen=True, kw_only=True):
     """What differs in what is checked. base: the commit that the files here are held against."""
 
-    schema_version: Literal[1]
     kind: Literal["changes"]
     base: str
     changes: tuple[Change, ...]

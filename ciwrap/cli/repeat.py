@@ -312,9 +312,9 @@ def _finish(
     from importlib.metadata import version
 
     from ciwrap.report.document import repeat_document
-    from ciwrap.report.outputs import write_repeat_report
     from ciwrap.report.paths import relative_to
     from ciwrap.report.repeat_markdown import repeat_summary
+    from ciwrap.report.repeat_page import write_repeat_report
     from ciwrap.report.repeat_terminal import render_repeat
     from ciwrap.snapshot.describe import describe_environment
 

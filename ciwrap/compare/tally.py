@@ -15,8 +15,8 @@ from ciwrap.model import (
     VariableId,
     VariableResult,
     Verdict,
+    severity,
 )
-from ciwrap.model.brief import badness
 from ciwrap.model.coverage import grouped_plural
 from ciwrap.model.rules import number_text
 from ciwrap.structs import replace
@@ -199,7 +199,7 @@ class DetailKeeper:
                 self._drop(position)
             return
         dropped = position
-        if badness(result) > badness(self.results[kept[-1]]):
+        if severity(result) > severity(self.results[kept[-1]]):
             dropped = kept.pop() if len(kept) > 1 else -1
             kept.append(position)
         if dropped >= 0:

@@ -6,6 +6,7 @@ read the file adds its name.
 
 from ciwrap.documents.records import (
     DocumentError,
+    DocumentHead,
     NewerFormatError,
     Step,
     to_plain,
@@ -15,6 +16,7 @@ from ciwrap.documents.records import (
 
 __all__ = [
     "DocumentError",
+    "DocumentHead",
     "NewerFormatError",
     "Step",
     "to_plain",

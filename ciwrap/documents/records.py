@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 import msgspec.inspect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable
 
 Step = str | int
 _T = TypeVar("_T")
@@ -44,14 +44,18 @@ _WORDS = {
     "object": "a mapping",
     "null": "null",
 }
-# A mapping's own keys are tried one by one to find the one at fault, in a message; so many at most.
-_MOST_TRIED = 1000
 
 
 class _Head(msgspec.Struct):
     """What every version of a document begins with."""
 
     format: int
+
+
+class DocumentHead(msgspec.Struct, frozen=True):
+    """What every document begins with that a command writes with `--json`; its kind follows."""
+
+    schema_version: Literal[1]
 
 
 class DocumentError(ValueError):
@@ -96,7 +100,7 @@ def to_record(
     try:
         return msgspec.convert(value, kind, dec_hook=decode)
     except msgspec.ValidationError as error:
-        raise _located(error, value, kind) from None
+        raise _located(error) from None
     except UnicodeEncodeError:
         # Half a surrogate pair in a key or an enumeration's word, which msgspec looks up as UTF-8.
         raise DocumentError("holds text that is not Unicode") from None
@@ -131,9 +135,8 @@ def decode_custom(kind: type, value: object) -> object:
         raise ValueError(_OUT_OF_RANGE) from None
 
 
-def _located(error: msgspec.ValidationError, value: object, kind: Any) -> DocumentError:
-    message, steps, is_key = _parts(str(error))
-    path = tuple(_keys_found(steps, value, kind, str(error)))
+def _located(error: msgspec.ValidationError) -> DocumentError:
+    message, path, is_key = _parts(str(error))
     field = _FIELD.fullmatch(message)
     if field is not None:
         words = "is missing" if field["how"].startswith("missing") else "is not known here"
@@ -143,59 +146,18 @@ def _located(error: msgspec.ValidationError, value: object, kind: Any) -> Docume
     return DocumentError(_in_our_words(message), path)
 
 
-def _parts(text: str) -> tuple[str, tuple[Step | None, ...], bool]:
+def _parts(text: str) -> tuple[str, tuple[Step, ...], bool]:
     """The message, the path, and whether the fault is in a key.
 
-    A step of the path is None where msgspec does not tell which of a mapping's values it means.
+    A step of the path is `*` where msgspec does not tell which of a mapping's values it means.
     """
     found = _PLACE.fullmatch(text)
     assert found is not None
     steps = tuple(
-        step["name"] if step["name"] else int(step["number"]) if step["number"] else None
+        step["name"] or (int(step["number"]) if step["number"] else "*")
         for step in _STEP.finditer(found["path"] or "")
     )
     return found["message"], steps, found["key"] is not None
-
-
-def _keys_found(
-    path: tuple[Step | None, ...], value: object, kind: Any, text: str
-) -> Iterator[Step]:
-    """The path with the keys of mappings, as far as they can be found out."""
-    for position, step in enumerate(path):
-        if step is not None:
-            yield step
-        elif (key := _key_at_fault(path[:position], value, kind, text)) is not None:
-            path = (*path[:position], key, *path[position + 1 :])
-            yield key
-        else:
-            return
-
-
-def _key_at_fault(path: tuple[Any, ...], value: object, kind: Any, text: str) -> str | None:
-    inner: Any = value
-    for step in path:
-        inner = inner[step]
-    for key in list(inner)[:_MOST_TRIED]:
-        if _fault_of(_with(value, path, {key: inner[key]}), kind) == text:
-            return str(key)
-    return None
-
-
-def _fault_of(value: object, kind: Any) -> str | None:
-    try:
-        msgspec.convert(value, kind, dec_hook=decode_custom)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        return str(error)
-    return None
-
-
-def _with(value: Any, path: tuple[Any, ...], inner: object) -> Any:
-    """A copy of nested values in which `inner` stands at `path`."""
-    if not path:
-        return inner
-    copy = value.copy()
-    copy[path[0]] = _with(value[path[0]], path[1:], inner)
-    return copy
 
 
 def _in_our_words(message: str) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
+from ciwrap.documents.records import DocumentHead
 
 
-class CaptureEnsembleDocument(msgspec.Struct, frozen=True):
+class CaptureEnsembleDocument(DocumentHead, frozen=True):
     """What capture --ensemble did. members: how many runs there are. distinct: how many of them
     differ from each other. least_runs: for how many new runs at once the ensemble is large enough;
     null if for none. without_statistics: variables of the runs of which nothing is kept, since they
     are no numbers, or empty. rounded: variables with integers that no double holds.
     """
 
-    schema_version: Literal[1]
     kind: Literal["capture-ensemble"]
     check: str
     golden_path: str

@@ -36,6 +36,9 @@ from ciwrap.model.variable_result import (
     NumberInText,
     SeriesResult,
     VariableResult,
+    severity,
+    worst_first,
+    worst_of,
 )
 from ciwrap.model.variable_settings import (
     BOUND_PARTS,
@@ -88,4 +91,7 @@ __all__ = [
     "Unlisted",
     "VariableResult",
     "Verdict",
+    "severity",
+    "worst_first",
+    "worst_of",
 ]

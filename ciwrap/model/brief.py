@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ciwrap.model.variable_result import worst_of
 from ciwrap.model.verdict import Verdict
 from ciwrap.structs import replace
 
@@ -27,12 +28,6 @@ def brief(one: VariableResult) -> VariableResult:
         drift_histogram=None,
         details=None,
     )
-
-
-def badness(one: VariableResult) -> tuple[float, int]:
-    """How bad a result is: by the share of the bound, then by the count."""
-    count = one.differing_count
-    return one.max_bound_share or 0.0, count or one.differing_count_at_most or 0
 
 
 def with_brief_ones(results: Iterable[VariableResult]) -> list[VariableResult]:
@@ -80,11 +75,8 @@ class BriefResults:
         return min(one, other, key=lambda at: self._results[at].id.sort_key)
 
     def _worse(self, one: int, other: int) -> int:
-        """Of equal ones the earlier."""
-        mine, theirs = (badness(self._results[at]) for at in (one, other))
-        if mine == theirs:
-            return self._earlier(one, other)
-        return one if mine > theirs else other
+        worst = worst_of((self._results[one], self._results[other]))
+        return one if worst is self._results[one] else other
 
     @property
     def whole_ones(self) -> set[VariableId] | None:

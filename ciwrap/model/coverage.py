@@ -64,13 +64,10 @@ class Coverage(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether every number that there was on either side was compared."""
-        return not any(
-            (
-                *(self.not_comparable, self.missing, self.extra, self.ignored, self.left_out),
-                *(self.masked_elements, self.masked_unknown, self.filled, self.excluded_files),
-                *(self.by_statistics, self.unpaired_elements, self.without_statistics),
-            )
-        )
+        lost = (self.not_comparable, self.missing, self.extra, self.ignored, self.left_out)
+        hidden = (self.masked_elements, self.masked_unknown, self.filled, self.excluded_files)
+        others = (self.by_statistics, self.unpaired_elements, self.without_statistics)
+        return not any((*lost, *hidden, *others))
 
     @property
     def unit(self) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from ciwrap.structs import Struct
+from ciwrap.structs import Struct, Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from ciwrap.model.variable_result import DifferingElement, VariableResult
 
 
-class DivergenceKind(str, Enum):
+class DivergenceKind(Word):
     """Why a variable does not match. SUSPECT: digests differ, and nobody can tell whether a number
     is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new
     side has it. NOT_COMPARABLE: both have it, and it could not be compared.
@@ -25,14 +24,6 @@ class DivergenceKind(str, Enum):
     NOT_COMPARABLE = "not_comparable"
     MISSING = "missing"
     EXTRA = "extra"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @property
-    def words(self) -> str:
-        """For people: `not comparable`."""
-        return self.value.replace("_", " ")
 
     @property
     def is_alarm(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 # Types of fields are needed when the program runs: documents are checked against them.
 from msgspec import Struct, field
@@ -12,9 +11,10 @@ from ciwrap.details import Number
 from ciwrap.errors import ExitCode
 from ciwrap.model.results import Message, MessageLevel
 from ciwrap.model.rules import ErrorBound
+from ciwrap.structs import Word
 
 
-class Behaviour(str, Enum):
+class Behaviour(Word):
     """What a variable does from run to run.
 
     EQUAL: all runs are equal. NOISE: they differ, and differences do not grow exponentially over
@@ -30,19 +30,13 @@ class Behaviour(str, Enum):
     UNRELATED = "unrelated"
     NOT_COMPARABLE = "not_comparable"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-class BoundFit(str, Enum):
+class BoundFit(Word):
     """What the configured bound is to the differences seen."""
 
     FITS = "fits"
     TOO_TIGHT = "too_tight"
     TOO_WIDE = "too_wide"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class RepeatedRun(Struct, frozen=True):

@@ -7,7 +7,6 @@ them computes anything.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 
 # Types of fields are needed when the program runs: documents are checked against them.
 from msgspec import Struct, field
@@ -20,16 +19,14 @@ from ciwrap.model.ensemble import EnsembleFacts
 from ciwrap.model.rules import VariableId
 from ciwrap.model.variable_result import VariableResult
 from ciwrap.model.verdict import Verdict
+from ciwrap.structs import Word
 from ciwrap.timeline import HistoryFacts
 
 
-class MessageLevel(str, Enum):
+class MessageLevel(Word):
     ERROR = "error"
     WARNING = "warning"
     NOTE = "note"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Message(Struct, frozen=True):
@@ -104,12 +101,7 @@ class Unlisted(Struct, frozen=True):
     @property
     def counts(self) -> dict[Verdict, int]:
         """How many have which verdict; every verdict is a key."""
-        return {
-            Verdict.MATCH: self.match,
-            Verdict.SUSPECT: self.suspect,
-            Verdict.DIFFER: self.differ,
-            Verdict.NOT_COMPARABLE: self.not_comparable,
-        }
+        return {one: getattr(self, one.value) for one in Verdict.worst_first()[::-1]}
 
 
 class CheckResult(Struct, frozen=True):
@@ -228,15 +220,8 @@ class CheckResult(Struct, frozen=True):
         if first is None:
             return ()
         iteration = first.variable.iteration
-        return tuple(
-            sorted(
-                {
-                    one.name
-                    for one in self.variables
-                    if one.iteration == iteration and one.verdict is not Verdict.MATCH
-                }
-            )
-        )
+        bad = (one for one in self.variables if one.verdict is not Verdict.MATCH)
+        return tuple(sorted({one.name for one in bad if one.iteration == iteration}))
 
     @property
     def max_drift_share(self) -> float | None:
@@ -274,6 +259,12 @@ class RunResult(Struct, frozen=True):
         worst = Verdict.worst(check.verdict for check in self.checks)
         if self.verdict.severity < worst.severity:
             raise ValueError(f"a verdict of {self.verdict} over checks whose worst is {worst}")
+
+    @property
+    def all_errors(self) -> list[str]:
+        """The texts of all errors, those of no check first."""
+        every = (self.messages, *(check.messages for check in self.checks))
+        return [one.text for some in every for one in some if one.level is MessageLevel.ERROR]
 
     @property
     def coverage(self) -> Coverage:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
 # Types of fields are needed when the program runs: documents are checked against them.
 from msgspec import Struct
 
@@ -20,6 +23,9 @@ from ciwrap.model.drift import share_interval
 from ciwrap.model.rules import ErrorBound, Evidence, VariableId
 from ciwrap.model.text_result import TextResult
 from ciwrap.model.verdict import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class ChunkRange(Struct, frozen=True):
@@ -298,6 +304,16 @@ class VariableResult(Struct, frozen=True):
         return share_interval(share, self.residue_levels, self.guaranteed_share)
 
     @property
+    def known_share(self) -> float:
+        """The largest share of its bound that is known of it: as values tell, or the least that
+        digests do; of a match, what it used up at most. 0 if nothing is known.
+        """
+        if self.max_bound_share is not None or not self.verdict.is_alarm:
+            return (self.used_interval or (0.0, 0.0))[1]
+        moved = (one.share_from or 0.0 for one in self.moved_elements)
+        return max([self.guaranteed_share or 0.0, *moved])
+
+    @property
     def is_mask_unknown(self) -> bool:
         """Whether a mask took out elements, and nobody knows how many."""
         return self.mask is not None and self.masked_count is None
@@ -310,3 +326,35 @@ class VariableResult(Struct, frozen=True):
         if self.verdict is Verdict.NOT_COMPARABLE:
             return 0
         return max(0, (self.element_count or 0) - (self.masked_count or 0))
+
+
+def severity(one: VariableResult) -> tuple[int, float, float, int]:
+    """How bad a result is, the worse the greater: the one order of all outputs.
+
+    First the verdict, as exit codes have it: not comparable, differ, suspect, match. Then the
+    largest known share of the bound; where nothing but equal numbers match, every difference is
+    infinitely many times the bound, so the size of the largest one is next. Then how many elements
+    differ, or may.
+    """
+    count = one.differing_count
+    if count is None:
+        count = one.differing_count_at_most or 0
+    share, size = one.known_share, one.max_abs_difference or 0.0
+    return one.verdict.severity, _ordered(share), _ordered(size), count
+
+
+def _ordered(value: float) -> float:
+    """A document may claim NaN, which has no place in an order."""
+    return 0.0 if math.isnan(value) else value
+
+
+def worst_first(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """By `severity`; equally bad ones by iteration, rank and name."""
+    ordered = sorted(results, key=lambda one: one.id.sort_key)
+    return sorted(ordered, key=severity, reverse=True)
+
+
+def worst_of(results: Iterable[VariableResult]) -> VariableResult:
+    """The worst of those whose numbers differ, or may; where there are none, the worst of all."""
+    ordered = worst_first(results)
+    return next((one for one in ordered if one.verdict.is_alarm), ordered[0])

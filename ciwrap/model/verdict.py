@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from ciwrap.errors import ExitCode
+from ciwrap.structs import Word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Verdict(str, Enum):
+class Verdict(Word):
     """The result words. A variable has one of the first four; a check whose golden is an ensemble
     has one of the last two, or is not comparable: nothing of it was compared value by value, so it
     never matches. suspect: digests differ, and without the golden's data nobody can tell whether a
@@ -24,14 +24,6 @@ class Verdict(str, Enum):
     NOT_COMPARABLE = "not_comparable"
     CONSISTENT = "consistent"
     INCONSISTENT = "inconsistent"
-
-    def __str__(self) -> str:
-        return self.value
-
-    @property
-    def words(self) -> str:
-        """For people: `match`, `suspect`, `differ`, `not comparable`."""
-        return self.value.replace("_", " ")
 
     @property
     def is_alarm(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.outputs import arrangement_of
 from ciwrap.errors import UsageError
-from ciwrap.model import CheckResult, Message, MessageLevel, Verdict
+from ciwrap.model import CheckResult, Message, MessageLevel, Verdict, severity
 from ciwrap.pytest_plugin.judge import resources_for
 from ciwrap.repeat.held import held_run
 from ciwrap.repeat.measure import Measurer, compare_runs
@@ -76,7 +76,7 @@ class Repeats:
         if result.verdict is not Verdict.MATCH:
             return _told_of(result, f"{title} does not match the first run", name)
         assert series is not None
-        if series.worst is None or _share(result) >= _share(series.worst):
+        if series.worst is None or _severity(result) >= _severity(series.worst):
             series.worst = result
         text = f"{title} compared with {_FIRST}; the worst is shown{_bounds_that_hold(series)}"
         note = Message(MessageLevel.NOTE, text)
@@ -124,8 +124,8 @@ def _bounds_that_hold(series: _Series) -> str:
     return f"; {', '.join(found)} would hold" if found else ""
 
 
-def _share(result: CheckResult) -> float:
-    return result.max_drift_share or 0.0
+def _severity(result: CheckResult) -> tuple[float, ...]:
+    return max(map(severity, result.variables), default=(0,))
 
 
 def _failed(name: str, text: str) -> CheckResult:

@@ -11,11 +11,10 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.sides import sides_of
 from ciwrap.report.text import capital, safe_name
-from ciwrap.report.view import groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import headline
+from ciwrap.report.view import groups_of, more_words
 
 if TYPE_CHECKING:
-    from ciwrap.model import CheckResult, RunResult
+    from ciwrap.model import RunResult
     from ciwrap.report.view import Group
 
 # Per type and step; GitHub drops the rest without a word.
@@ -33,7 +32,8 @@ def render_annotations(run: RunResult) -> str:
     portable_run = portable(run)
     # What could not be read is one line; what is missing because of it may be many.
     errors = _of_messages(portable_run, MessageLevel.ERROR)
-    errors += [_of_group(portable_run, group) for group in _bad(portable_run)]
+    bad = [group for group in groups_of(portable_run) if group.verdict is not Verdict.MATCH]
+    errors += [_of_group(portable_run, group) for group in bad]
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
     lines = [*_limited("error", errors), *_limited("warning", warnings)]
     said = []
@@ -50,40 +50,25 @@ def render_annotations(run: RunResult) -> str:
 _Annotation = tuple[str, str, "str | None"]
 
 
-def _bad(run: RunResult) -> list[Group]:
-    return [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
-
-
 def _of_group(run: RunResult, group: Group) -> _Annotation:
     first = group.first
     named = findings.check_prefix(run, group.check, group.name) + safe_name(group.name, 80)
     title = f"ciwrap: {named} {group.verdict.words}"
-    if group.verdict.is_alarm:
-        words = findings.difference_sentence(first, sides_of(group.check, first))
-        text = f"{findings.place(first)}: {words}"
-    else:
-        text = f"{findings.place(first)}: {headline(first)}"
-    more = "; ".join(filter(None, (where_words(group), numbers_too_words(group))))
-    return title, f"{text}. {more[:1].upper()}{more[1:]}".strip(), _golden_file(group.check)
+    words = findings.sentence_on(first, sides_of(group.check, first))
+    text = f"{findings.place(first)}: {words}"
+    more = "; ".join(more_words(group))
+    return title, f"{text}. {capital(more)}".strip(), findings.golden_file(group.check)
 
 
 def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
     found: list[_Annotation] = [
         ("ciwrap", message.text, message.file) for message in run.messages if message.level is level
     ]
-    found += [
-        (f"ciwrap: {safe_name(findings.check_title(check), 80)}", message.text, _golden_file(check))
-        for check in run.checks
-        for message in check.messages
-        if message.level is level
-    ]
+    for check in run.checks:
+        title = f"ciwrap: {safe_name(findings.check_title(check), 80)}"
+        texts = [message.text for message in check.messages if message.level is level]
+        found += [(title, text, findings.golden_file(check)) for text in texts]
     return found
-
-
-def _golden_file(check: CheckResult) -> str | None:
-    """The manifest: the file of the repository that a reviewer of the golden looks at."""
-    path = check.golden_path
-    return f"{path}.yaml" if path is not None and path.endswith(".golden") else None
 
 
 def _limited(kind: str, found: list[_Annotation]) -> list[str]:

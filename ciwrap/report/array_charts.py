@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.png import data_uri, palette_png
-from ciwrap.report.svg import NARROW, Frame, chart, element, join, line, number, text
+from ciwrap.report.svg import (
+    NARROW,
+    Frame,
+    box,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    path,
+    rect,
+    text,
+    turned_text,
+)
 from ciwrap.report.text import grouped_number, scale_ticks
 from ciwrap.structs import Struct
 
@@ -62,18 +75,7 @@ def image_chart(
         height = max(row.extent * _SIDE / max(column.extent, row.extent), 34.0)
     bottom = top + height
     parts = [
-        element(
-            "image",
-            href=data_uri(png),
-            x=left,
-            y=top,
-            width=width,
-            height=height,
-            preserveAspectRatio="none",
-            class_="px",
-            **({"data_axes": axes} if is_plane else {}),
-        ),
-        element("rect", x=left, y=top, width=width, height=height, class_="fr"),
+        _image(png, left, top, width, height, **({"data_axes": axes} if is_plane else {})),
         *_rings(spot, left, top, width, height),
         *_edge_lines(edges, left, top, width, height),
         text(left, bottom + 14, "0", "start"),
@@ -81,17 +83,22 @@ def image_chart(
         text(left + width / 2, bottom + 14, f"axis {column.axis}", class_="lb"),
     ]
     if row is not None:
-        turned = f"translate({number(left - 8)} {number(top + height / 2)}) rotate(-90)"
-        parts.append(
-            element("text", f"axis {row.axis}", transform=turned, text_anchor="middle", class_="lb")
-        )
-    # No room for both in a thin one.
-    if row is not None and height > 70:
-        parts += [
-            text(left - 5, top + 9, "0", "end"),
-            text(left - 5, bottom, row.extent - 1, "end"),
-        ]
+        parts.append(turned_text(left - 8, top + height / 2, f"axis {row.axis}"))
+        # No room for numbers as well in a thin one.
+        if height > 70:
+            parts.append(text(left - 5, top + 9, "0", "end"))
+            parts.append(text(left - 5, bottom, row.extent - 1, "end"))
     return chart(label, join(parts), width=NARROW, height=bottom + 20)
+
+
+def _image(
+    png: bytes, left: float, top: float, width: float, height: float, **more: object
+) -> Markup:
+    """Cells in a frame."""
+    place = {"x": left, "y": top, "width": width, "height": height}
+    shown = {"preserveAspectRatio": "none", "class_": "px"}
+    image = element("image", href=data_uri(png), **place, **shown, **more)
+    return image + rect(left, top, width, height, "fr")
 
 
 def _rings(
@@ -112,14 +119,14 @@ def _edge_lines(
 ) -> Iterator[Markup]:
     if not edges:
         return
-    drawn = "".join(
+    drawn = [
         f"M{number(left + x1 * width)} {number(top + y1 * height)}"
         f"L{number(left + x2 * width)} {number(top + y2 * height)}"
         for x1, y1, x2, y2 in edges
-    )
+    ]
     # Two lines over one another are seen on any ground.
-    yield element("path", d=drawn, class_="e0")
-    yield element("path", d=drawn, class_="e1")
+    yield path(drawn, "e0")
+    yield path(drawn, "e1")
 
 
 class Curve(Struct, frozen=True):
@@ -149,21 +156,14 @@ def line_chart(
     is a bound that may be drawn; else the lane says where the two differ.
     """
     frame, lane = Frame(left=76, bottom=150), Frame(left=76, top=166, bottom=232)
-    count = len(sides[0].values)
     parts = [*_spans(classes, frame, lane), *_value_lines(frame, scale)]
     for curve, band, thin in zip(sides, ("bg", "bw"), ("lg", "ln"), strict=True):
-        if curve.low:
-            parts.append(element("path", d=_band(curve, frame), class_=band))
-        else:
-            parts.append(element("path", d=_path(curve.values, frame), class_=thin))
+        parts.append(
+            path(_band(curve, frame), band) if curve.low else path(_line(curve.values, frame), thin)
+        )
     parts += _distances(classes, lane) if has_bound else _marked(classes, lane)
-    x = frame.left + (frame.right - frame.left) / 2
-    parts += [
-        text(frame.left, lane.bottom + 15, start, "start"),
-        text(frame.right, lane.bottom + 15, start + column.extent - 1, "end"),
-        text(x, lane.bottom + 15, f"index along axis {column.axis}", class_="lb"),
-    ]
-    assert count == len(classes)
+    parts += _index_labels(lane, column, start)
+    assert len(sides[0].values) == len(classes)
     return chart(label, join(parts), height=lane.bottom + 22)
 
 
@@ -178,14 +178,19 @@ def new_line_chart(
     frame = Frame(left=76, bottom=150)
     parts = [*_shaded(classes, frame, frame, "sq", range(SUSPECT, SUSPECT + 1))]
     parts += _value_lines(frame, scale)
-    parts.append(element("path", d=_path(values, frame), class_="ln"))
-    x = (frame.left + frame.right) / 2
-    parts += [
-        text(frame.left, frame.bottom + 15, 0, "start"),
-        text(frame.right, frame.bottom + 15, column.extent - 1, "end"),
-        text(x, frame.bottom + 15, f"index along axis {column.axis}", class_="lb"),
-    ]
+    parts.append(path(_line(values, frame), "ln"))
+    parts += _index_labels(frame, column, 0)
     return chart(label, join(parts), height=frame.bottom + 22)
+
+
+def _index_labels(frame: Frame, column: Side, start: int) -> list[Markup]:
+    """What stands below a line: the first index, the last one, and whose they are."""
+    x, y = (frame.left + frame.right) / 2, frame.bottom + 15
+    return [
+        text(frame.left, y, start, "start"),
+        text(frame.right, y, start + column.extent - 1, "end"),
+        text(x, y, f"index along axis {column.axis}", class_="lb"),
+    ]
 
 
 def _value_lines(frame: Frame, scale: tuple[float, float]) -> Iterator[Markup]:
@@ -196,7 +201,7 @@ def _value_lines(frame: Frame, scale: tuple[float, float]) -> Iterator[Markup]:
         yield text(frame.left - 6, y + 4, words, "end")
 
 
-def _path(values: Sequence[float | None], frame: Frame) -> str:
+def _line(values: Sequence[float | None], frame: Frame) -> list[str]:
     drawn, pen_down = [], False
     if all(value in (None, 0.0, 1.0) for value in values):
         return _steps(values, frame)
@@ -207,10 +212,10 @@ def _path(values: Sequence[float | None], frame: Frame) -> str:
         x = frame.x((i + 0.5) / len(values))
         drawn.append(f"{'L' if pen_down else 'M'}{number(x)} {number(frame.y(value))}")
         pen_down = True
-    return "".join(drawn)
+    return drawn
 
 
-def _steps(values: Sequence[float | None], frame: Frame) -> str:
+def _steps(values: Sequence[float | None], frame: Frame) -> list[str]:
     """Of truth values, which have nothing between them: each as wide as its place."""
     drawn, last = [], None
     for i, value in enumerate(values):
@@ -219,21 +224,16 @@ def _steps(values: Sequence[float | None], frame: Frame) -> str:
             y = number(frame.y(value))
             drawn.append(f"{'M' if last is None else 'L'}{left} {y}L{right} {y}")
         last = value
-    return "".join(drawn)
+    return drawn
 
 
-def _band(curve: Curve, frame: Frame) -> str:
+def _band(curve: Curve, frame: Frame) -> Iterator[str]:
     """A bar for each cell, from its least to its greatest value, a pixel at least."""
     wide = (frame.right - frame.left) / len(curve.low)
-    drawn = []
     for i, (low, high) in enumerate(zip(curve.low, curve.high, strict=True)):
         if low is not None and high is not None:
-            x, top = frame.left + i * wide, frame.y(high) - 0.5
-            tall = max(frame.y(low) + 0.5 - top, 1)
-            drawn.append(
-                f"M{number(x)} {number(top)}h{number(wide)}v{number(tall)}h-{number(wide)}z"
-            )
-    return "".join(drawn)
+            top = frame.y(high) - 0.5
+            yield box(frame.left + i * wide, top, wide, max(frame.y(low) + 0.5 - top, 1))
 
 
 def _spans(classes: bytes, frame: Frame, lane: Frame) -> Iterator[Markup]:
@@ -255,11 +255,10 @@ def _shaded(
         if end > at:
             span = max((end - at) * wide, 2)
             x = frame.left + at * wide
-            tall = number(lane.bottom - frame.top)
-            drawn.append(f"M{number(x)} {number(frame.top)}h{number(span)}v{tall}h-{number(span)}z")
+            drawn.append(box(x, frame.top, span, lane.bottom - frame.top))
         at = max(end, at + 1)
     if drawn:
-        yield element("path", d="".join(drawn), class_=class_)
+        yield path(drawn, class_)
 
 
 def _marked(classes: bytes, lane: Frame) -> Iterator[Markup]:
@@ -289,12 +288,9 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
         for i, one in enumerate(classes):
             if one in shown:
                 top = lane.top if one == NO_NUMBER else y_of(one + 1)
-                tall = number(lane.bottom - top)
-                across = number(max(wide, 1))
-                x = number(lane.left + i * wide)
-                drawn.append(f"M{x} {number(top)}h{across}v{tall}h-{across}z")
+                drawn.append(box(lane.left + i * wide, top, max(wide, 1), lane.bottom - top))
         if drawn:
-            yield element("path", d="".join(drawn), class_=class_)
+            yield path(drawn, class_)
     y = y_of(BOUND_CLASS)
     # Seen on bars, too.
     yield line(lane.left, y, lane.right, y, "bh")
@@ -327,19 +323,7 @@ def colour_bar(
     if width < _SIDE / 2:
         ticks = [one for one in ticks if one[0] in (0.0, 1.0)]
     ramp = palette_png(bytes(range(255)), 1, 255, palette)
-    parts = [
-        element(
-            "image",
-            href=data_uri(ramp),
-            x=left,
-            y=top,
-            width=width,
-            height=10,
-            preserveAspectRatio="none",
-            class_="px",
-        ),
-        element("rect", x=left, y=top, width=width, height=10, class_="fr"),
-    ]
+    parts = [_image(ramp, left, top, width, 10)]
     for place, words in ticks:
         anchor = "start" if place <= 0 else "end" if place >= 1 else "middle"
         x = left + width * place

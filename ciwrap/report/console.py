@@ -64,22 +64,14 @@ class Console:
         self._stream = stream
         self._color = color
 
-    @property
-    def encoding(self) -> str:
-        return getattr(self._stream, "encoding", None) or "utf-8"
-
     def print(self, line: str | Text = "", style: str = "") -> None:
         """Writes a line, or several, at once. style: of all of it."""
         text = Text(line, style) if isinstance(line, str) else line
-        width = self._width()
+        width = terminal_width() if self._stream.isatty() else None
         for one in _lines(text):
             for part in [one] if width is None else _wrapped(one, width):
                 self._stream.write(f"{part.styled if self._color else part.plain}\n")
         self._stream.flush()
-
-    def _width(self) -> int | None:
-        """Of the terminal; None if the stream is none."""
-        return terminal_width() if self._stream.isatty() else None
 
 
 def terminal_width() -> int:

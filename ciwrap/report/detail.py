@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
-from ciwrap.model import Message, MessageLevel, Unlisted, Verdict
+from ciwrap.model import Message, MessageLevel, Unlisted, VariableId, Verdict, worst_of
 from ciwrap.model.brief import MOST_WHOLE, brief
+from ciwrap.report.where import by_name
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
-    from ciwrap.model import CheckResult, RunResult, VariableId, VariableResult
+    from ciwrap.model import CheckResult, RunResult, VariableResult
     from ciwrap.timeline import HistoryFacts
 
 Detail = Literal["summary", "differing", "all"]
@@ -49,13 +51,12 @@ def _reduced(check: CheckResult, detail: Detail) -> CheckResult:
         return check
     counts = f"{len(listed):,} of {len(check.variables):,} variables are listed"
     note = Message(MessageLevel.NOTE, f"{counts} (--json-detail {detail}); the others are counted")
-    history = check.history
     return replace(
         check,
         variables=tuple(listed),
         messages=(*check.messages, note),
         unlisted=_counted(check, left_out),
-        history=None if history is None else _points_of(history, ids),
+        history=None if check.history is None else _points_of(check.history, ids),
     )
 
 
@@ -68,56 +69,25 @@ def _first(check: CheckResult) -> list[VariableResult]:
 
 def _brief(bad: Sequence[VariableResult], whole: set[VariableId]) -> list[VariableResult]:
     """Of each name the first and the worst one, and those in `whole`, keep all that they say."""
-    worst: dict[str, VariableResult] = {}
-    for one in bad:
-        known = worst.get(one.name)
-        if known is None:
-            whole.add(one.id)
-        if known is None or _share(one) > _share(known):
-            worst[one.name] = one
-    whole |= {one.id for one in worst.values()}
+    for some in by_name(bad).values():
+        whole |= {some[0].id, worst_of(some).id}
     return [one if one.id in whole else brief(one) for one in bad]
 
 
-def _share(one: VariableResult) -> float:
-    return one.max_bound_share or 0.0
-
-
-def _counted(check: CheckResult, left_out: Iterable[VariableResult]) -> Unlisted:
-    counts = dict.fromkeys(Verdict, 0)
-    share = None
-    for one in left_out:
-        counts[one.verdict] += 1
-        for known in (one.max_drift_share, one.max_bound_share):
-            if known is not None and (share is None or known > share):
-                share = known
-    return Unlisted(
-        match=counts[Verdict.MATCH],
-        suspect=counts[Verdict.SUSPECT],
-        differ=counts[Verdict.DIFFER],
-        not_comparable=counts[Verdict.NOT_COMPARABLE],
-        max_drift_share=share,
-        coverage=check.coverage,
-    )
+def _counted(check: CheckResult, left_out: Sequence[VariableResult]) -> Unlisted:
+    counts = Counter(one.verdict for one in left_out)
+    shares = [one.max_drift_share for one in left_out] + [one.max_bound_share for one in left_out]
+    share = max((known for known in shares if known is not None), default=None)
+    named = {one.value: counts[one] for one in Verdict.worst_first()}
+    return Unlisted(**named, max_drift_share=share, coverage=check.coverage)
 
 
 def _points_of(history: HistoryFacts, listed: set[VariableId]) -> HistoryFacts:
     """The history with the points of listed variables alone."""
-    places: dict[str, set[tuple[int | None, int | None]]] = {}
-    for identity in listed:
-        places.setdefault(identity.name, set()).add((identity.iteration, identity.rank))
-    return replace(
-        history,
-        timelines=tuple(
-            replace(
-                one,
-                points=tuple(
-                    point
-                    for point in one.points
-                    if (point.iteration, point.rank) in places[one.name]
-                ),
-            )
-            for one in history.timelines
-            if one.name in places
-        ),
-    )
+    named = {identity.name for identity in listed}
+    timelines = []
+    for one in history.timelines:
+        if one.name in named:
+            points = [p for p in one.points if VariableId(one.name, p.iteration, p.rank) in listed]
+            timelines.append(replace(one, points=tuple(points)))
+    return replace(history, timelines=tuple(timelines))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ciwrap.details import IndexBox
 from ciwrap.model import Evidence, Verdict
-from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.boxes import box_text
 from ciwrap.report.text import (
     index_text,
     percent_text,
+    plural,
     rounded_down,
     rounded_up,
     safe_name,
@@ -29,9 +31,9 @@ def by_digests_sentence(variable: VariableResult) -> str:
     """Of a variable of which it is not known how many elements differ: what is sure of it."""
     at_least = variable.differing_count_at_least or 0
     at_most = variable.differing_count_at_most or 0
-    total = grouped_plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
+    total = plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
     suspect = f"{variable.suspect_chunks or 0:,}"
-    chunks = f"{suspect} of {grouped_plural(variable.chunk_count or 0, 'chunk')}"
+    chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'chunk')}"
     bound = "" if variable.bound is None or variable.bound.is_exact else variable.bound.text
     beyond = f" beyond {bound}" if bound else ""
     if at_least:
@@ -93,10 +95,8 @@ def suspect_place(variable: VariableResult) -> str:
 def _lost_words(variable: VariableResult) -> str:
     """What the new run holds there that is not a number: `; 800 of their new numbers are NaN`."""
     new = variable.new_values
-    if new is None:
-        return ", or is not a number on one side (NaN, infinite, missing)"
-    words = lost_words(new)
-    if not words:
+    words = "" if new is None else lost_words(new)
+    if new is None or not words:
         return ", or is not a number on one side (NaN, infinite, missing)"
     return f", or is not a number on one side: of their {new.number_count:,} new numbers {words}"
 
@@ -159,7 +159,7 @@ def share_interval_words(least: float, greatest: float) -> str:
 
 def new_values_words(new: NewValues) -> str:
     """`3,840 new numbers, from 0.01 to 0.99, mean 0.5; 800 NaN`."""
-    words = grouped_plural(new.number_count, "new number")
+    words = plural(new.number_count, "new number")
     if new.number_count == 1 and new.mean is not None:
         words += f", {short_number(new.mean)}"
     elif new.least is not None and new.greatest is not None and new.mean is not None:
@@ -197,8 +197,5 @@ def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
     axis = next((at for at in range(len(shape)) if first[at] != last[at]), len(shape) - 1)
     rest = range(axis + 1, len(shape))
     if all(first[at] == 0 and last[at] == shape[at] - 1 for at in rest):
-        whole = first[axis] == 0 and last[axis] == shape[axis] - 1 and shape[axis] > 1
-        part = str(first[axis]) if first[axis] == last[axis] else f"{first[axis]}:{last[axis] + 1}"
-        parts = [*map(str, first[:axis]), ":" if whole else part, *(":" for _ in rest)]
-        return f"[{', '.join(parts)}]"
+        return box_text(IndexBox(first, last), shape)
     return f"{index_text(first)} to {index_text(last)} in storage order"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ciwrap.documents import DocumentError, to_plain, to_record
+from ciwrap.documents import DocumentError, DocumentHead, to_plain, to_record
 from ciwrap.documents.load_json import load_json
 from ciwrap.errors import InvalidResultError, UnreadableFileError, WriteFailedError
 from ciwrap.files import write_atomically
@@ -117,22 +117,20 @@ class VerdictCounts(msgspec.Struct, frozen=True):
     not_comparable: int
 
 
-class RunHead(msgspec.Struct, frozen=True):
+class RunHead(DocumentHead, frozen=True):
     """What a document says of a run beside its fields. Only schema_version is read back.
 
     exit_code: of the process. coverage: of all checks together.
     """
 
-    schema_version: Literal[1]
     exit_code: Literal[0, 1, 2, 3]
     verdict_counts: VerdictCounts
     coverage: Coverage
 
 
-class RepeatHead(msgspec.Struct, frozen=True):
+class RepeatHead(DocumentHead, frozen=True):
     """What the document of repeated runs says beside their fields."""
 
-    schema_version: Literal[1]
     kind: Literal["repeat"]
 
 
@@ -160,16 +158,13 @@ def to_document(result: RunResult, *, exit_code: int | None = None) -> dict[str,
         "kind": body.pop("kind"),
         "verdict": body.pop("verdict"),
         "exit_code": int(result.verdict.exit_code if exit_code is None else exit_code),
-        "verdict_counts": {
-            verdict.value: count for verdict, count in result.verdict_counts.items()
-        },
+        "verdict_counts": {one.value: count for one, count in result.verdict_counts.items()},
     }
     for check, encoded in zip(result.checks, body["checks"], strict=True):
         if check.unlisted is not None:
             encoded["unlisted"]["coverage"] = _coverage(check.unlisted.coverage)
-    heads = [_check_head(check) for check in result.checks]
-    head["coverage"] = _coverage(sum((one.coverage for one in heads), Coverage()))
-    body["checks"] = [_check(*parts) for parts in zip(heads, body["checks"], strict=True)]
+    head["coverage"] = _coverage(result.coverage)
+    body["checks"] = [_check(*pair) for pair in zip(result.checks, body["checks"], strict=True)]
     return {**head, **body}
 
 
@@ -178,17 +173,11 @@ def repeat_document(result: RepeatResult) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "kind": "repeat", **plain(result)}
 
 
-def _check_head(check: CheckResult) -> CheckHead:
-    return CheckHead(
-        check.coverage,
-        _divergence(check.first_divergence),
-        _divergence(check.first_numeric_divergence),
-    )
-
-
-def _check(head: CheckHead, encoded: dict[str, Any]) -> dict[str, Any]:
+def _check(check: CheckResult, encoded: dict[str, Any]) -> dict[str, Any]:
     """A check's fields, and what is worked out of them."""
     first = {name: encoded.pop(name) for name in ("name", "verdict")}
+    divergences = (check.first_divergence, check.first_numeric_divergence)
+    head = CheckHead(check.coverage, *map(_divergence, divergences))
     return {**first, **plain(head), "coverage": _coverage(head.coverage), **encoded}
 
 
@@ -196,14 +185,8 @@ def _divergence(divergence: Divergence | None) -> DivergenceFacts | None:
     if divergence is None:
         return None
     variable = divergence.variable
-    return DivergenceFacts(
-        divergence.kind,
-        variable.name,
-        variable.iteration,
-        variable.rank,
-        variable.reason,
-        divergence.element,
-    )
+    place = variable.name, variable.iteration, variable.rank
+    return DivergenceFacts(divergence.kind, *place, variable.reason, divergence.element)
 
 
 def _coverage(coverage: Coverage) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.report.svg import Frame, axes, chart, element, join, line, round_ticks, text
+from ciwrap.report.svg import Frame, axes, chart, join, line, rect, round_ticks, text
 from ciwrap.report.text import safe_name, safe_text, short_number
 
 if TYPE_CHECKING:
@@ -33,21 +33,17 @@ def shift_bars(shifts: Sequence[Shift]) -> Markup:
     def x_of(deviations: float) -> float:
         return frame.x((max(-most, min(most, deviations)) + most) / (2 * most))
 
+    tall = frame.bottom - frame.top
+    usual = f"within {_USUAL:g}: where the mean of honest runs mostly lies"
     parts = [
-        element(
-            "rect",
-            element("title", f"within {_USUAL:g}: where the mean of honest runs mostly lies"),
-            x=x_of(-_USUAL), y=frame.top, width=x_of(_USUAL) - x_of(-_USUAL),
-            height=frame.bottom - frame.top, class_="mg",
-        ),
+        rect(x_of(-_USUAL), frame.top, x_of(_USUAL) - x_of(-_USUAL), tall, "mg", usual),
         line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),
-    ]  # fmt: skip
+    ]
     for row, one in enumerate(shown):
         y = frame.top + 4 + _ROW * row
         left, right = sorted((x_of(0), x_of(one.deviations)))
-        said = element("title", f"{safe_name(one.feature)}: {short_number(one.deviations)}")
-        shape = {"x": left, "y": y, "width": max(right - left, 1.0), "height": _ROW - 8}
-        parts.append(element("rect", said, **shape, class_="sb"))
+        said = f"{safe_name(one.feature)}: {short_number(one.deviations)}"
+        parts.append(rect(left, y, max(right - left, 1.0), _ROW - 8, "sb", said))
         parts.append(text(frame.left - 8, y + 11, _label(one.feature), "end"))
     parts += [text(x_of(tick), frame.bottom + 15, f"{tick:g}") for tick in round_ticks(-most, most)]
     parts.append(axes(frame, "standard deviations of such a mean", ""))

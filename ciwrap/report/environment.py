@@ -14,7 +14,7 @@ from ciwrap.snapshot.difference import compare_summaries, verb_of, words_of_kind
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 
@@ -49,10 +49,6 @@ class Fact(Struct, frozen=True):
     run: str
     kind: str = ""
     prove: str = ""
-
-    @property
-    def is_marked(self) -> bool:
-        return bool(self.kind)
 
 
 class Environment(Struct, frozen=True):
@@ -136,28 +132,18 @@ def _table(
         if len(checks) > 1:
             title += f" and {plural(len(checks) - 1, 'other check')}"
     told = checks[0].environment_differences if checks else ()
-    found = _facts(told or compare_summaries(golden, run))
+    found = tuple(
+        _fact(one.name, one.golden, one.run, words_of_kind(one.kind), one.prove or "")
+        for one in told or compare_summaries(golden, run)
+    )
     note = "" if golden else "It is not recorded what the golden side was made with."
-    return Environment(
-        title,
-        found[:MOST_DIFFERENCES],
-        max(0, len(found) - MOST_DIFFERENCES),
-        _rows(golden, run),
-        note,
-    )
+    more = max(0, len(found) - MOST_DIFFERENCES)
+    return Environment(title, found[:MOST_DIFFERENCES], more, _rows(golden, run), note)
 
 
-def _facts(differences: Iterable[EnvironmentDifference]) -> tuple[Fact, ...]:
-    return tuple(
-        Fact(
-            safe_name(_NAMES.get(one.name, one.name), 80),
-            safe_name(one.golden, 200),
-            safe_name(one.run, 200),
-            words_of_kind(one.kind),
-            safe_name(one.prove or "", 200),
-        )
-        for one in differences
-    )
+def _fact(key: str, golden: str, run: str, kind: str = "", prove: str = "") -> Fact:
+    golden, run, prove = (safe_name(one, 200) for one in (golden, run, prove))
+    return Fact(safe_name(_NAMES.get(key, key), 80), golden, run, kind, prove)
 
 
 def _rows(golden: Mapping[str, str], run: Mapping[str, str]) -> tuple[Fact, ...]:
@@ -165,11 +151,5 @@ def _rows(golden: Mapping[str, str], run: Mapping[str, str]) -> tuple[Fact, ...]
     keys = [*golden, *(key for key in run if key not in golden)]
     order = list(_NAMES)
     keys.sort(key=lambda key: (order.index(key) if key in order else len(order), key))
-    return tuple(
-        Fact(
-            safe_name(_NAMES.get(key, key), 80),
-            safe_name(golden.get(key, "not set" if golden else "not recorded"), 200),
-            safe_name(run.get(key, "not set" if run else "not recorded"), 200),
-        )
-        for key in keys
-    )
+    ours, theirs = ("not set" if side else "not recorded" for side in (golden, run))
+    return tuple(_fact(key, golden.get(key, ours), run.get(key, theirs)) for key in keys)

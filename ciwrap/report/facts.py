@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ciwrap.details import MOST_LEVELS
 from ciwrap.model import Verdict
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.digest_words import new_values_words
 from ciwrap.report.sides import GOLDEN_AND_NEW
 from ciwrap.report.sizes import (
@@ -19,16 +19,9 @@ from ciwrap.report.sizes import (
     variable_is_exact,
 )
 from ciwrap.report.svg import number
-from ciwrap.report.text import (
-    bytes_text,
-    dtype_words,
-    index_text,
-    safe_name,
-    size_text,
-)
+from ciwrap.report.text import bytes_text, dtype_words, index_text, plural, safe_name, size_text
 from ciwrap.report.views import effect_facts, range_words
 from ciwrap.report.wording import bound_text, evidence_words, interval_text
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,14 +35,6 @@ _BAR = Markup(
 )
 
 
-class LevelRow(Struct, frozen=True):
-    name: str
-    nodes: str
-    differing: str
-    pruned: str
-    bar: Markup
-
-
 def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[str, str]]:
     """What each fact is called, and the fact."""
     if result.bound is not None and result.expectation != "range":
@@ -59,17 +44,12 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         yield "largest drift", interval_text(*used) if used[1] else "none"
     if result.new_values is not None:
         yield "in the suspect chunks", new_values_words(result.new_values)
-    shape = safe_name(" x ".join(map(str, result.shape))) if result.shape else ""
     if result.shape is not None:
-        yield "array", f"{shape or 'a single number'} {dtype_words(result.dtype)}".strip()
+        yield "array", _array_words(result.shape, result.dtype)
     if result.golden_shape is not None or result.golden_dtype is not None:
         other = result.golden_shape if result.golden_shape is not None else result.shape or ()
-        golden = safe_name(" x ".join(map(str, other))) or "a single number"
-        dtype = dtype_words(result.golden_dtype or result.dtype)
-        yield (
-            "in the golden" if sides == GOLDEN_AND_NEW else f"in {sides[0]}",
-            f"{golden} {dtype}".strip(),
-        )
+        name = "in the golden" if sides == GOLDEN_AND_NEW else f"in {sides[0]}"
+        yield name, _array_words(other, result.golden_dtype or result.dtype)
     if result.byte_count is not None:
         yield "size", bytes_text(result.byte_count)
     yield from _size_facts(result)
@@ -85,12 +65,17 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.mask:
         extent = "what both sides mask is"
         if result.masked_count is not None:
-            extent = grouped_plural(result.masked_count, "element")
+            extent = plural(result.masked_count, "element")
         yield "mask", f"{safe_name(result.mask)}: {extent} not compared"
     if result.has_fill_values:
         yield "fill values", "elements that hold one on both sides are not compared"
     if result.source_path:
         yield "file", safe_name(result.source_path)
+
+
+def _array_words(shape: tuple[int, ...], dtype: str | None) -> str:
+    extents = safe_name(" x ".join(map(str, shape))) or "a single number"
+    return f"{extents} {dtype_words(dtype)}".strip()
 
 
 def _size_facts(result: VariableResult) -> Iterator[tuple[str, str]]:
@@ -99,10 +84,8 @@ def _size_facts(result: VariableResult) -> Iterator[tuple[str, str]]:
     if size:
         effect = None if result.details is None else result.details.effect
         share = range_words(effect, size)
-        yield (
-            "largest |difference|",
-            f"{size_text(size)}{_at(result.max_abs_index)}{f', {share}' if share else ''}",
-        )
+        against = f", {share}" if share else ""
+        yield "largest |difference|", f"{size_text(size)}{_at(result.max_abs_index)}{against}"
     if words := relative_text(relative, size):
         yield "largest relative", f"{words}{_at(result.max_rel_index)}"
     if words := mean_text(result.mean_abs_difference):
@@ -113,7 +96,7 @@ def _at(index: tuple[int, ...] | None) -> str:
     return f" at {index_text(index)}" if index else ""
 
 
-def levels_of(result: VariableResult) -> Iterator[LevelRow]:
+def levels_of(result: VariableResult) -> Iterator[SimpleNamespace]:
     """The root first."""
     levels = () if result.details is None else result.details.tree_levels[:MOST_LEVELS]
     for depth, level in enumerate(levels):
@@ -122,10 +105,10 @@ def levels_of(result: VariableResult) -> Iterator[LevelRow]:
             name = "root and leaf" if depth == 0 else f"{name} (leaves: the chunks)"
         part = min(level.differing_count / level.node_count, 1.0) if level.node_count else 0.0
         width = max(220 * part, 1.5) if level.differing_count else 0.0
-        yield LevelRow(
-            name,
-            f"{level.node_count:,}",
-            f"{level.differing_count:,}",
-            f"{level.node_count - level.differing_count:,}",
-            _BAR.format(number(width)),
+        yield SimpleNamespace(
+            name=name,
+            nodes=f"{level.node_count:,}",
+            differing=f"{level.differing_count:,}",
+            pruned=f"{level.node_count - level.differing_count:,}",
+            bar=_BAR.format(number(width)),
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Evidence, Verdict
+from ciwrap.model import Evidence, Verdict, worst_first
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.sides import GOLDEN_AND_NEW, own_sides
 from ciwrap.report.sizes import mean_text, relative_text, variable_is_exact
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
+    dtype_words,
     index_text,
     plural,
     safe_name,
@@ -29,9 +29,7 @@ from ciwrap.report.wording import (
     headline,
     used_share,
     used_words,
-    worst_first,
 )
-from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +68,10 @@ def failure_lines(
         lines[0] = lines[0].lstrip()
     else:
         lines = [f"{safe_name(title)}: {_summary(check)}", *_body(check, room - 1, sides)]
-    return [_cut(line) for line in (*lines, *tail)]
+    return [
+        line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+        for line in (*lines, *tail)
+    ]
 
 
 def coverage_lines(check: CheckResult) -> list[str]:
@@ -84,10 +85,6 @@ def command_line(command: str, *arguments: str) -> str:
     return " ".join([command, *(shlex.quote(safe_text(argument)) for argument in arguments)])
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
-
-
 def _summary(check: CheckResult) -> str:
     counts = Counter(variable.verdict for variable in check.variables)
     bad = [
@@ -98,13 +95,10 @@ def _summary(check: CheckResult) -> str:
     if not bad:
         return check.verdict.words
     all_of_them = arrays_words(len(check.variables), len({one.name for one in check.variables}))
-    said = [f"{counts[bad[0]]} of {all_of_them} {_verb(bad[0], counts[bad[0]])}"]
+    is_one = bad[0] is Verdict.DIFFER and counts[bad[0]] == 1
+    said = [f"{counts[bad[0]]} of {all_of_them} {'differs' if is_one else bad[0].words}"]
     said += [f"{counts[verdict]} {verdict.words}" for verdict in bad[1:]]
     return _how_far(check.variables) + ", ".join(said)
-
-
-def _verb(verdict: Verdict, count: int) -> str:
-    return "differs" if verdict is Verdict.DIFFER and count == 1 else verdict.words
 
 
 def _how_far(variables: Sequence[VariableResult]) -> str:
@@ -161,9 +155,10 @@ def variable_lines(
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return lines
     lines.append(f"    {_kind(variable, has_golden=sides == GOLDEN_AND_NEW)}")
-    causes, bounds = _with_causes(variable)
+    is_bound = [one.cause is Cause.WIDER_BOUND for one in variable.explanations]
+    told = list(zip(is_bound, cause_lines(variable, sides), strict=True))
     if variable.text is None:
-        lines += [f"    {line}" for line in cause_lines(causes, sides)]
+        lines += [f"    {line}" for is_last, line in told if not is_last]
         details = fact_lines(variable, sides, with_share=not how_far)
     else:
         details = detail_lines(variable, sides)
@@ -175,7 +170,7 @@ def variable_lines(
     ]
     lines += [f"    {line}" for line in details[1:]]
     lines += _mean_lines(variable)
-    lines += [f"    {line}" for line in cause_lines(bounds, sides)]
+    lines += [f"    {line}" for is_last, line in told if is_last]
     is_unknown = variable.differing_count is None and not variable.moved_elements
     if is_unknown and variable.evidence in _NO_DATA:
         lines.append(f"    {_NO_DATA[variable.evidence]}")
@@ -186,26 +181,12 @@ def variable_lines(
 
 def _kind(variable: VariableResult, *, has_golden: bool) -> str:
     shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else "a single number"
-    what = f"{_dtype_words(variable.dtype)}, {shape}" if variable.text is None else "text"
+    what = f"{dtype_words(variable.dtype)}, {shape}" if variable.text is None else "text"
     is_kept = has_golden and variable.evidence is not None
     evidence = f", golden keeps {variable.evidence}" if is_kept else ""
-    used = used_words(_rest_share(variable))
+    # Where the count is known, the share of the bound has been told.
+    used = used_words(used_share(variable)) if variable.differing_count is None else ""
     return f"{what}{evidence}{used}"
-
-
-def _dtype_words(dtype: str | None) -> str:
-    """`float64`, `int32 big-endian`, `bool`; other types as NumPy writes them."""
-    found = re.fullmatch(r"([<>|])([fiucb])(\d+)", dtype or "")
-    if found is None:
-        return "bfloat16" if dtype in ("<bf2", ">bf2") else f"dtype {safe_text(dtype)}"
-    words = {"f": "float", "i": "int", "u": "uint", "c": "complex", "b": "bool"}[found[2]]
-    bits = "" if found[2] == "b" else str(8 * int(found[3]))
-    return f"{words}{bits}{' big-endian' if found[1] == '>' else ''}"
-
-
-def _rest_share(variable: VariableResult) -> float | None:
-    """How much of the bound the matching chunks used, where that is not the same number again."""
-    return used_share(variable) if variable.differing_count is None else None
 
 
 def _mean_lines(variable: VariableResult) -> list[str]:
@@ -217,10 +198,3 @@ def _mean_lines(variable: VariableResult) -> list[str]:
     if relative := relative_text(variable.mean_rel_difference, variable.max_abs_difference):
         line += f", mean relative {relative}"
     return [line]
-
-
-def _with_causes(variable: VariableResult) -> tuple[VariableResult, VariableResult]:
-    """The variable with its causes alone, and with the bound that would have passed alone."""
-    causes = tuple(one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND)
-    bounds = tuple(one for one in variable.explanations if one.cause is Cause.WIDER_BOUND)
-    return replace(variable, explanations=causes), replace(variable, explanations=bounds)

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from ciwrap.report.figures import Figure, histogram_of, legend_of, maps_of, pictures_of
+from ciwrap.report.figures import histogram_of, legend_of, maps_of, pictures_of
 from ciwrap.report.sizes import lost_count
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-
     from ciwrap.model import VariableResult
 
 # So many maps fill a row.
 _MOST_IN_A_ROW = 4
 
 
-class FigureRow(Struct, frozen=True):
-    """Figures side by side. is_of_lines: they are curves, of which two fill a row."""
-
-    figures: tuple[Figure, ...]
-    is_of_lines: bool
-
-
-class Figures(Struct, frozen=True):
-    """beside: what has room beside the table of elements. legend: of the maps, if there are any."""
-
-    rows: tuple[FigureRow, ...]
-    beside: Figure | None
-    legend: Markup | None
-
-
-def figures_of(result: VariableResult, sides: tuple[str, str], *, has_table: bool) -> Figures:
-    """All figures of a variable. has_table: whether a table of elements follows."""
+def figures_of(
+    result: VariableResult, sides: tuple[str, str], *, has_table: bool
+) -> SimpleNamespace:
+    """All figures of a variable, in rows. has_table: whether a table of elements follows, beside
+    which one of them has room. is_of_lines: a row's figures are curves, of which two fill it.
+    """
     pictures, maps = list(pictures_of(result, sides)), list(maps_of(result))
     histogram = histogram_of(result)
     lines = [one for one in pictures if one.is_line]
@@ -50,5 +37,5 @@ def figures_of(result: VariableResult, sides: tuple[str, str], *, has_table: boo
     if len(planes) + len(maps) <= _MOST_IN_A_ROW:
         planes, maps = [*planes, *maps], []
     kinds = ((lines, True), (planes, False), (maps, False))
-    rows = [FigureRow(tuple(some), is_line) for some, is_line in kinds if some]
-    return Figures(tuple(rows), beside, legend)
+    rows = [SimpleNamespace(figures=some, is_of_lines=lined) for some, lined in kinds if some]
+    return SimpleNamespace(rows=tuple(rows), beside=beside, legend=legend)

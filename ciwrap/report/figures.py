@@ -61,6 +61,11 @@ class Figure(Struct, frozen=True):
     is_line: bool = False
 
 
+def _figure(title: str, image: Markup, *notes: str, is_line: bool = False) -> Figure:
+    """notes: '' for those that there is no need for."""
+    return Figure(title, image, "; ".join(filter(None, notes)), is_line)
+
+
 def histogram_of(result: VariableResult) -> Figure | None:
     if (result.element_count or 0) < _FEW_ELEMENTS:
         return None
@@ -68,10 +73,9 @@ def histogram_of(result: VariableResult) -> Figure | None:
     if counts is not None and _can_be_drawn(counts) and not variable_is_exact(result):
         lost = lost_count(result)
         label = f"{result.name}: elements by |difference| / bound"
-        note = "logarithmic scales"
-        if lost:
-            note += f"; not a number on one side: {lost:,}"
-        return Figure("How far elements moved", share_histogram(counts, label, lost), note)
+        note = f"not a number on one side: {lost:,}" if lost else ""
+        image = share_histogram(counts, label, lost)
+        return _figure("How far elements moved", image, "logarithmic scales", note)
     steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):
         image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
@@ -116,7 +120,7 @@ def _new_figure(
     result: VariableResult, picture: Picture, shape: tuple[int, ...], side: str
 ) -> Figure:
     """The new values with the suspect chunks on them, where the golden's are not at hand."""
-    title = capital(side) + (f", {picture.part} part" if picture.part else "")
+    title = capital(side) + _part_words(picture)
     label = f"{result.name}: {title}, the suspect chunks marked"
     plane = _where(picture, shape)
     classes = cells(picture.classes, picture.rows, picture.columns)
@@ -125,11 +129,10 @@ def _new_figure(
         values = _line(picture.new, picture)
         image = new_line_chart(values, classes, column, (picture.low, picture.high), label)
         notes = (plane, "shaded: suspect chunks", _scale_note(picture))
-        return Figure(title, image, "; ".join(note for note in notes if note), is_line=True)
+        return _figure(title, image, *notes, is_line=True)
     image = _image(picture, picture.new, VALUE_PALETTE, shape, label, classes)
-    bar = _value_bar(picture, shape)
     notes = (plane, "outlined: suspect chunks", _scale_note(picture))
-    return Figure(title, image + bar, "; ".join(note for note in notes if note))
+    return _figure(title, image + _value_bar(picture, shape), *notes)
 
 
 def _line_figure(
@@ -147,17 +150,18 @@ def _line_figure(
     scale = (picture.low, picture.high)
     has_bound = not variable_is_exact(result)
     image = line_chart(curves, classes, column, picture.start, scale, label, has_bound=has_bound)
-    title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)")
-    if picture.part:
-        title += f", {picture.part} part"
-    notes = [_where(picture, shape)]
+    title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)") + _part_words(picture)
+    which = _where(picture, shape)
     if picture.stop is not None:
-        notes = [f"the part [{picture.start}:{picture.stop}]"]
-    notes.append("below: |difference| / bound" if has_bound else "below: where they differ")
-    if picture.cell_elements > 1:
-        notes.append(f"each place: {picture.cell_elements} elements, least to greatest")
-    notes.append(_scale_note(picture))
-    return Figure(title, image, "; ".join(note for note in notes if note), is_line=True)
+        which = f"the part [{picture.start}:{picture.stop}]"
+    lane = "below: |difference| / bound" if has_bound else "below: where they differ"
+    places = f"each place: {picture.cell_elements} elements, least to greatest"
+    each = places if picture.cell_elements > 1 else ""
+    return _figure(title, image, which, lane, each, _scale_note(picture), is_line=True)
+
+
+def _part_words(picture: Picture) -> str:
+    return f", {picture.part} part" if picture.part else ""
 
 
 def _value_bar(picture: Picture, shape: tuple[int, ...]) -> Markup:
@@ -173,7 +177,7 @@ def _plane_figures(
         return _image(picture, text, palette, shape, label, is_plane=True)
 
     plane = _where(picture, shape)
-    part = f", {picture.part} part" if picture.part else ""
+    part = _part_words(picture)
     worst = ""
     if picture.cell_elements > 1:
         worst = f"each cell: the worst of {picture.cell_elements} elements"
@@ -182,8 +186,7 @@ def _plane_figures(
         name = f"{capital(title)}{part}"
         label = f"{result.name}: {name} {plane}".rstrip()
         image = drawn(text, VALUE_PALETTE, label)
-        notes = (plane, worst, _scale_note(picture))
-        yield Figure(name, image + values, "; ".join(note for note in notes if note))
+        yield _figure(name, image + values, plane, worst, _scale_note(picture))
     if picture.signed and picture.signed_limit:
         limit = picture.signed_limit
         name = f"{capital(sides[1])} - {sides[0]}{part}"
@@ -192,12 +195,12 @@ def _plane_figures(
         bar = colour_bar(SIGNED_PALETTE, ends, "difference", wide)
         largest = result.max_abs_difference or 0.0
         # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
-        off = f"up to {short_number(largest)}, off the scale" if largest > limit else ""
-        notes = (plane, worst, "" if picture.part else off)
-        yield Figure(name, image + bar, "; ".join(note for note in notes if note))
+        is_off = largest > limit and not picture.part
+        off = f"up to {short_number(largest)}, off the scale" if is_off else ""
+        yield _figure(name, image + bar, plane, worst, off)
     name = "Where they differ" if variable_is_exact(result) else "|difference| / bound"
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
-    yield Figure(name, image, "; ".join(note for note in (plane, worst) if note))
+    yield _figure(name, image, plane, worst)
     if picture.differing:
         name = "Share of differing elements"
         image = drawn(picture.differing, DIFFERING_PALETTE, f"{result.name}: {name}")
@@ -241,10 +244,9 @@ def _image(
     values, rows, columns = cells(text, one.rows, one.columns), one.rows, one.columns
     row, column = _sides(one, shape)
     if row is not None and column.axis == one.row_axis:
-        values = bytes(values[i * columns + j] for j in range(columns) for i in range(rows))
-        if outlined:
-            turned = (outlined[i * columns + j] for j in range(columns) for i in range(rows))
-            outlined = bytes(turned)
+        values, outlined = (
+            b"".join(some[j::columns] for j in range(columns)) for some in (values, outlined)
+        )
         rows, columns = columns, rows
     spot = _spot(values, rows, columns) if palette is SHARE_PALETTE else None
     edges = outline(outlined, rows, columns) if outlined else ()
@@ -341,16 +343,14 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
     shape = result.golden_shape or result.shape
     if result.details is None or shape is None:
         return
-    picture = result.details.picture
+    picture, shown = result.details.picture, None
+    if picture is not None and (picture.golden or _is_marked(picture)):
+        shown = (picture.row_axis, picture.column_axis)
     for one in result.details.share_maps[:MOST_MAPS]:
         if not _fits(one, shape):
             continue
-        same = picture is not None and (one.row_axis, one.column_axis) == (
-            picture.row_axis,
-            picture.column_axis,
-        )
         # The picture has shown these two axes already.
-        if same and picture is not None and (picture.golden or _is_marked(picture)):
+        if (one.row_axis, one.column_axis) == shown:
             continue
         what = "Suspect chunks" if is_by_chunks(result) else "Differing elements"
         hidden = [

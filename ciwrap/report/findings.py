@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Divergence, DivergenceKind, MessageLevel, Verdict
-from ciwrap.model.coverage import grouped_plural
+from ciwrap.model import Divergence, DivergenceKind, Verdict, worst_of
 from ciwrap.report.boxes import box_words
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import suspect_place
@@ -22,6 +21,7 @@ from ciwrap.report.sizes import (
 from ciwrap.report.text import (
     capital,
     grouped_number,
+    plural,
     safe_name,
     safe_text,
     share_text,
@@ -33,7 +33,6 @@ from ciwrap.report.wording import (
     alike_words,
     arrays_words,
     at_most_words,
-    badness,
     differ_words,
     elements_words,
     headline,
@@ -71,7 +70,7 @@ def title(run: RunResult) -> str:
     return "Not everything could be compared"
 
 
-def leading(run: RunResult) -> list[tuple[CheckResult, Divergence]]:
+def leading(run: RunResult) -> list[_Told]:
     """What is told first: the first divergence of all histories, and beside it their first one of
     numbers; where no history differs, the largest difference.
     """
@@ -85,22 +84,27 @@ def leading(run: RunResult) -> list[tuple[CheckResult, Divergence]]:
     return found[:1] if len(found) == 2 and found[0] == found[1] else found
 
 
-def _earliest(
-    found: Iterable[tuple[CheckResult, Divergence | None]],
-) -> tuple[CheckResult, Divergence] | None:
+_Told = tuple["CheckResult", Divergence]
+
+
+def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Told | None:
     known = [(check, one) for check, one in found if one is not None]
     return min(known, key=lambda pair: pair[1].variable.id.sort_key, default=None)
 
 
-def _largest(run: RunResult) -> tuple[CheckResult, Divergence] | None:
-    """The variable furthest beyond its bound; where none is for sure, the first suspect one."""
+def _largest(run: RunResult) -> _Told | None:
+    """The variable furthest beyond its bound; where none is for sure, the worst suspect one."""
     found = [
-        (check, Divergence(DivergenceKind(variable.verdict.value), variable))
+        (check, variable)
         for check in run.checks
         for variable in check.variables
         if variable.verdict.is_alarm
     ]
-    return min(found, key=lambda pair: badness(pair[1].variable), default=None)
+    if not found:
+        return None
+    worst = worst_of(variable for _, variable in found)
+    check = next(check for check, variable in found if variable is worst)
+    return check, Divergence(DivergenceKind(worst.verdict.value), worst)
 
 
 def lead(run: RunResult) -> list[str]:
@@ -138,7 +142,7 @@ def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
             words = arrays_words(lost, len(names) if is_listed else 0)
             if run.coverage.checkpointed and is_listed:
                 # A variable that lacks one checkpoint was compared in the others.
-                words = f"{lost:,} arrays of {grouped_plural(len(names), 'variable')}"
+                words = f"{lost:,} arrays of {plural(len(names), 'variable')}"
             yield f"{words} were not compared."
     elif run.verdict is Verdict.NOT_COMPARABLE:
         yield from _uncompared(run)
@@ -171,7 +175,7 @@ def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
     """The other variables that do not match where the first divergence is."""
     words = together_text(check) if first == check.first_divergence else ""
     if words:
-        yield f"{words[0].upper()}{words[1:]}."
+        yield f"{capital(words)}."
 
 
 def _opening(
@@ -208,12 +212,7 @@ def _uncompared(run: RunResult) -> Iterator[str]:
     """Why the whole is not comparable: the first error, of which what is missing may be a
     consequence, and the first variable.
     """
-    errors = [
-        message.text
-        for messages in (run.messages, *(check.messages for check in run.checks))
-        for message in messages
-        if message.level is MessageLevel.ERROR
-    ]
+    errors = run.all_errors
     if errors:
         yield error_sentence(errors[0])
     bad = [
@@ -247,26 +246,27 @@ def _with_cause(check: CheckResult, variable: VariableResult) -> str:
 def match_sentence(run: RunResult) -> str:
     words = total_words(run)
     verb = "matches" if words.startswith("1 ") else "match"
-    sentence = f"{words} in {grouped_plural(len(run.checks), 'check')} {verb}"
-    shares = [
-        (share, variable)
-        for check in run.checks
-        for variable in check.variables
-        if not variable_is_exact(variable) and (share := used_share(variable)) is not None
-    ]
-    if not shares:
+    sentence = f"{words} in {plural(len(run.checks), 'check')} {verb}"
+    found = [one for check in run.checks for one in check.variables if used_share(one) is not None]
+    if not found:
         return f"{sentence}."
-    share, variable = max(shares, key=lambda pair: pair[0])
-    if share == 0:
+    mover = worst_of(found)
+    share = used_share(mover)
+    if not share:
         return f"{sentence}; no drift was seen."
-    return f"{sentence}; {at_most_words(share)} used, by {place(variable)}."
+    return f"{sentence}; {at_most_words(share)} used, by {place(mover)}."
 
 
 def place(variable: VariableResult) -> str:
     """`iteration 7, rank 2, u`."""
+    return ", ".join(filter(None, (checkpoint_words(variable), safe_name(variable.name))))
+
+
+def checkpoint_words(variable: VariableResult) -> str:
+    """`iteration 7, rank 2`; nothing for a variable that is there once."""
     parts = [] if variable.iteration is None else [f"iteration {variable.iteration}"]
     parts += [] if variable.rank is None else [f"rank {variable.rank}"]
-    return ", ".join([*parts, safe_name(variable.name)])
+    return ", ".join(parts)
 
 
 def check_title(check: CheckResult) -> str:
@@ -279,6 +279,17 @@ def check_prefix(run: RunResult, check: CheckResult, name: str = "") -> str:
     """
     is_told = len(run.checks) > 1 and (check.label or check.name != name)
     return f"{safe_name(check_title(check), 80)}: " if is_told else ""
+
+
+def sentence_on(variable: VariableResult, sides: tuple[str, str]) -> str:
+    """What is said of a variable on which there is one sentence, without its name."""
+    return difference_sentence(variable, sides) if variable.verdict.is_alarm else headline(variable)
+
+
+def golden_file(check: CheckResult) -> str | None:
+    """The manifest: the file of the repository that a reviewer of the golden looks at."""
+    path = check.golden_path
+    return f"{path}.yaml" if path is not None and path.endswith(".golden") else None
 
 
 def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str:
@@ -326,10 +337,8 @@ def count_words(variable: VariableResult) -> str:
 
 def match_words(variable: VariableResult) -> str:
     """Of one variable that matches, and how much of its bound it used up."""
-    if variable.element_count == 1:
-        elements = "its one element is"
-    else:
-        elements = f"all {elements_words(variable)} are"
+    is_one = variable.element_count == 1
+    elements = "its one element is" if is_one else f"all {elements_words(variable)} are"
     return f"{elements} {alike_words(variable)}"
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
-from ciwrap.report.svg import NARROW, Frame, axes, chart, element, join, line, power_label, text
+from ciwrap.report.svg import NARROW, Frame, axes, chart, join, line, power_label, rect, text
 from ciwrap.report.text import percent_text, short_number
 
 if TYPE_CHECKING:
@@ -57,15 +57,8 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
 
     def bar(x: float, count: int, class_: str, words: str) -> Markup:
         top = frame.y(count_height(count, decades))
-        return element(
-            "rect",
-            element("title", f"{words}: {count:,}"),
-            x=x + 0.5,
-            y=top,
-            width=max(slot - 1, 0.5),
-            height=frame.bottom - top,
-            class_=class_,
-        )
+        said = f"{words}: {count:,}"
+        return rect(x + 0.5, top, max(slot - 1, 0.5), frame.bottom - top, class_, said)
 
     bars = []
     if counts[0]:
@@ -79,7 +72,6 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
     if lost:
         bars.append(bar(left_of(last + 1.8), lost, "bx", "not a number on one side"))
         ticks.append(text(frame.right, frame.bottom + 28, "no number", "end"))
-    at_bound = left_of(BOUND_CLASS)
     low, high = (first - BOUND_CLASS) * math.log10(2), (last + 1 - BOUND_CLASS) * math.log10(2)
     step = max(1, math.ceil((high - low) / 5))
     for exponent in range(-step * 10, 40, step):
@@ -87,11 +79,14 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
             x = left_of(BOUND_CLASS + exponent / math.log10(2))
             ticks.append(text(x, frame.bottom + 15, power_label(exponent)))
             ticks.append(line(x, frame.bottom, x, frame.bottom + 4, "ax"))
-    bound = line(at_bound, frame.top - 4, at_bound, frame.bottom, "bd") + text(
-        at_bound, frame.top - 7, "bound", "middle", "bl"
-    )
+    bound = _bound_line(frame, left_of(BOUND_CLASS))
     body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "elements"), *ticks))
     return chart(label, body, width=NARROW, height=_HEIGHT)
+
+
+def _bound_line(frame: Frame, x: float) -> Markup:
+    name = text(x, frame.top - 7, "bound", "middle", "bl")
+    return line(x, frame.top - 4, x, frame.bottom, "bd") + name
 
 
 def class_words(share_class: int) -> str:
@@ -125,25 +120,15 @@ def drift_histogram(counts: Sequence[int], label: str) -> Markup:
         left = frame.left + max(step - 0.5, 0) * slot
         said = f"{percent_text(low).removesuffix(' %')} to {percent_text(high)} of the bound"
         words = f"{said if step > 1 else f'less than {percent_text(high)} of the bound'}: {count:,}"
-        parts.append(
-            element(
-                "rect",
-                element("title", words),
-                x=left + 0.5,
-                y=top,
-                width=max(frame.left + (step + 0.5) * slot - left - 1, 0.5),
-                height=frame.bottom - top,
-                class_="bi" if step < 0.8 * len(counts) else "bn",
-            )
-        )
+        wide = max(frame.left + (step + 0.5) * slot - left - 1, 0.5)
+        class_ = "bi" if step < 0.8 * len(counts) else "bn"
+        parts.append(rect(left + 0.5, top, wide, frame.bottom - top, class_, words))
         # How far the elements of this bar may really have moved.
         least, most = frame.left + max(step - 1, 0) * slot, frame.left + (step + 1) * slot
         parts.append(line(least, top, most, top, "wh"))
-    end = frame.left + slot * len(counts)
     for part in (0, 25, 50, 75, 100):
         x = frame.left + slot * len(counts) * part / 100
         parts.append(text(x, frame.bottom + 15, f"{part} %"))
-    parts.append(line(end, frame.top - 4, end, frame.bottom, "bd"))
-    parts.append(text(end, frame.top - 7, "bound", "middle", "bl"))
-    body = join((grid, *parts, axes(frame, "share of the bound used", "elements")))
+    bound = _bound_line(frame, frame.left + slot * len(counts))
+    body = join((grid, *parts, bound, axes(frame, "share of the bound used", "elements")))
     return chart(label, body, width=NARROW, height=_HEIGHT)

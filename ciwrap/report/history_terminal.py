@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.model import Verdict
-from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.console import Text
+from ciwrap.model import Verdict, worst_of
 from ciwrap.report.findings import beyond_text
 from ciwrap.report.sizes import variable_is_exact, without_share_text
-from ciwrap.report.text import rounded_down, safe_name, share_text, size_text
-from ciwrap.report.where import where_listed
+from ciwrap.report.text import plural, rounded_down, safe_name, share_text, size_text
+from ciwrap.report.where import by_name, where_listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,24 +27,16 @@ def is_of_runs(check: CheckResult) -> bool:
     return check.history is not None and is_over_checkpoints(check)
 
 
-def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, Text]]:
+def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
     """A line for each name that differs or is suspect anywhere: verdict, name and words, the first
     to diverge first.
     """
-    groups: dict[str, list[VariableResult]] = {}
-    for one in sorted(check.variables, key=lambda one: one.id.sort_key):
-        groups.setdefault(one.name, []).append(one)
-    alarms = {
-        name: [one for one in group if one.verdict.is_alarm] for name, group in groups.items()
-    }
-    for name in sorted(
-        (name for name, bad in alarms.items() if bad),
-        key=lambda name: alarms[name][0].id.sort_key,
-    ):
-        bad = alarms[name]
+    ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
+    groups = by_name(ordered)
+    for name, bad in by_name(one for one in ordered if one.verdict.is_alarm).items():
         verdict = Verdict.worst(one.verdict for one in bad)
         where = where_listed(check, groups[name], alarms_only=True)
-        yield verdict, name, Text(_words(where, bad))
+        yield verdict, name, _words(where, bad)
 
 
 def _words(where: str, bad: list[VariableResult]) -> str:
@@ -58,14 +48,14 @@ def _words(where: str, bad: list[VariableResult]) -> str:
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
         verb = "differs" if least == 1 else "differ"
-        parts.append(f"{least:,} of {grouped_plural(total, 'element')} {verb}{there}")
+        parts.append(f"{least:,} of {plural(total, 'element')} {verb}{there}")
     elif least:
         parts.append(f"from {least:,} to {most:,} of {total:,} elements differ{there}")
     else:
         suspect = sum(one.suspect_chunks or 0 for one in bad)
         chunks = sum(one.chunk_count or 0 for one in bad)
         verb = "is" if suspect == 1 else "are"
-        parts.append(f"{suspect:,} of {grouped_plural(chunks, 'chunk')} {verb} suspect{there}")
+        parts.append(f"{suspect:,} of {plural(chunks, 'chunk')} {verb} suspect{there}")
     return "; ".join([*parts, *_how_much(bad)])
 
 
@@ -78,22 +68,14 @@ def _differing(variable: VariableResult) -> tuple[int, int]:
 
 def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     """The largest difference, and where it is."""
-    shares = [one for one in bad if one.max_bound_share is not None and not variable_is_exact(one)]
-    if shares:
-        worst = max(shares, key=lambda one: one.max_bound_share or 0.0)
-        share = worst.max_bound_share or 0.0
-        if math.isinf(share):
-            yield f"{without_share_text(worst)}{_in_brackets(worst)}"
-        else:
-            yield f"up to {beyond_text(share)}{_in_brackets(worst)}"
+    worst = worst_of(bad)
+    share, size = worst.max_bound_share, worst.max_abs_difference
+    if share is not None and not variable_is_exact(worst):
+        words = without_share_text(worst) if math.isinf(share) else f"up to {beyond_text(share)}"
+        yield f"{words}{_in_brackets(worst)}"
         return
-    sized = [one for one in bad if one.max_abs_difference]
-    if sized:
-        worst = max(sized, key=lambda one: one.max_abs_difference or 0.0)
-        yield (
-            f"largest |difference| {size_text(worst.max_abs_difference or 0.0)}"
-            f"{_in_brackets(worst)}"
-        )
+    if size:
+        yield f"largest |difference| {size_text(size)}{_in_brackets(worst)}"
         return
     # Told by residues: at least so much.
     moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]

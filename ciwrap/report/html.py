@@ -6,38 +6,34 @@ Nothing is loaded from elsewhere; the page's own policy forbids it, and every sc
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.model import MessageLevel, Verdict
-from ciwrap.model.coverage import grouped_plural
+from ciwrap.model import Verdict
 from ciwrap.report import findings
 from ciwrap.report.cards import card_of
-from ciwrap.report.environment import Environment, differing_keys, environments_of
-from ciwrap.report.lead import Top, top_of_page
+from ciwrap.report.environment import differing_keys, environments_of
+from ciwrap.report.lead import top_of_page
 from ciwrap.report.matrix import has_thumbnail
 from ciwrap.report.page import page_head, render_page, templates
 from ciwrap.report.paths import portable
-from ciwrap.report.rows import RowShape, joined, rows_of
+from ciwrap.report.rows import Columns, joined, rows_of
 from ciwrap.report.sections import (
     MOST_CHECKS,
-    CheckView,
-    CommandView,
-    EnsembleView,
-    MessageView,
     check_view,
     commands_of,
     ensembles_of,
     evidence_notes,
     messages_of,
 )
-from ciwrap.report.text import capital, safe_name
+from ciwrap.report.text import capital, plural, safe_name
 from ciwrap.report.to_accept import accept_command
 from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of
 from ciwrap.report.views import palettes_text
 from ciwrap.report.wording import unlisted_words
-from ciwrap.structs import Struct, replace
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from ciwrap.model import RunResult
@@ -55,82 +51,34 @@ MOST_MESSAGES = 30
 MOST_COMMANDS = 5
 
 
-class Page(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    verdict: Verdict
-    top: Top
-    counts: tuple[tuple[Verdict, str], ...]
-    units: tuple[str, ...]
-    compared: str
-    not_compared: str
-    has_checks: bool
-    has_time: bool
-    has_numbers: bool
-    has_thumbs: bool
-    environment_differs: tuple[str, ...]
-    environments: tuple[Environment, ...]
-    messages: tuple[MessageView, ...]
-    more_messages: int
-    commands: tuple[CommandView, ...]
-    more_commands: int
-    accept: str
-    accepts: tuple[tuple[str, str], ...]
-    cards_title: str
-    cards: Markup
-    cards_left_out: str
-    palettes: str
-    rows_title: str
-    rows: Markup
-    matching_rows: Markup
-    matching_words: str
-    matching_open: bool
-    rows_left_out: str
-    has_variables: bool
-    ensembles: tuple[EnsembleView, ...]
-    checks: tuple[CheckView, ...]
-    checks_left_out: str
-    evidence_notes: tuple[str, ...]
-
-    @property
-    def hue(self) -> str:
-        """The class that colours the head of the page."""
-        return self.verdict.value
-
-
-def _rows_title(groups: list[Group]) -> str:
-    """What the head of the page tells of stands first, though another variable may be worse."""
-    keys = [group.sort_key for group in groups]
-    told = "" if keys == sorted(keys) else "what is told above, then the "
-    return f"Variables, {told}worst first"
-
-
-def _matching_words(listed: int, count: int) -> str:
-    """listed: how many of them are; the table says which are left out."""
-    first = f"The first {listed:,} of " if listed < count else ""
-    return f"{first}{grouped_plural(count, 'variable')} that {'matches' if count == 1 else 'match'}"
-
-
 def render_html(run: RunResult) -> str:
     """The page of a result. Absolute paths of the machine it was made on are shortened."""
     run = portable(run)
     groups = groups_of(run)
     several = len(run.checks) > 1
     cards, card_of_group, cards_left_out = _cards(groups, with_check=several)
-    with_time = any(group.is_history for group in groups if group.verdict is not Verdict.MATCH)
-    with_numbers = any(group.differing for group in groups)
-    with_thumbs = any(has_thumbnail(group) for group in groups)
-    shape = RowShape(several, with_time, with_numbers, with_thumbs)
-    rows = rows_of(groups, card_of_group, shape)
+    columns = Columns(
+        check=several,
+        time=any(group.is_history for group in groups if group.verdict is not Verdict.MATCH),
+        numbers=any(group.differing for group in groups),
+        thumbs=any(has_thumbnail(group) for group in groups),
+    )
+    rows = rows_of(groups, card_of_group, columns)
     messages, commands = messages_of(run), commands_of(run)
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
     is_match = run.verdict.is_good
-    page = Page(
+    keys = [group.sort_key for group in groups]
+    matching = counts[Verdict.MATCH]
+    listed = f"The first {len(rows.matching):,} of " if len(rows.matching) < matching else ""
+    verb = "matches" if matching == 1 else "match"
+    more = len(run.checks) - MOST_CHECKS
+    rest = f"... and {plural(more, 'more check')}; the JSON result has all."
+    told = "what is told above, then the "
+    page = SimpleNamespace(
         title=findings.title(run),
-        verdict=run.verdict,
+        hue=run.verdict.value,  # the class that colours the head of the page
         top=top_of_page(run),
         counts=tuple(
             (verdict, _chip_words(verdict, counts[verdict]))
@@ -141,9 +89,7 @@ def render_html(run: RunResult) -> str:
         compared=capital(coverage.compared),
         not_compared=", ".join(coverage.not_compared),
         has_checks=several,
-        has_time=with_time,
-        has_numbers=with_numbers,
-        has_thumbs=with_thumbs,
+        columns=columns,
         environment_differs=differing_keys(environments) if not run.verdict.is_good else (),
         environments=environments,
         messages=messages[:MOST_MESSAGES],
@@ -156,21 +102,17 @@ def render_html(run: RunResult) -> str:
         cards=cards,
         cards_left_out=cards_left_out,
         palettes=palettes_text() if "data-view=" in cards else "",
-        rows_title=_rows_title(groups),
+        # What the head of the page tells of stands first, though another variable may be worse.
+        rows_title=f"Variables, {'' if keys == sorted(keys) else told}worst first",
         rows=joined(rows.bad),
         matching_rows=joined(rows.matching),
-        matching_words=_matching_words(len(rows.matching), counts[Verdict.MATCH]),
+        matching_words=f"{listed}{plural(matching, 'variable')} that {verb}",
         matching_open=len(rows.matching) <= FEW_ROWS,
         rows_left_out=rows.left_out,
         has_variables=bool(groups) or not any(check.ensemble for check in run.checks),
         ensembles=tuple(ensembles_of(run)),
         checks=tuple(check_view(check) for check in run.checks[:MOST_CHECKS]),
-        checks_left_out=(
-            f"... and {grouped_plural(len(run.checks) - MOST_CHECKS, 'more check')}; the JSON"
-            " result has all."
-            if len(run.checks) > MOST_CHECKS
-            else ""
-        ),
+        checks_left_out=rest if more > 0 else "",
         evidence_notes=evidence_notes(run),
     )
     head = page_head(run.kind, run.started_at, run.ciwrap_version, run.environment)
@@ -182,30 +124,25 @@ def _chip_words(verdict: Verdict, count: int) -> str:
     verb = verdict.words + ("es" if verdict is Verdict.MATCH else "s") * (count == 1)
     if verdict in (Verdict.SUSPECT, Verdict.NOT_COMPARABLE):
         verb = f"{'is' if count == 1 else 'are'} {verdict.words}"
-    return f"{grouped_plural(count, 'variable')} {verb}"
+    return f"{plural(count, 'variable')} {verb}"
 
 
 def _units(run: RunResult, groups: list[Group]) -> tuple[str, ...]:
     """What the page speaks of, each count with its unit."""
     is_all = all(check.unlisted is None for check in run.checks)
-    listed = grouped_plural(len(groups), "variable") + ("" if is_all else " listed")
+    listed = plural(len(groups), "variable") + ("" if is_all else " listed")
     said = [listed] if groups else []
     arrays = sum(len(group.results) for group in groups)
     iterations = {one.iteration for group in groups for one in group.results} - {None}
     ranks = {one.rank for group in groups for one in group.results} - {None}
     if arrays > len(groups):
         if len(iterations) > 1:
-            said.append(grouped_plural(len(iterations), "iteration"))
+            said.append(plural(len(iterations), "iteration"))
         if len(ranks) > 1:
-            said.append(grouped_plural(len(ranks), "rank"))
-    said.append(grouped_plural(len(run.checks), "check"))
-    errors = sum(
-        message.level is MessageLevel.ERROR
-        for messages in (run.messages, *(check.messages for check in run.checks))
-        for message in messages
-    )
-    if errors:
-        said.append(grouped_plural(errors, "error"))
+            said.append(plural(len(ranks), "rank"))
+    said.append(plural(len(run.checks), "check"))
+    if run.all_errors:
+        said.append(plural(len(run.all_errors), "error"))
     if unlisted := unlisted_words(run):
         said.append(unlisted)
     return tuple(said)
@@ -258,7 +195,7 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     words = ""
     if bad and left_out > 0:
         words = (
-            f"... and {grouped_plural(left_out, 'more variable')} that"
+            f"... and {plural(left_out, 'more variable')} that"
             f" {'does' if left_out == 1 else 'do'} not match; the JSON result has everything."
         )
     return Markup("").join(Markup(text) for text in parts), card_of_group, words

@@ -11,14 +11,20 @@ from ciwrap.report.svg import (
     WIDTH,
     Frame,
     axes,
+    box,
     chart,
+    curve,
     decade_lines,
+    dot,
     element,
     join,
     line,
     number,
+    path,
+    rect,
     some_of,
     text,
+    turned_text,
 )
 from ciwrap.report.text import short_number
 from ciwrap.structs import Struct
@@ -51,8 +57,7 @@ def growth_curve(points: Sequence[Point], label: str, ticks: Sequence[int]) -> M
     first, last = points[0].iteration, points[-1].iteration
 
     def x_of(iteration: int) -> float:
-        part = (iteration - first) / (last - first) if last > first else 0.5
-        return frame.x(0.04 + 0.92 * part)
+        return frame.x_among(iteration, first, last)
 
     has_infinite = any(p.share is not None and math.isinf(p.share) for p in points)
     has_unknown = any(p.share is None for p in points)
@@ -76,8 +81,7 @@ def growth_curve(points: Sequence[Point], label: str, ticks: Sequence[int]) -> M
     parts.append(text(frame.right - 2, y - 4, "bound", "end", "bl"))
     drawn = [p for p in points if p.share is not None and math.isfinite(p.share)]
     if len(drawn) > 1:
-        path = "M" + "L".join(f"{number(x_of(p.iteration))} {number(y_of(p.share))}" for p in drawn)
-        parts.append(element("path", d=path, class_="cv"))
+        parts.append(curve(((x_of(p.iteration), y_of(p.share)) for p in drawn), "cv"))
     parts += [_mark(x_of(p.iteration), y_of(p.share), p) for p in points]
     parts += [
         text(x_of(iteration), frame.bottom + 15, iteration)
@@ -94,12 +98,12 @@ def _mark(x: float, y: float, point: Point) -> Markup:
         said = "not a number on one side, or far beyond the bound"
         if math.isfinite(point.share):
             said = f"{short_number(point.share)} x the bound"
-    title = element("title", f"iteration {point.iteration}: {said}")
+    words = f"iteration {point.iteration}: {said}"
     if point.is_beyond:
         # A shape of its own, not a colour alone.
         shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
-        return element("path", title, d=shape, class_="mo" if point.share is not None else "mu")
-    return element("circle", title, cx=x, cy=y, r=2.6, class_="mi")
+        return path((shape,), "mo" if point.share is not None else "mu", words)
+    return dot(x, y, 2.6, words)
 
 
 # Marks of cells that do not match, and of cells that were not compared.
@@ -135,9 +139,7 @@ def timeline(
                 continue
             x, y = left + j * cell_width, 8 + i * cell_height
             w, h = cell_width - gap, cell_height - gap
-            paths.setdefault(cell, []).append(
-                f"M{number(x)} {number(y)}h{number(w)}v{number(h)}h-{number(w)}z"
-            )
+            paths.setdefault(cell, []).append(box(x, y, w, h))
             if _is_bad(cell) and cell_width >= 6 and cell_height >= 8:
                 r = min(w, h) * 0.22
                 cx, cy = x + w / 2, y + h / 2
@@ -147,24 +149,12 @@ def timeline(
                 cross = f"M{number(cx - r)} {number(cy - r)}l{number(2 * r)} {number(2 * r)}"
                 cross += f"m0 -{number(2 * r)}l-{number(2 * r)} {number(2 * r)}"
                 crosses.append(cross)
-    parts = [_cells(cell, "".join(path)) for cell, path in sorted(paths.items())]
-    for marks, class_ in ((crosses, CROSSES), (dashes, DASHES)):
-        if marks:
-            parts.append(element("path", d="".join(marks), class_=class_))
+    parts = [_cells(cell, "".join(some)) for cell, some in sorted(paths.items())]
+    parts += [path(some, name) for some, name in ((crosses, CROSSES), (dashes, DASHES)) if some]
     if first is not None:
-        i, j = first
-        parts.append(
-            element(
-                "rect",
-                element("title", "the first that does not match"),
-                x=left + j * cell_width - 2,
-                y=8 + i * cell_height - 2,
-                width=max(cell_width + 4 - gap, 5),
-                height=cell_height + 4 - gap,
-                rx=3,
-                class_="ring",
-            )
-        )
+        x, y = left + first[1] * cell_width - 2, 8 + first[0] * cell_height - 2
+        w, h = max(cell_width + 4 - gap, 5), cell_height + 4 - gap
+        parts.append(rect(x, y, w, h, "ring", "the first that does not match", rx=3))
     label_width = max(7 * max(map(len, iterations)) + 10, 24)
     named = [j for j, words in enumerate(iterations) if words]
     for j in some_of(named, max(2, int(columns * cell_width / label_width))):
@@ -174,18 +164,9 @@ def timeline(
         text(left - 6, 8 + (i + 0.5) * cell_height + 4, ranks[i], "end")
         for i in some_of(range(rows), 8)
     ]
-    parts.append(
-        text(left + columns * cell_width / 2, 8 + rows * cell_height + 32, "iteration", class_="lb")
-    )
-    parts.append(
-        element(
-            "text",
-            "rank" if any(ranks) else "",
-            transform=f"translate(12 {number(8 + rows * cell_height / 2)}) rotate(-90)",
-            text_anchor="middle",
-            class_="lb",
-        )
-    )
+    below = 8 + rows * cell_height
+    parts.append(text(left + columns * cell_width / 2, below + 32, "iteration", class_="lb"))
+    parts.append(turned_text(12, 8 + rows * cell_height / 2, "rank" if any(ranks) else ""))
     return chart(label, join(parts), height=height)
 
 
@@ -195,10 +176,10 @@ def _is_bad(cell: int) -> bool:
     )
 
 
-def _cells(cell: int, path: str) -> Markup:
+def _cells(cell: int, drawn: str) -> Markup:
     if cell >= CELL_MATCH:
         class_ = {CELL_MATCH: "cm", CELL_DIFFER: "cd", CELL_NOT_COMPARABLE: "cn"}[cell]
-        return element("path", d=path, class_=class_)
+        return path((drawn,), class_)
     if cell == 0:
-        return element("path", d=path, class_="c0")
-    return element("path", d=path, fill=css_colour(share_colour(cell)))
+        return path((drawn,), "c0")
+    return element("path", d=drawn, fill=css_colour(share_colour(cell)))

@@ -6,12 +6,13 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import Cause
-from ciwrap.model import Evidence, Verdict
+from ciwrap.model import Evidence, Verdict, worst_of
 from ciwrap.report.boxes import box_words, is_the_same_place
 from ciwrap.report.causes import cause_words
 from ciwrap.report.digest_words import first_moved, lost_words, moved_words, suspect_place
 from ciwrap.report.findings import (
     beyond_text,
+    checkpoint_words,
     count_words,
     lead,
     lead_beside,
@@ -27,6 +28,8 @@ from ciwrap.report.wording import headline
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ciwrap.model import CheckResult, Divergence, RunResult, VariableResult
 
 
@@ -91,29 +94,26 @@ def _where(check: CheckResult, variable: VariableResult, every: list[VariableRes
 def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     """Of the first one, and of the worst one if that is another."""
     first = _size(variable)
-    known = [one for one in results if one.verdict.is_alarm and _known_share(one)]
-    worst = max(known, key=_badness, default=variable)
+    worst = worst_of(results)
     last = _size(worst)
-    if worst.max_bound_share is None and _known_share(worst):
-        last = f"more than {beyond_text(rounded_down(_known_share(worst)))}"
+    if worst.max_bound_share is None and worst.moved_elements and worst.known_share:
+        last = f"more than {beyond_text(rounded_down(worst.known_share))}"
     if worst.id == variable.id or not last or last == first:
         return first
-    at = [] if worst.iteration is None else [f"iteration {worst.iteration}"]
-    at += [] if worst.rank is None else [f"rank {worst.rank}"]
-    return f"{first} at first, {last} at {', '.join(at)}" if first and at else last
+    at = checkpoint_words(worst)
+    return f"{first} at first, {last} at {at}" if first and at else last
 
 
-def _known_share(variable: VariableResult) -> float:
-    """By how many bounds it is off at least, as data or residues tell; 0 if neither does."""
-    moved = (one.share_from for one in variable.moved_elements if one.share_from is not None)
-    share = variable.max_bound_share
-    return max(moved, default=0.0) if share is None else share
-
-
-def _badness(variable: VariableResult) -> tuple[float, float, int]:
-    """Of what is compared exactly all are infinitely many times the bound; there the size tells."""
-    size, count = variable.max_abs_difference or 0.0, variable.differing_count or 0
-    return _known_share(variable), size, count
+def worst_words(results: Sequence[VariableResult]) -> str:
+    """`the worst at iteration 7, rank 2: up to 42 x the bound`; nothing where the first one that
+    does not match is the worst one as well.
+    """
+    bad = [one for one in results if one.verdict is not Verdict.MATCH]
+    worst = worst_of(bad or results)
+    first = min(bad or results, key=lambda one: one.id.sort_key)
+    at, size = checkpoint_words(worst), _size(worst)
+    is_told = worst.id == first.id or not (worst.verdict.is_alarm and at and size)
+    return "" if is_told else f"the worst at {at}: {size}"
 
 
 def _size(variable: VariableResult) -> str:

@@ -16,15 +16,15 @@ from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.matrix import row_of
 from ciwrap.report.paths import portable
 from ciwrap.report.sides import sides_of
-from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.report.text import capital, counts_words, percent_text, plural, safe_name
 from ciwrap.report.to_accept import accept_command
-from ciwrap.report.view import card_numbers, groups_of, numbers_too_words, where_words
+from ciwrap.report.view import card_numbers, groups_of, more_words, numbers_too_words
 from ciwrap.report.wording import HINT, detail_lines, headline, unlisted_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.model import Message, RunResult
+    from ciwrap.model import RunResult
     from ciwrap.report.view import Group
 
 # GitHub drops a summary of more than 1 MiB as a whole, and all steps of a job share it.
@@ -71,7 +71,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     run = portable(run)
     groups = groups_of(run)
     counts = Counter(group.verdict for group in groups)
-    said = ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
+    said = counts_words(counts)
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
     lead = findings.lead(run)
     for sentence in lead:
@@ -92,13 +92,9 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     lines += _checks(run)
     accept = accept_command(run)
     if accept:
-        fence = "`" * max(3, _longest_ticks(accept) + 1)
+        fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", accept))])
         lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
     return _limited(lines)
-
-
-def _longest_ticks(text: str) -> int:
-    return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
 def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
@@ -111,18 +107,14 @@ def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
         and findings.error_sentence(message.text) not in told
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
-    lines = [
-        f"- {_level_words(message)}{escaped(message.text, 500)}"
-        for message in found[:MOST_MESSAGES]
-    ]
+    lines = []
+    for message in found[:MOST_MESSAGES]:
+        # A hint begins with its own name.
+        level = "" if message.text.startswith(HINT) else f"{message.level.value}: "
+        lines.append(f"- {level}{escaped(message.text, 500)}")
     if len(found) > len(lines):
         lines.append(f"- ... and {len(found) - len(lines)} more")
     return [*lines, ""] if lines else []
-
-
-def _level_words(message: Message) -> str:
-    """A hint begins with its own name."""
-    return "" if message.text.startswith(HINT) else f"{message.level.value}: "
 
 
 def _environment(run: RunResult) -> list[str]:
@@ -140,24 +132,14 @@ def _environment(run: RunResult) -> list[str]:
 
 
 def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
-    numbers = card_numbers(groups)
+    numbers, address = card_numbers(groups), _address(link)
     bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
     if not bad:
         return []
-    several = len(run.checks) > 1
-    address = _address(link)
-    lines = [
-        "| | variable | where | differing | worst, of the bound |",
-        "|---|---|---|--:|--:|",
-        *(
-            _group(
-                groups[at],
-                with_check=several,
-                link=f"{address}#c{numbers[at]}" if link and at in numbers else address,
-            )
-            for at in bad[:MOST_GROUPS]
-        ),
-    ]
+    lines = ["| | variable | where | differing | worst, of the bound |", "|---|---|---|--:|--:|"]
+    for at in bad[:MOST_GROUPS]:
+        card = f"{address}#c{numbers[at]}" if link and at in numbers else address
+        lines.append(_group(groups[at], with_check=len(run.checks) > 1, link=card))
     if len(bad) > MOST_GROUPS:
         lines += ["", f"... and {len(bad) - MOST_GROUPS:,} more variables that do not match."]
     return [*lines, ""]
@@ -193,7 +175,7 @@ def _group(group: Group, *, with_check: bool, link: str) -> str:
     first, row = group.first, row_of(0, group)
     parts = [numbers_too_words(group), headline(first)]
     if group.verdict is not Verdict.NOT_COMPARABLE:
-        parts = [where_words(group), row.pattern]
+        parts = [*more_words(group), row.pattern]
     where = "; ".join(part for part in parts if part)
     name = escaped(group.name, 80)
     if with_check and group.check.name != group.name:
@@ -223,12 +205,8 @@ def _texts(run: RunResult) -> list[str]:
 def _checks(run: RunResult) -> list[str]:
     if len(run.checks) < 2:
         return []
-    lines = [
-        "<details><summary>All checks</summary>",
-        "",
-        "| | check | variables | at most used |",
-        "|---|---|--:|--:|",
-    ]
+    lines = ["<details><summary>All checks</summary>", ""]
+    lines += ["| | check | variables | at most used |", "|---|---|--:|--:|"]
     ordered = sorted(run.checks, key=lambda check: -check.verdict.severity)
     for check in ordered[:MOST_CHECKS]:
         share = None if check.verdict.severity else check.max_drift_share

@@ -11,13 +11,10 @@ from markupsafe import Markup
 
 from ciwrap.details import BOUND_CLASS, NO_CELL, SHARE_CLASSES, SUSPECT, cells
 from ciwrap.model import Verdict
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.boxes import box_words, is_the_same_cause, is_the_same_place
 from ciwrap.report.causes import cause_name
 from ciwrap.report.digest_words import lost_words, suspect_place
-from ciwrap.report.findings import (
-    check_title,
-)
+from ciwrap.report.findings import check_title, checkpoint_words
 from ciwrap.report.iteration_charts import CELL_DIFFER, CELL_NOT_COMPARABLE
 from ciwrap.report.palette import SHARE_PALETTE
 from ciwrap.report.png import data_uri, palette_png
@@ -26,10 +23,11 @@ from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     grouped_number,
     percent_text,
+    plural,
     rounded_down,
     safe_name,
 )
-from ciwrap.report.view import cell_of, sortable_share, worse_cell
+from ciwrap.report.view import cell_of, worse_cell
 from ciwrap.report.wording import headline, interval_text
 from ciwrap.structs import Struct
 
@@ -97,12 +95,8 @@ def row_of(number: int, group: Group, iterations: Sequence[int] = ()) -> Row:
 
 def _first_words(group: Group) -> str:
     """The first checkpoint that does not match."""
-    if group.verdict is Verdict.MATCH or not group.is_history:
-        return ""
-    first = group.first
-    parts = [] if first.iteration is None else [f"iteration {first.iteration}"]
-    parts += [] if first.rank is None else [f"rank {first.rank}"]
-    return ", ".join(parts)
+    is_told = group.verdict is not Verdict.MATCH and group.is_history
+    return checkpoint_words(group.first) if is_told else ""
 
 
 def _worst_words(group: Group) -> str:
@@ -110,10 +104,9 @@ def _worst_words(group: Group) -> str:
     if group.verdict is Verdict.NOT_COMPARABLE:
         return ""
     if group.verdict is Verdict.MATCH:
-        mover = max(group.results, key=sortable_share) if group.is_history else group.worst
-        used = mover.used_interval
-        if used is None or variable_is_exact(mover):
-            return "equal" if variable_is_exact(mover) else ""
+        used = group.worst.used_interval
+        if used is None or variable_is_exact(group.worst):
+            return "equal" if variable_is_exact(group.worst) else ""
         return interval_text(*used).removesuffix(" of the bound") if used[1] else "no drift"
     if (worst := group.worst.max_bound_share) is not None and not variable_is_exact(group.worst):
         if math.isfinite(worst):
@@ -140,7 +133,7 @@ def _count_words(group: Group) -> str:
         return f"{sum(filter(None, counts)):,} of {total:,}"
     suspect = sum(one.suspect_chunks or 0 for one in group.results)
     chunks = sum(one.chunk_count or 0 for one in group.results)
-    return f"{suspect:,} of {grouped_plural(chunks, 'chunk')}"
+    return f"{suspect:,} of {plural(chunks, 'chunk')}"
 
 
 def _pattern(group: Group, first: VariableResult) -> str:
@@ -197,11 +190,9 @@ def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:
         f"{counts[beat]} {_BEATS[beat][1 if counts[beat] == 1 else 2]}" for beat in sorted(paths)
     )
     return Markup(
-        '<svg class="beat" viewBox="0 0 {} {}" width="{}" height="{}" role="img">'
-        "<title>{} iterations: {}</title>{}</svg>"
-    ).format(
-        marks * wide, _HIGH, marks * wide, _HIGH, len(by_iteration), said, Markup("").join(parts)
-    )
+        '<svg class="beat" viewBox="0 0 {0} {1}" width="{0}" height="{1}" role="img">'
+        "<title>{2} iterations: {3}</title>{4}</svg>"
+    ).format(marks * wide, _HIGH, len(by_iteration), said, Markup("").join(parts))
 
 
 def _beat(cell: int) -> int:

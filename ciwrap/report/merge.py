@@ -32,6 +32,7 @@ def merge_results(results: Sequence[RunResult], labels: Sequence[str] = ()) -> R
     uses = Counter(check.name for result in results for check in result.checks)
     same_environment = all(result.environment == results[0].environment for result in results)
     kinds = {result.kind for result in results}
+    commands = [result.command for result in results]
     return RunResult(
         # Worse than the worst check where a result came to no verdict at all.
         verdict=Verdict.worst(result.verdict for result in results),
@@ -46,16 +47,12 @@ def merge_results(results: Sequence[RunResult], labels: Sequence[str] = ()) -> R
             for result, name in zip(results, names, strict=True)
             for message in result.messages
         ),
-        command=next((one.command for one in results if _has_failed(one)), None),
+        command=next((one for one in commands if one is not None and one.exit_code != 0), None),
         environment=results[0].environment if same_environment else {},
         ciwrap_version=results[0].ciwrap_version,
         started_at=min(result.started_at for result in results),
         seconds=sum(result.seconds for result in results),
     )
-
-
-def _has_failed(result: RunResult) -> bool:
-    return result.command is not None and result.command.exit_code != 0
 
 
 def _labelled(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import os
 
     from ciwrap.model import RunResult
-    from ciwrap.model.repeat_result import RepeatResult
 
 
 def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
@@ -19,13 +18,6 @@ def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
     from ciwrap.report.html import render_html
 
     write_text(render_html(run), str(path), "the report")
-
-
-def write_repeat_report(path: str | os.PathLike[str], result: RepeatResult) -> None:
-    """Writes the page of repeated runs; see `write_report`."""
-    from ciwrap.report.repeat_page import render_repeat_html
-
-    write_text(render_repeat_html(result), str(path), "the report")
 
 
 def write_markdown(
@@ -49,10 +41,8 @@ def write_picture(path: str | os.PathLike[str], run: RunResult) -> bool:
     try:
         Path(path).write_bytes(found.png)
     except OSError as error:
-        words = error.strerror or error
-        raise WriteFailedError(
-            f"the picture could not be written: {words}", file=Path(path)
-        ) from error
+        words = f"the picture could not be written: {error.strerror or error}"
+        raise WriteFailedError(words, file=Path(path)) from error
     return True
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.text import safe_name
+from ciwrap.report.text import plural, safe_name
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -45,26 +44,18 @@ def page_head(
     kind: str, started_at: str, version: str, environment: Mapping[str, str] | None = None
 ) -> PageHead:
     """The head of the page of one result. environment: where the commit stands, if it is known."""
-    commit = (environment or {}).get("git_commit", "")
-    return PageHead(
-        safe_name(kind),
-        time_words(started_at),
-        safe_name(started_at, 40),
-        safe_name(version),
-        safe_name(commit, 20),
-    )
+    commit = safe_name((environment or {}).get("git_commit", ""), 20)
+    times = time_words(started_at), safe_name(started_at, 40)
+    return PageHead(safe_name(kind), *times, safe_name(version), commit)
 
 
 def render_page(template: str, head: PageHead, page: object) -> str:
     """A page in the common layout. page: what the template asks for, with a title and a hue."""
-    style, script = _asset("report.css"), _asset("report.js") + _asset("look.js")
-    assets = {
-        "style": style,
-        "style_hash": _hash(style),
-        "script": script,
-        "script_hash": _hash(script),
-    }
-    return templates().get_template(template).render(head=head, page=page, **assets)
+    # Our own style and script are the only texts that go into the page unescaped.
+    style, script = Markup(_read("report.css")), Markup(_read("report.js") + _read("look.js"))
+    assets = {"style": style, "script": script}
+    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    return templates().get_template(template).render(head=head, page=page, **assets, **hashes)
 
 
 @cache
@@ -80,7 +71,7 @@ def templates() -> jinja2.Environment:
         finalize=_writable,
     )
     environment.filters["nice"] = nice
-    environment.filters["counted"] = grouped_plural
+    environment.filters["counted"] = plural
     return environment
 
 
@@ -117,14 +108,9 @@ def nice(text: object) -> Markup:
     return Markup(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(whole))))
 
 
+@cache
 def _read(name: str) -> str:
     return (resources.files("ciwrap.report") / "templates" / name).read_text(encoding="utf-8")
-
-
-@cache
-def _asset(name: str) -> Markup:
-    """Our own style and script, the only texts that go into the page unescaped."""
-    return Markup(_read(name))
 
 
 def _hash(text: Markup) -> str:

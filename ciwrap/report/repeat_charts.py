@@ -11,11 +11,13 @@ from ciwrap.report.svg import (
     Frame,
     axes,
     chart,
+    curve,
     decade_lines,
+    dot,
     element,
     join,
     line,
-    number,
+    rect,
     round_ticks,
     some_of,
     text,
@@ -85,19 +87,10 @@ def _row_name(left: float, y: float, name: str) -> Markup:
 def _class_cell(x: float, y: float, width: float, which: int, run: int) -> Markup:
     said = f"run {run}: no result" if which == 0 else f"run {run}: result {which}"
     hue = "k0" if which == 0 else f"k{(which - 1) % _HUES + 1}"
-    box = element(
-        "rect",
-        element("title", said),
-        x=x,
-        y=y,
-        width=width - 1.5,
-        height=_ROW - 1.5,
-        rx=2,
-        class_=hue,
-    )
+    cell = rect(x, y, width - 1.5, _ROW - 1.5, hue, said, rx=2)
     words = "\u2013" if which == 0 else which
-    label = text(x + (width - 1.5) / 2, y + 15, words, class_="kt") if width >= 15 else None
-    return box if label is None else box + label
+    label = text(x + (width - 1.5) / 2, y + 15, words, class_="kt") if width >= 15 else ""
+    return cell + label
 
 
 def factor_map(findings: Sequence[FactorFinding]) -> Markup:
@@ -139,8 +132,7 @@ def _factor_cell(
     shape = {"x": x, "y": y, "width": width - 1.5, "height": _ROW - 1.5, "rx": 2}
     filled = {"class_": "fa", "fill_opacity": 0.1 + 0.6 * share} if pairs else {"class_": "k0"}
     parts = [element("rect", element("title", said), **shape, **filled)]
-    if is_marked:
-        parts.append(element("rect", **shape, class_="fm"))
+    parts += [element("rect", **shape, class_="fm")] if is_marked else []
     words = percent_text(share) if pairs else "\u2013"
     parts.append(text(x + (width - 1.5) / 2, y + 15, words, class_="lb"))
     return join(parts)
@@ -184,18 +176,12 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
         known = [(x_of(one.iteration or 0), getattr(one, name)) for one in points]
         drawn = [(x, y_of(size)) for x, size in known if size is not None and size < math.inf]
         if len(drawn) > 1:
-            path = "M" + "L".join(f"{number(x)} {number(y)}" for x, y in drawn)
-            parts.append(element("path", d=path, class_=class_))
+            parts.append(curve(drawn, class_))
     for one in points:
         if one.max_abs is not None and one.max_abs < math.inf:
             said = f"iteration {one.iteration}: up to {short_number(one.max_abs)}"
-            dot = element("title", f"{said}, {one.distinct_results} different results")
-            parts.append(
-                element(
-                    "circle", dot, cx=x_of(one.iteration or 0), cy=y_of(one.max_abs), r=2.6,
-                    class_="mi",
-                )
-            )  # fmt: skip
+            words = f"{said}, {one.distinct_results} different results"
+            parts.append(dot(x_of(one.iteration or 0), y_of(one.max_abs), 2.6, words))
     parts += [text(x_of(step), frame.bottom + 15, step) for step in some_of(steps)]
     parts.append(axes(frame, "iteration", "|difference| between runs"))
     name = safe_name(variable.name, 60)
@@ -255,9 +241,8 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
     parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
     labelled = some_of([run for run, _ in timed])
     for run, time in timed:
-        x = frame.x(0.04 + 0.92 * ((run - first) / (last - first) if last > first else 0.5))
-        title = element("title", f"run {run}: {seconds_text(time)}")
-        parts.append(element("circle", title, cx=x, cy=y_of(time), r=3.4, class_="mi"))
+        x = frame.x_among(run, first, last)
+        parts.append(dot(x, y_of(time), 3.4, f"run {run}: {seconds_text(time)}"))
         if run in labelled:
             parts.append(text(x, frame.bottom + 15, run))
     parts.append(axes(frame, "run", ""))

@@ -52,5 +52,4 @@ def _row(one: RepeatedVariable) -> str:
     size = "" if one.max_abs is None else size_text(one.max_abs)
     bound = "" if one.suggested_bound is None else f"`{bound_text(one.suggested_bound)}`"
     name = escaped(f"{one.check}: {one.name}", 80)
-    kind = one.kind.value.replace("_", " ")
-    return f"| {name} | {kind} | {size} | {bound} | {escaped(present_words(one) or '')} |"
+    return f"| {name} | {one.kind.words} | {size} | {bound} | {escaped(present_words(one) or '')} |"

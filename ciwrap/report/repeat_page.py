@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ciwrap.model import MessageLevel
 from ciwrap.model.repeat_result import Behaviour
+from ciwrap.report.document import write_text
 from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.paths import portable
 from ciwrap.report.repeat_charts import (
@@ -26,12 +28,13 @@ from ciwrap.report.repeat_words import (
     suggestion_words,
     variable_words,
 )
+from ciwrap.report.sections import tail_text
 from ciwrap.report.text import capital, safe_name, seconds_text
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ciwrap.model import Message
     from ciwrap.model.repeat_result import (
         FactorFinding,
         RepeatedRun,
@@ -45,13 +48,6 @@ MOST_RUNS = 1000
 _MOST_MESSAGES = 30
 _MOST_FACTORS = 400
 _TAIL_CHARACTERS = 2000
-KIND_WORDS = {
-    Behaviour.EQUAL: "equal",
-    Behaviour.NOISE: "noise",
-    Behaviour.GROWING: "growing",
-    Behaviour.UNRELATED: "unrelated",
-    Behaviour.NOT_COMPARABLE: "not comparable",
-}
 # The colours of verdicts, which people know from the other pages.
 KIND_CLASS = {
     Behaviour.EQUAL: "match",
@@ -62,48 +58,9 @@ KIND_CLASS = {
 }
 
 
-class VariableCard(Struct, frozen=True):
-    name: str
-    kind: str
-    class_: str
-    say: str
-    bound: str
-    present: str
-    curve: Markup | None
-
-
-class RunRow(Struct, frozen=True):
-    number: int
-    seed: int
-    factors: str
-    seconds: str
-    ending: str
-    tail: str
-
-
-class RepeatPage(Struct, frozen=True):
-    """All that the template shows."""
-
-    title: str
-    lead: Markup
-    hue: str
-    counts: tuple[tuple[str, int, str], ...]
-    messages: tuple[tuple[str, str, str], ...]
-    more_messages: int
-    classes: Markup | None
-    classes_left_out: int
-    map_runs_left_out: int
-    cards: tuple[VariableCard, ...]
-    cards_left_out: int
-    factor_map: Markup | None
-    factors: tuple[tuple[str, tuple[str, ...]], ...]
-    factors_left_out: int
-    factor_rows_left_out: int
-    times: Markup | None
-    runs: tuple[RunRow, ...]
-    runs_left_out: int
-    order: str
-    environment: tuple[tuple[str, str], ...]
+def write_repeat_report(path: str, result: RepeatResult) -> None:
+    """Writes the page of repeated runs, atomically; `-` is stdout. Raises WriteFailedError."""
+    write_text(render_repeat_html(result), path, "the report")
 
 
 def render_repeat_html(result: RepeatResult) -> str:
@@ -114,19 +71,14 @@ def render_repeat_html(result: RepeatResult) -> str:
     title, _, rest = result.headline.partition("; ")
     varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
     shown = varying[:MOST_CARDS]
-    page = RepeatPage(
+    factor_rows = len({(one.check, one.variable) for one in result.factors})
+    timed = [run for run in result.runs if run.seconds is not None]
+    page = SimpleNamespace(
         title=capital(safe_name(title, 500)),
         lead=_code(f"{rest}.") if rest else Markup(""),
         hue=_hue(result),
         counts=tuple(_counts(result)),
-        messages=tuple(
-            (
-                message.level.value.capitalize(),
-                "not_comparable" if message.level is MessageLevel.ERROR else "",
-                safe_name(message.text, 1000),
-            )
-            for message in result.messages[:_MOST_MESSAGES]
-        ),
+        messages=tuple(map(_message, result.messages[:_MOST_MESSAGES])),
         more_messages=max(0, len(result.messages) - _MOST_MESSAGES),
         classes=_classes(result),
         classes_left_out=max(0, len(result.variables) - MOST_ROWS),
@@ -136,8 +88,8 @@ def render_repeat_html(result: RepeatResult) -> str:
         factor_map=factor_map(_worst_factors(result)) if result.factors else None,
         factors=tuple(_factors(result)),
         factors_left_out=max(0, len(result.factors) - _MOST_FACTORS),
-        factor_rows_left_out=max(0, _factor_rows(result) - MOST_FACTOR_ROWS),
-        times=_times(result),
+        factor_rows_left_out=max(0, factor_rows - MOST_FACTOR_ROWS),
+        times=time_dots(timed) if len(timed) > 2 else None,
         runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
         runs_left_out=max(0, len(result.runs) - MOST_RUNS),
         order=order_words(result),
@@ -145,6 +97,12 @@ def render_repeat_html(result: RepeatResult) -> str:
     )
     head = page_head("repeat", result.started_at, result.ciwrap_version, result.environment)
     return render_page("repeat.html.j2", head, page)
+
+
+def _message(message: Message) -> tuple[str, str, str]:
+    """Level, class and text."""
+    class_ = "not_comparable" if message.level is MessageLevel.ERROR else ""
+    return message.level.value.capitalize(), class_, safe_name(message.text, 1000)
 
 
 def _hue(result: RepeatResult) -> str:
@@ -171,20 +129,20 @@ def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:
     yield "runs" if len(result.runs) != 1 else "run", len(result.runs), ""
     if failed:
         yield "not compared", failed, "not_comparable"
-    for kind, words in KIND_WORDS.items():
+    for kind in Behaviour:
         count = sum(one.kind is kind for one in result.variables)
         if count or kind is Behaviour.EQUAL:
-            yield words, count, KIND_CLASS[kind]
+            yield kind.words, count, KIND_CLASS[kind]
 
 
-def _card(one: RepeatedVariable, result: RepeatResult) -> VariableCard:
+def _card(one: RepeatedVariable, result: RepeatResult) -> SimpleNamespace:
     several = has_several_checks(result.variables)
     points = [p for p in one.by_iteration if p.iteration is not None and p.max_abs is not None]
     has_curve = len(points) > 1 and any(p.max_abs for p in points)
     bound = one.suggested_bound
-    return VariableCard(
+    return SimpleNamespace(
         name=safe_name(f"{one.check}: {one.name}" if several else one.name, 120),
-        kind=KIND_WORDS[one.kind],
+        kind=one.kind.words,
         class_=KIND_CLASS[one.kind],
         say=f"{capital(', '.join(safe_name(word, 500) for word in variable_words(one)))}.",
         bound="" if bound is None else f"{suggestion_words(bound)}.",
@@ -197,10 +155,6 @@ def _worst_factors(result: RepeatResult) -> list[FactorFinding]:
     """All findings, those of variables that a factor changes first."""
     changed = {(one.check, one.variable) for one in result.factors if one.changes or one.differing}
     return sorted(result.factors, key=lambda one: (one.check, one.variable) not in changed)
-
-
-def _factor_rows(result: RepeatResult) -> int:
-    return len({(one.check, one.variable) for one in result.factors})
 
 
 def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -218,22 +172,12 @@ def _classes(result: RepeatResult) -> Markup | None:
     return class_map(ordered, result.runs) if result.runs and has_any else None
 
 
-def _times(result: RepeatResult) -> Markup | None:
-    timed = [run for run in result.runs if run.seconds is not None]
-    return time_dots(timed) if len(timed) > 2 else None
-
-
-def _run(run: RepeatedRun) -> RunRow:
-    return RunRow(
+def _run(run: RepeatedRun) -> SimpleNamespace:
+    return SimpleNamespace(
         number=run.number,
         seed=run.seed,
         factors=", ".join(f"{safe_name(k, 40)} {safe_name(v, 40)}" for k, v in run.factors.items()),
         seconds="" if run.seconds is None else seconds_text(run.seconds),
         ending=safe_name(run.problem, 500) if run.problem else "compared",
-        tail=_tail(run) if run.problem else "",
+        tail=tail_text(run.output_tail, _TAIL_CHARACTERS) if run.problem else "",
     )
-
-
-def _tail(run: RepeatedRun) -> str:
-    lines = run.output_tail[-_TAIL_CHARACTERS:].splitlines()
-    return "\n".join(safe_name(text, 500) for text in lines)

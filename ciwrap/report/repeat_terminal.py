@@ -50,14 +50,11 @@ def render_repeat(result: RepeatResult, console: Console, *, verbose: bool = Fal
 
 def _render_variable(one: RepeatedVariable, console: Console, *, has_checks: bool) -> None:
     name = f"{one.check}: {one.name}" if has_checks else one.name
-    line = Text("  ")
-    line.append(safe_name(name), style=_STYLES[one.kind])
-    line.append(f"  {', '.join(map(safe_text, variable_words(one)))}")
-    console.print(line)
+    line = Text("  ").append(safe_name(name), _STYLES[one.kind])
+    console.print(line.append(f"  {', '.join(map(safe_text, variable_words(one)))}"))
     if one.suggested_bound is not None:
         console.print(f"    {suggestion_words(one.suggested_bound)}")
-    present = present_words(one)
-    if present is not None:
+    if present := present_words(one):
         console.print(f"    {present}")
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from ciwrap.model import Verdict
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.matrix import row_of
 from ciwrap.report.page import nice
+from ciwrap.report.text import plural
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 MOST_ROW_BYTES = 1_800_000
 
 
-class RowShape(Struct, frozen=True):
-    """Which columns the table of variables has. with_numbers: how far what differs moved."""
+class Columns(Struct, frozen=True):
+    """Which columns the table of variables has. numbers: how far what differs moved."""
 
-    with_check: bool
-    with_time: bool
-    with_numbers: bool
-    with_thumbs: bool
+    check: bool
+    time: bool
+    numbers: bool
+    thumbs: bool
 
 
 class Rows(Struct, frozen=True):
@@ -38,7 +38,7 @@ class Rows(Struct, frozen=True):
     left_out: str
 
 
-def rows_of(groups: Sequence[Group], card_of_group: Mapping[int, int], shape: RowShape) -> Rows:
+def rows_of(groups: Sequence[Group], card_of_group: Mapping[int, int], columns: Columns) -> Rows:
     """card_of_group: the number of the card of a group, by the group's place."""
     bad_rows: list[str] = []
     matching_rows: list[str] = []
@@ -47,7 +47,7 @@ def rows_of(groups: Sequence[Group], card_of_group: Mapping[int, int], shape: Ro
     for at, group in enumerate(groups):
         row = row_of(card_of_group.get(at, 0), group, iterations.get(id(group.check), ()))
         is_match = group.verdict is Verdict.MATCH
-        text = _matching_row(row, shape) if is_match else _row(row, shape)
+        text = _matching_row(row, columns) if is_match else _row(row, columns)
         size += len(text.encode())
         if size > MOST_ROW_BYTES:
             break
@@ -72,7 +72,7 @@ def _left_out_words(rest: Sequence[Group]) -> str:
     bad = sum(group.verdict is not Verdict.MATCH for group in rest)
     what = f"not matching: {bad:,}" if bad else "matching"
     return (
-        f"... and {grouped_plural(len(rest), 'more variable')}, not listed here ({what}); the JSON"
+        f"... and {plural(len(rest), 'more variable')}, not listed here ({what}); the JSON"
         " result has all."
     )
 
@@ -81,36 +81,33 @@ def _left_out_words(rest: Sequence[Group]) -> str:
 # as long.
 
 
-def _row(row: Row, shape: RowShape) -> str:
+def _row(row: Row, columns: Columns) -> str:
     verdict = row.verdict.value
-    time = (
-        f'<td>{row.over_time}</td><td class="fs">{escape(row.first)}</td>'
-        if shape.with_time
-        else ""
-    )
+    time = f'<td>{row.over_time}</td><td class="fs">{escape(row.first)}</td>'
+    time = time if columns.time else ""
     numbers = ""
-    thumb = f"<td>{row.thumb}</td>" if shape.with_thumbs else ""
-    if shape.with_numbers:
+    thumb = f"<td>{row.thumb}</td>" if columns.thumbs else ""
+    if columns.numbers:
         numbers = f'<td class="r ws">{escape(row.worst)}</td>'
         numbers += f'<td class="r ct">{escape(row.count)}</td>'
     return (
         f'<tr data-v="{verdict}"><td><svg class="ico" viewBox="0 0 16 16" aria-hidden="true">'
         f'<use href="#i-{verdict}"/></svg> {escape(row.verdict.words)}</td>'
-        f'{_check_cell(row, shape)}<th scope="row" class="mono">{_name_cell(row)}</th>{time}'
+        f'{_check_cell(row, columns)}<th scope="row" class="mono">{_name_cell(row)}</th>{time}'
         f'{numbers}<td class="pt">{escape(nice(row.pattern))}</td>{thumb}</tr>'
     )
 
 
-def _matching_row(row: Row, shape: RowShape) -> str:
+def _matching_row(row: Row, columns: Columns) -> str:
     near = " near" if row.is_near else ""
     return (
-        f'<tr data-v="match">{_check_cell(row, shape)}<td class="mono">{_name_cell(row)}</td>'
+        f'<tr data-v="match">{_check_cell(row, columns)}<td class="mono">{_name_cell(row)}</td>'
         f'<td class="r{near}">{escape(row.worst)}</td></tr>'
     )
 
 
-def _check_cell(row: Row, shape: RowShape) -> str:
-    return f"<td><bdi>{escape(row.check)}</bdi></td>" if shape.with_check else ""
+def _check_cell(row: Row, columns: Columns) -> str:
+    return f"<td><bdi>{escape(row.check)}</bdi></td>" if columns.check else ""
 
 
 def _name_cell(row: Row) -> str:

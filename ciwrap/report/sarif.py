@@ -12,11 +12,13 @@ from ciwrap.report import findings
 from ciwrap.report.paths import portable
 from ciwrap.report.sides import sides_of
 from ciwrap.report.text import safe_name, safe_text
-from ciwrap.report.view import groups_of, numbers_too_words, where_words
-from ciwrap.report.wording import headline, unlisted_words
+from ciwrap.report.view import groups_of, more_words
+from ciwrap.report.wording import unlisted_words
 
 if TYPE_CHECKING:
-    from ciwrap.model import CheckResult, RunResult
+    from collections.abc import Iterable, Iterator
+
+    from ciwrap.model import Message, RunResult
     from ciwrap.report.view import Group
 
 SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -40,23 +42,12 @@ def render_sarif(run: RunResult) -> str:
     run = portable(run)
     bad = [group for group in groups_of(run) if group.verdict is not Verdict.MATCH]
     results = [_of_group(run, group) for group in bad]
-    results += [
-        _result(rule, said + safe_text(message.text), message.file, (check, "message"))
-        for check, said, rule, messages in (
-            ("", "", "not-comparable", run.messages),
-            *(
-                (
-                    findings.check_title(check),
-                    findings.check_prefix(run, check),
-                    _rule_of(check),
-                    check.messages,
-                )
-                for check in run.checks
-            ),
-        )
-        for message in messages
-        if message.level is MessageLevel.ERROR
-    ]
+    results += list(_of_messages(run.messages, "", "", "not-comparable"))
+    for check in run.checks:
+        is_moved = check.verdict is Verdict.INCONSISTENT
+        rule = "inconsistent" if is_moved else "not-comparable"
+        title, said = findings.check_title(check), findings.check_prefix(run, check)
+        results += _of_messages(check.messages, title, said, rule)
     left_out = len(results) - MOST_RESULTS
     notes = [_note(f"{left_out} more results are left out here")] if left_out > 0 else []
     if unlisted := unlisted_words(run):
@@ -78,9 +69,14 @@ def render_sarif(run: RunResult) -> str:
     return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def _rule_of(check: CheckResult) -> str:
-    """The rule that errors of a check fall under."""
-    return "inconsistent" if check.verdict is Verdict.INCONSISTENT else "not-comparable"
+def _of_messages(
+    messages: Iterable[Message], check: str, said: str, rule: str
+) -> Iterator[dict[str, Any]]:
+    """said: what the text begins with."""
+    for message in messages:
+        if message.level is MessageLevel.ERROR:
+            text = said + safe_text(message.text)
+            yield _result(rule, text, message.file, (check, "message"))
 
 
 def _driver(run: RunResult) -> dict[str, Any]:
@@ -108,23 +104,13 @@ def _note(text: str) -> dict[str, Any]:
 
 def _of_group(run: RunResult, group: Group) -> dict[str, Any]:
     first = group.first
-    if group.verdict.is_alarm:
-        rule, words = (
-            group.verdict.value,
-            findings.difference_sentence(first, sides_of(group.check, first)),
-        )
-    else:
-        rule, words = "not-comparable", headline(first)
-    more = (where_words(group), numbers_too_words(group))
+    rule = group.verdict.value if group.verdict.is_alarm else "not-comparable"
+    words = findings.sentence_on(first, sides_of(group.check, first))
     place = findings.check_prefix(run, group.check, group.name) + findings.place(first)
-    text = "; ".join([f"{place}: {words}", *filter(None, more)])
+    text = "; ".join([f"{place}: {words}", *more_words(group)])
     key = (findings.check_title(group.check), group.name)
-    return _result(rule, text, _golden_file(group.check), key)
-
-
-def _golden_file(check: CheckResult) -> str | None:
-    path = check.golden_path
-    return f"{path}.yaml" if path is not None and path.endswith(".golden") else path
+    file = findings.golden_file(group.check) or group.check.golden_path
+    return _result(rule, text, file, key)
 
 
 def _result(rule: str, text: str, file: str | None, key: tuple[str, str]) -> dict[str, Any]:

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from ciwrap.model import MessageLevel, Verdict
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.ensemble_charts import MOST_SHIFTS, shift_bars
 from ciwrap.report.ensemble_words import other_messages, rate_text
 from ciwrap.report.findings import check_title
-from ciwrap.report.text import (
-    bytes_text,
-    safe_name,
-    safe_text,
-    seconds_text,
-    short_number,
-)
+from ciwrap.report.text import bytes_text, plural, safe_name, safe_text, seconds_text, short_number
 from ciwrap.report.wording import HINT, counted_evidence
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,45 +24,19 @@ _TAIL_CHARACTERS = 4000
 _MOST_LEFT_OUT = 8
 
 
-class MessageView(Struct, frozen=True):
-    level: str
-    class_: str
-    check: str
-    text: str
+def tail_text(text: str, most: int) -> str:
+    """The end of what a command printed, line by line made safe."""
+    return "\n".join(safe_text(line) for line in text[-most:].splitlines())
 
 
-class CommandView(Struct, frozen=True):
-    command: str
-    ending: str
-    tail: str
-
-
-class CheckView(Struct, frozen=True):
-    name: str
-    verdict: Verdict
-    evidence: str
-    not_compared: str
-    golden: str
-    read: str
-    time: str
-
-
-class EnsembleView(Struct, frozen=True):
-    name: str
-    verdict: Verdict
-    facts: tuple[tuple[str, str], ...]
-    bars: Markup
-    left_out: str
-
-
-def messages_of(run: RunResult) -> tuple[MessageView, ...]:
+def messages_of(run: RunResult) -> tuple[SimpleNamespace, ...]:
     """Errors first."""
     order = (MessageLevel.ERROR, MessageLevel.WARNING, MessageLevel.NOTE)
     found = [("", message) for message in run.messages]
     found += [(check.name, message) for check in run.checks for message in other_messages(check)]
     found.sort(key=lambda pair: order.index(pair[1].level))
     return tuple(
-        MessageView(
+        SimpleNamespace(
             level="Hint" if message.text.startswith(HINT) else message.level.value.capitalize(),
             class_="not_comparable" if message.level is MessageLevel.ERROR else "",
             check=safe_name(name, 80) if len(run.checks) > 1 else "",
@@ -79,22 +46,22 @@ def messages_of(run: RunResult) -> tuple[MessageView, ...]:
     )
 
 
-def commands_of(run: RunResult) -> tuple[CommandView, ...]:
+def commands_of(run: RunResult) -> tuple[SimpleNamespace, ...]:
     """Those that failed, and the end of what they printed."""
     outcomes: list[CommandOutcome] = [] if run.command is None else [run.command]
     outcomes += [check.command for check in run.checks if check.command is not None]
     bad = [one for one in outcomes if one.exit_code != 0 or one.timed_out]
     return tuple(
-        CommandView(
-            safe_name(one.command, 500),
-            one.ending,
-            "\n".join(safe_text(line) for line in one.output_tail[-_TAIL_CHARACTERS:].splitlines()),
+        SimpleNamespace(
+            command=safe_name(one.command, 500),
+            ending=one.ending,
+            tail=tail_text(one.output_tail, _TAIL_CHARACTERS),
         )
         for one in bad
     )
 
 
-def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
+def ensembles_of(run: RunResult) -> Iterator[SimpleNamespace]:
     """The statistics of each check whose golden is an ensemble."""
     for check in run.checks[:MOST_CHECKS]:
         facts = check.ensemble
@@ -102,7 +69,8 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
             continue
         p = "too few to tell" if facts.p is None else short_number(facts.p)
         more = len(facts.shifts) - MOST_SHIFTS
-        yield EnsembleView(
+        rest = f"... and {plural(more, 'more feature')}; the JSON result has all."
+        yield SimpleNamespace(
             name=safe_name(check_title(check), 120),
             verdict=check.verdict,
             facts=(
@@ -113,13 +81,11 @@ def ensembles_of(run: RunResult) -> Iterator[EnsembleView]:
                 ("called inconsistent at", rate_text(facts.rate)),
             ),
             bars=shift_bars(facts.shifts) if facts.shifts else Markup(""),
-            left_out=f"... and {grouped_plural(more, 'more feature')}; the JSON result has all."
-            if more > 0
-            else "",
+            left_out=rest if more > 0 else "",
         )
 
 
-def check_view(check: CheckResult) -> CheckView:
+def check_view(check: CheckResult) -> SimpleNamespace:
     golden = safe_name(check.golden_path or "", 120)
     if check.golden_bytes is not None:
         golden += f" ({bytes_text(check.golden_bytes)})"
@@ -127,8 +93,8 @@ def check_view(check: CheckResult) -> CheckView:
     if check.engine:
         read += f" with {safe_name(check.engine, 20)}"
     if check.history is not None and check.history.by_captures:
-        read += f"; {grouped_plural(check.history.by_captures, 'variable')} by captures alone"
-    return CheckView(
+        read += f"; {plural(check.history.by_captures, 'variable')} by captures alone"
+    return SimpleNamespace(
         name=safe_name(check_title(check), 120),
         verdict=check.verdict,
         evidence=counted_evidence(check),

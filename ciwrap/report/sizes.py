@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.model.coverage import grouped_plural
-from ciwrap.report.text import share_text, size_text
+from ciwrap.report.text import plural, share_text, size_text
 
 if TYPE_CHECKING:
     from ciwrap.model import DifferingElement, VariableResult
@@ -84,7 +83,7 @@ def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
 
 def counted_lost(variable: VariableResult, count: int) -> str:
     """`2 elements`; of complex numbers `2 parts`, as each of both is counted by itself."""
-    return grouped_plural(count, "part" if _is_complex(variable) else "element")
+    return plural(count, "part" if _is_complex(variable) else "element")
 
 
 def has_distance(variable: VariableResult) -> bool:

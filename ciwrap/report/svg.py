@@ -33,6 +33,10 @@ class Frame(Struct, frozen=True):
     def x(self, part: float) -> float:
         return self.left + (self.right - self.left) * part
 
+    def x_among(self, value: float, first: float, last: float) -> float:
+        """Of a value from first to last; the ends stay off the frame."""
+        return self.x(0.04 + 0.92 * ((value - first) / (last - first) if last > first else 0.5))
+
     def y(self, part: float) -> float:
         """0: the bottom, 1: the top."""
         return self.bottom - (self.bottom - self.top) * part
@@ -83,22 +87,52 @@ def chart(
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    return element("path", d=f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}", class_=class_)
+    return path((f"M{number(x1)} {number(y1)}L{number(x2)} {number(y2)}",), class_)
+
+
+def curve(points: Iterable[tuple[float, float]], class_: str) -> Markup:
+    """A line through some places."""
+    return path(("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points),), class_)
+
+
+def path(parts: Iterable[str], class_: str, said: str = "") -> Markup:
+    """One path of several pieces. said: what stands under the pointer."""
+    body = element("title", said) if said else ""
+    return element("path", body, d="".join(parts), class_=class_)
+
+
+def rect(
+    x: float, y: float, width: float, height: float, class_: str, said: str = "", **more: object
+) -> Markup:
+    """said: what stands under the pointer."""
+    body = element("title", said) if said else ""
+    shape = {"x": x, "y": y, "width": width, "height": height, **more}
+    return element("rect", body, **shape, class_=class_)
+
+
+def dot(x: float, y: float, radius: float, said: str) -> Markup:
+    """said: what stands under the pointer."""
+    return element("circle", element("title", said), cx=x, cy=y, r=radius, class_="mi")
+
+
+def box(x: float, y: float, width: float, height: float) -> str:
+    """A rectangle as a piece of a path."""
+    wide = number(width)
+    return f"M{number(x)} {number(y)}h{wide}v{number(height)}h-{wide}z"
+
+
+def turned_text(x: float, y: float, words: object) -> Markup:
+    """A label that is read from the bottom up, around this place."""
+    turned = f"translate({number(x)} {number(y)}) rotate(-90)"
+    return element("text", safe_name(words), transform=turned, text_anchor="middle", class_="lb")
 
 
 def axes(frame: Frame, x_label: str, y_label: str) -> Markup:
-    middle = (frame.top + frame.bottom) / 2
     return join(
         (
             line(frame.left, frame.bottom, frame.right, frame.bottom, "ax"),
             text((frame.left + frame.right) / 2, frame.bottom + 36, x_label, class_="lb"),
-            element(
-                "text",
-                safe_name(y_label),
-                transform=f"translate(12 {number(middle)}) rotate(-90)",
-                text_anchor="middle",
-                class_="lb",
-            ),
+            turned_text(12, (frame.top + frame.bottom) / 2, y_label),
         )
     )
 

@@ -6,7 +6,15 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from ciwrap.model import CheckResult, MessageLevel, RunResult, VariableResult, Verdict
+from ciwrap.model import (
+    CheckResult,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+    worst_first,
+    worst_of,
+)
 from ciwrap.report.console import Text
 from ciwrap.report.sides import sides_of
 from ciwrap.report.text import (
@@ -24,7 +32,6 @@ from ciwrap.report.wording import (
     total_words,
     used_share,
     used_words,
-    worst_first,
 )
 
 if TYPE_CHECKING:
@@ -78,8 +85,7 @@ def render(
 
 def _title(result: RunResult) -> Text:
     total = sum(check.variable_count for check in result.checks)
-    text = Text()
-    text.append(*WORDS[result.verdict])
+    text = Text(*WORDS[result.verdict])
     if result.verdict is Verdict.MATCH:
         coverage = result.coverage
         if coverage.left_out:
@@ -94,9 +100,7 @@ def _title(result: RunResult) -> Text:
 
 
 def _check_head(check: CheckResult) -> Text:
-    head = Text("  ")
-    head.append(*WORDS[check.verdict])
-    head.append(f"  {safe_name(check.name)}")
+    head = Text("  ").append(*WORDS[check.verdict]).append(f"  {safe_name(check.name)}")
     if check.golden_path is not None:
         head.append(f"  ({safe_text(check.golden_path)})", style="dim")
     return head
@@ -145,14 +149,12 @@ def _matches_line(good: list[VariableResult]) -> Text:
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]
         text.append(f" [{', '.join(said)}]")
-    most, mover = None, None
-    for variable in good:
-        share = used_share(variable)
-        if share is not None and (most is None or share > most):
-            most, mover = share, variable
-    text.append(used_words(most))
-    if most and mover is not None and len(good) > 1:
-        text.append(f" (by {safe_name(mover.id.text)})")
+    known = [variable for variable in good if used_share(variable) is not None]
+    if known:
+        most = used_share(worst_of(known))
+        text.append(used_words(most))
+        if most and len(good) > 1:
+            text.append(f" (by {safe_name(worst_of(known).id.text)})")
     return text
 
 
@@ -174,12 +176,10 @@ def _render_costs(check: CheckResult, console: Console) -> None:
 
 
 def render_message(message: Message, console: Console, *, indent: int) -> None:
-    line = Text(" " * indent)
     # "note: hint: try it" would say twice what it is.
     level = HINT if message.text.startswith(HINT) else f"{message.level.value}: "
-    line.append(level, style=_LEVEL_STYLES[message.level])
-    line.append(safe_text(message.text.removeprefix(HINT)))
-    console.print(line)
+    line = Text(" " * indent).append(level, _LEVEL_STYLES[message.level])
+    console.print(line.append(safe_text(message.text.removeprefix(HINT))))
 
 
 def _render_command(command: CommandOutcome, console: Console) -> None:

@@ -6,11 +6,14 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from ciwrap.model import number_text
+from ciwrap.model import Verdict, number_text
+from ciwrap.model.coverage import grouped_plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+# `1 variable`, `2,000 variables`.
+plural = grouped_plural
 _LONGEST_NAME = 200
 # A share that is hardly more than 1 is not told in digits.
 LEAST_TOLD_SHARE = 1.005
@@ -44,9 +47,10 @@ def safe_name(text: object, longest: int = _LONGEST_NAME) -> str:
     return f"{safe[:half]}...{safe[-half:]}"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 variable`, `2 variables`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counts_words(counts: Mapping[Verdict, int]) -> str:
+    """`1 not comparable, 3 differ`."""
+    told = [(counts.get(one, 0), one.words) for one in Verdict.worst_first()]
+    return ", ".join(f"{count:,} {words}" for count, words in told if count)
 
 
 def capital(text: str) -> str:
@@ -192,18 +196,3 @@ def seconds_text(seconds: float) -> str:
     if seconds < 0.1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
-
-
-_BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
-
-
-def sparkline(counts: Sequence[int]) -> str:
-    """One bar per count, by the logarithm: a single outlier among a million stays visible."""
-    largest = max(counts, default=0)
-    if largest == 0:
-        return ""
-    scale = math.log2(largest + 1)
-    return "".join(
-        " " if count == 0 else _BARS[min(7, int(8 * math.log2(count + 1) / scale))]
-        for count in counts
-    )

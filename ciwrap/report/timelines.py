@@ -8,6 +8,7 @@ from ciwrap.model import DivergenceKind, Verdict
 from ciwrap.report.sides import sides_of
 from ciwrap.report.sizes import element_share_text, variable_is_exact
 from ciwrap.report.text import index_text, safe_name
+from ciwrap.report.where import by_name
 from ciwrap.report.wording import cause_lines
 from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
 
@@ -108,12 +109,12 @@ def timelines_of(check: CheckResult) -> tuple[Timeline, ...]:
         return check.history.timelines
     if not check.is_history:
         return ()
-    points: dict[str, list[TimelinePoint]] = {}
-    for one in sorted(check.variables, key=lambda one: one.id.sort_key):
-        if one.iteration is not None:
-            point = TimelinePoint(one.iteration, one.rank, _state(one))
-            points.setdefault(one.name, []).append(point)
-    return tuple(Timeline(name, tuple(points[name])) for name in sorted(points))
+    ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
+    named = by_name(one for one in ordered if one.iteration is not None)
+    return tuple(
+        Timeline(name, tuple(TimelinePoint(one.iteration, one.rank, _state(one)) for one in some))
+        for name, some in sorted(named.items())
+    )
 
 
 def _state(variable: VariableResult) -> PointState:
@@ -163,20 +164,13 @@ def _trend_words(timeline: Timeline) -> str:
     assert timeline.trend is not None
     words = _WORDS[timeline.trend]
     compared = (PointState.MATCH, PointState.WITHIN)
-    numbers = [
-        point.iteration
-        for point in timeline.points
-        if point.state in compared and point.iteration is not None
-    ]
-    beyond = [
-        point.iteration
-        for point in timeline.points
-        if point.state is PointState.BEYOND and point.iteration is not None
-    ]
-    before = [number for number in numbers if number < min(beyond, default=0)]
+    placed = [(one.iteration, one.state) for one in timeline.points if one.iteration is not None]
+    beyond = [number for number, state in placed if state is PointState.BEYOND]
+    first = min(beyond, default=0)
+    before = [number for number, state in placed if state in compared and number < first]
     if timeline.trend is not Trend.JUMPS or not before:
         return words
-    return f"{words} between {max(before)} and {min(beyond)}"
+    return f"{words} between {max(before)} and {first}"
 
 
 def _marks(timeline: Timeline, iterations: Sequence[int], step: int) -> str:

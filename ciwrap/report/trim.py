@@ -22,45 +22,27 @@ def trimmed(run: RunResult) -> RunResult:
     """
     if not any(variable.details for check in run.checks for variable in check.variables):
         return run
-    kept: dict[int, set[VariableId]] = {}
-    budget = MOST_DETAILED
+    kept: set[tuple[int, VariableId]] = set()
     viewed: set[tuple[int, VariableId]] = set()
     for group in groups_of(run):
-        wanted = {one.id for one in (group.first, group.worst) if one.details is not None}
-        if len(wanted) > budget:
+        wanted = {(id(group.check), one.id) for one in (group.first, group.worst) if one.details}
+        if len(kept) + len(wanted) > MOST_DETAILED:
             break
-        budget -= len(wanted)
-        kept.setdefault(id(group.check), set()).update(wanted)
+        kept |= wanted
         if len(viewed) < MOST_VIEWS:
             viewed.add((id(group.check), group.first.id))
-    return replace(
-        run,
-        checks=tuple(
-            _trimmed_check(
-                one,
-                kept.get(id(one), set()),
-                {identity for check, identity in viewed if check == id(one)},
-            )
-            for one in run.checks
-        ),
+
+    def trimmed_one(check: CheckResult, one: VariableResult) -> VariableResult:
+        if one.details is None:
+            return one
+        if (id(check), one.id) not in kept:
+            return replace(one, details=None)
+        if one.details.view is None or (id(check), one.id) in viewed:
+            return one
+        return replace(one, details=replace(one.details, view=None))
+
+    checks = (
+        replace(check, variables=tuple(trimmed_one(check, one) for one in check.variables))
+        for check in run.checks
     )
-
-
-def _trimmed_check(
-    check: CheckResult, kept: set[VariableId], viewed: set[VariableId]
-) -> CheckResult:
-    return replace(
-        check, variables=tuple(_trimmed_variable(one, kept, viewed) for one in check.variables)
-    )
-
-
-def _trimmed_variable(
-    one: VariableResult, kept: set[VariableId], viewed: set[VariableId]
-) -> VariableResult:
-    if one.details is None:
-        return one
-    if one.id not in kept:
-        return replace(one, details=None)
-    if one.details.view is None or one.id in viewed:
-        return one
-    return replace(one, details=replace(one.details, view=None))
+    return replace(run, checks=tuple(checks))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.model import Verdict
+from ciwrap.model import Verdict, worst_first
 from ciwrap.report.console import Text
 from ciwrap.report.digest_words import decide_words
 from ciwrap.report.history_terminal import alarm_lines, is_of_runs, is_over_checkpoints
 from ciwrap.report.sides import sides_of
 from ciwrap.report.terminal import WORDS
-from ciwrap.report.text import common_start, plural, safe_name, safe_text, sparkline
+from ciwrap.report.text import common_start, counts_words, plural, safe_name, safe_text
 from ciwrap.report.timelines import (
     divergence_lines,
     timeline_lines,
@@ -25,7 +25,6 @@ from ciwrap.report.wording import (
     evidence_words,
     headline,
     total_words,
-    worst_first,
 )
 from ciwrap.structs import replace
 
@@ -48,11 +47,8 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
     shown = found if verbose else found[:_MOST_DIFFERENCES]
     for one in shown:
         console.print(Text(f"    {difference_line(one)}"))
-    if len(found) > len(shown):
-        rest = (
-            f"    ... and {len(found) - len(shown)} more (--verbose, --json or --report show all)"
-        )
-        console.print(Text(rest))
+    if rest := len(found) - len(shown):
+        console.print(f"    ... and {rest} more (--verbose, --json or --report show all)")
     if found[0].prove is not None:
         prove = f"    to prove that {safe_name(found[0].name)} matters: {safe_text(found[0].prove)}"
         console.print(Text(prove, style="dim"))
@@ -60,7 +56,6 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
 
 def render_hint(result: RunResult, console: Console) -> None:
     """What to do about differences that are meant to be."""
-
     if command := accept_command(result, "..."):
         console.print(Text(f"  if the new numbers are right: {safe_text(command)}", style="dim"))
 
@@ -72,11 +67,7 @@ def title_words(result: RunResult, total: int) -> str:
         return "nothing could be compared" if is_one else plural(len(result.checks), "check")
     if len(result.checks) == 1 and is_of_runs(result.checks[0]):
         return extent_words(result.checks[0])
-    counts = result.verdict_counts
-    said = [
-        f"{counts[verdict]} {verdict.words}" for verdict in Verdict.worst_first() if counts[verdict]
-    ]
-    return f"{total_words(result)}: {', '.join(said)}"
+    return f"{total_words(result)}: {counts_words(result.verdict_counts)}"
 
 
 def render_unmatched(
@@ -104,26 +95,18 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
         bad = [one for one in bad if not one.verdict.is_alarm or one.name in texts]
     # What is printed is the same whether or not a document takes a second look at the data; the
     # causes of the first divergence stand beside it.
-    told = {
-        one.variable.id for one in (check.first_divergence, check.first_numeric_divergence) if one
-    }
-    is_by_name = is_of_runs(check)
-    bad = [
-        replace(one, explanations=())
-        if is_by_name or (check.is_history and one.id in told)
-        else one
-        for one in bad
-    ]
+    firsts = (check.first_divergence, check.first_numeric_divergence) if check.is_history else ()
+    told = {one.variable.id for one in firsts if one is not None}
+    if is_of_runs(check):
+        told = {one.id for one in bad}
+    bad = [replace(one, explanations=()) if one.id in told else one for one in bad]
     groups = _grouped(check, bad)
     shown = groups if limit is None else groups[:limit]
     for group in shown:
         render_variable(group, console, verbose, sides_of(check, group[0]))
     for verdict, name, words in by_name[:limit]:
-        line = Text("    ")
-        line.append(*WORDS[verdict])
-        line.append("  ")
-        line.append(safe_name(name), style="bold")
-        console.print(line.append(": ").append(words))
+        line = Text("    ").append(*WORDS[verdict]).append("  ").append(safe_name(name), "bold")
+        console.print(line.append(f": {words}"))
     rest = len(bad) - sum(len(group) for group in shown)
     rest += len(by_name) - len(by_name[:limit])
     if rest:
@@ -154,9 +137,7 @@ def render_variable(
     group: list[VariableResult], console: Console, verbose: bool, sides: tuple[str, str]
 ) -> None:
     variable = group[0]
-    line = Text("    ")
-    line.append(*WORDS[variable.verdict])
-    line.append("  ")
+    line = Text("    ").append(*WORDS[variable.verdict]).append("  ")
     names = group if verbose else group[:_MOST_NAMES]
     line.append(", ".join(safe_name(one.id.text) for one in names), style="bold")
     if len(group) > len(names):
@@ -174,13 +155,6 @@ def render_variable(
         console.print(Text(f"      on the evidence of {words}", style="dim"))
     if variable.source_path is not None:
         console.print(Text(f"      in {safe_text(variable.source_path)}", style="dim"))
-    # Where all chunks are suspect, nothing is known of any drift.
-    if variable.drift_histogram and any(variable.drift_histogram) and _can_draw(console):
-        console.print(
-            Text(
-                f"      drift, 0 to the bound: |{sparkline(variable.drift_histogram)}|", style="dim"
-            )
-        )
 
 
 def _marked(line: str, variable: VariableResult) -> Text:
@@ -205,18 +179,10 @@ def _marked(line: str, variable: VariableResult) -> Text:
     return marked.append(line[last:])
 
 
-def _can_draw(console: Console) -> bool:
-    return console.encoding.lower().startswith("utf")
-
-
 def _render_first_divergence(check: CheckResult, console: Console) -> None:
     for what, name, more, causes in divergence_lines(check):
-        line = Text(f"    {what}: ")
-        line.append(name, style="bold")
-        line.append(more)
-        console.print(line)
+        console.print(Text(f"    {what}: ").append(name, "bold").append(more))
         for cause in causes:
-            console.print(Text(f"      {cause}"))
-    together = together_text(check)
-    if together:
-        console.print(Text(f"      {together}"))
+            console.print(f"      {cause}")
+    if together := together_text(check):
+        console.print(f"      {together}")

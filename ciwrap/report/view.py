@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
-from ciwrap.model import Verdict
+from ciwrap.model import Verdict, severity, worst_of
 from ciwrap.report.findings import leading, place
 from ciwrap.report.iteration_charts import (
     CELL_DIFFER,
@@ -21,10 +21,11 @@ from ciwrap.report.iteration_charts import (
     growth_curve,
     timeline,
 )
+from ciwrap.report.lead import worst_words
 from ciwrap.report.sizes import variable_is_exact
 from ciwrap.report.svg import iteration_ticks
-from ciwrap.report.where import where_listed
-from ciwrap.report.wording import badness, headline, used_share
+from ciwrap.report.where import by_name, where_listed
+from ciwrap.report.wording import headline, used_share
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Group(Struct, frozen=True):
     """One variable of one check, over all its iterations and ranks, in that order.
 
     verdict: the worst. first: the first one of that verdict or worse; of a match, the one that
-    moved most. worst: the one that is furthest beyond its bound. share: the largest share of the
+    moved most. worst: the worst one, see `ciwrap.model.worst_of`. share: the largest share of the
     bound; None if it is not known or the bound is 0.
     """
 
@@ -67,13 +68,9 @@ class Group(Struct, frozen=True):
 
     @property
     def sort_key(self) -> tuple[int, tuple[float, ...], tuple[int, int, str], str]:
-        _, share, size, count, _ = badness(self.worst)
-        return (
-            -self.verdict.severity,
-            (share, size, count),
-            self.first.id.sort_key,
-            self.check.name,
-        )
+        _, *rest = severity(self.worst)
+        worse = tuple(-one for one in rest)
+        return -self.verdict.severity, worse, self.first.id.sort_key, self.check.name
 
 
 def group_of(check: CheckResult, name: str, results: Sequence[VariableResult]) -> Group:
@@ -84,36 +81,24 @@ def group_of(check: CheckResult, name: str, results: Sequence[VariableResult]) -
     ordered = tuple(sorted(results, key=lambda one: one.id.sort_key))
     shares = [share for one in ordered if (share := used_share(one)) is not None]
     bad = [one for one in ordered if one.verdict is not Verdict.MATCH]
-    alarms = [one for one in bad if one.verdict.is_alarm]
+    worst = worst_of(ordered)
     return Group(
         check=check,
         name=name,
         results=ordered,
         verdict=Verdict.worst(one.verdict for one in ordered),
-        first=bad[0] if bad else max(ordered, key=lambda one: used_share(one) or 0.0),
-        worst=max(
-            alarms or ordered, key=lambda one: (sortable_share(one), one.suspect_chunks or 0)
-        ),
+        first=bad[0] if bad else worst,
+        worst=worst,
         share=max(shares, default=None),
     )
-
-
-def sortable_share(result: VariableResult) -> float:
-    share = result.max_bound_share
-    if share is None:
-        is_match = result.verdict is Verdict.MATCH
-        share = (used_share(result) if is_match else result.guaranteed_share) or 0.0
-    return 0.0 if math.isnan(share) else share
 
 
 def groups_of(run: RunResult) -> list[Group]:
     """All variables, the worst first; what diverged first stands before what diverged most."""
     found: list[Group] = []
     for check in run.checks:
-        by_name: dict[str, list[VariableResult]] = {}
-        for variable in check.variables:
-            by_name.setdefault(variable.name, []).append(variable)
-        found += [group_of(check, name, results) for name, results in by_name.items()]
+        named = by_name(check.variables).items()
+        found += [group_of(check, name, results) for name, results in named]
     found.sort(key=lambda group: group.sort_key)
     for check, divergence in reversed(leading(run)):
         (group,) = [
@@ -157,12 +142,16 @@ def numbers_too_words(group: Group) -> str:
     return f"numbers {verb}, too, first at {place(first)}"
 
 
+def more_words(group: Group) -> list[str]:
+    """What is to be said beside the first checkpoint that does not match, where there are more."""
+    words = (where_words(group), worst_words(group.results), numbers_too_words(group))
+    return [part for part in words if part]
+
+
 def timeline_of(group: Group) -> Markup | None:
     """Iteration x rank; None where there is only one checkpoint."""
-    iterations = sorted(
-        {one.iteration for one in group.results}, key=lambda i: -1 if i is None else i
-    )
-    ranks = sorted({one.rank for one in group.results}, key=lambda i: -1 if i is None else i)
+    iterations = _ordered(one.iteration for one in group.results)
+    ranks = _ordered(one.rank for one in group.results)
     if len(iterations) < 2 and len(ranks) < 2:
         return None
     columns = min(len(iterations), _MOST_TIMELINE_COLUMNS)
@@ -177,13 +166,14 @@ def timeline_of(group: Group) -> Markup | None:
     bad = [one for one in group.results if one.verdict is not Verdict.MATCH]
     if bad:
         first = (row_of[bad[0].rank], column_of[bad[0].iteration])
-    return timeline(
-        _named(iterations, column_of, columns),
-        _labels(ranks, rows),
-        grid,
-        f"{group.name}: share of the bound by iteration and rank",
-        first,
-    )
+    label = f"{group.name}: share of the bound by iteration and rank"
+    named = _named(iterations, column_of, columns)
+    return timeline(named, _labels(ranks, rows), grid, label, first)
+
+
+def _ordered(numbers: Iterable[int | None]) -> list[int | None]:
+    """Each once; what has none comes first."""
+    return sorted(set(numbers), key=lambda one: -1 if one is None else one)
 
 
 def timeline_words(group: Group, drawn: str) -> str:
@@ -239,19 +229,12 @@ def cell_of(result: VariableResult) -> int:
     return share_class(share, is_beyond=result.verdict is Verdict.DIFFER)
 
 
-_CELL_ORDER = (
-    CELL_NONE,
-    CELL_MATCH,
-    *range(BOUND_CLASS),
-    SUSPECT,
-    *range(BOUND_CLASS, SHARE_CLASSES),
-    CELL_DIFFER,
-)
+_WITHIN, _BEYOND = range(BOUND_CLASS), range(BOUND_CLASS, SHARE_CLASSES)
+_CELL_ORDER = (CELL_NONE, CELL_MATCH, *_WITHIN, SUSPECT, *_BEYOND, CELL_DIFFER, CELL_NOT_COMPARABLE)
 
 
 def worse_cell(one: int, other: int) -> int:
-    order = (*_CELL_ORDER, CELL_NOT_COMPARABLE)
-    return max(one, other, key=order.index)
+    return max(one, other, key=_CELL_ORDER.index)
 
 
 def share_class(share: float, *, is_beyond: bool) -> int:
@@ -278,11 +261,8 @@ def growth_of(group: Group) -> Markup | None:
         return None
     if len(points) > _MOST_POINTS:
         points = _thinned(points)
-    return growth_curve(
-        points,
-        f"{group.name}: largest difference as a share of the bound, by iteration",
-        iteration_ticks(list(by_iteration)),
-    )
+    label = f"{group.name}: largest difference as a share of the bound, by iteration"
+    return growth_curve(points, label, iteration_ticks(list(by_iteration)))
 
 
 def _point(iteration: int, results: Iterable[VariableResult]) -> Point:

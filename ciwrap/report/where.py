@@ -6,15 +6,23 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Verdict
-from ciwrap.model.coverage import grouped_plural
+from ciwrap.report.text import counts_words, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap.model import CheckResult, VariableResult
 
 _MOST_RANKS = 6
 _MOST_STAGES = 3
+
+
+def by_name(results: Iterable[VariableResult]) -> dict[str, list[VariableResult]]:
+    """The results of each variable, in the order in which they come."""
+    found: dict[str, list[VariableResult]] = {}
+    for one in results:
+        found.setdefault(one.name, []).append(one)
+    return found
 
 
 def where_listed(
@@ -81,18 +89,13 @@ def extent_words(check: CheckResult) -> str:
         return f"{each} that could be compared {match}, and not everything could be"
     compared = "compared " if _has_ended_early(check) else ""
     verdicts = _verdicts(bad)
-    parts = [f"{len(verdicts):,} of {grouped_plural(len(names), 'variable')}"]
+    parts = [f"{len(verdicts):,} of {plural(len(names), 'variable')}"]
     if len(set(verdicts.values())) > 1:
-        parts[0] += f" do not match ({_counted(verdicts.values())})"
-    for preposition, noun, of in (
-        ("at", "iteration", _iterations),
-        ("on", "rank", _ranks),
-    ):
+        parts[0] += f" do not match ({counts_words(Counter(verdicts.values()))})"
+    for preposition, noun, of in (("at", "iteration", _iterations), ("on", "rank", _ranks)):
         every, hit = of(check.variables), of(bad)
         if len(every) > 1 and hit:
-            parts.append(
-                f"{preposition} {len(hit):,} of {grouped_plural(len(every), compared + noun)}"
-            )
+            parts.append(f"{preposition} {len(hit):,} of {plural(len(every), compared + noun)}")
     words = ", ".join(parts)
     if all(one.verdict is not check.verdict for one in bad):
         kinds = set(verdicts.values())
@@ -103,16 +106,7 @@ def extent_words(check: CheckResult) -> str:
 
 def _verdicts(bad: Sequence[VariableResult]) -> dict[str, Verdict]:
     """Of each name the worst verdict."""
-    by_name: dict[str, list[Verdict]] = {}
-    for one in bad:
-        by_name.setdefault(one.name, []).append(one.verdict)
-    return {name: Verdict.worst(verdicts) for name, verdicts in by_name.items()}
-
-
-def _counted(verdicts: Collection[Verdict]) -> str:
-    """`1 not comparable, 3 differ`."""
-    counts = Counter(verdicts)
-    return ", ".join(f"{counts[one]:,} {one.words}" for one in Verdict.worst_first() if counts[one])
+    return {name: Verdict.worst(one.verdict for one in some) for name, some in by_name(bad).items()}
 
 
 def _iterations(results: Iterable[VariableResult]) -> list[int]:

@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from ciwrap.model import Evidence, Verdict
-from ciwrap.model.coverage import grouped_plural
 from ciwrap.report.sizes import (
     counted_lost,
     element_share_text,
@@ -18,6 +17,7 @@ from ciwrap.report.sizes import (
 )
 from ciwrap.report.text import (
     at_most_text,
+    counts_words,
     index_text,
     percent_text,
     plural,
@@ -30,14 +30,9 @@ from ciwrap.report.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
-    from ciwrap.model import (
-        CheckResult,
-        Coverage,
-        RunResult,
-        VariableResult,
-    )
+    from ciwrap.model import CheckResult, Coverage, RunResult, VariableResult
 
 # What notes begin with that tell what to try.
 HINT = "hint: "
@@ -70,9 +65,9 @@ def arrays_words(arrays: int, variables: int) -> str:
     variables: 0 if only the number of arrays is known.
     """
     if arrays == variables:
-        return grouped_plural(arrays, "variable")
-    of = f" of {grouped_plural(variables, 'variable')}" if variables else ""
-    return f"{grouped_plural(arrays, 'array')}{of}"
+        return plural(arrays, "variable")
+    of = f" of {plural(variables, 'variable')}" if variables else ""
+    return f"{plural(arrays, 'array')}{of}"
 
 
 def total_words(run: RunResult) -> str:
@@ -91,34 +86,11 @@ def unlisted_words(run: RunResult) -> str:
     document lists all.
     """
     told = [check.unlisted.counts for check in run.checks if check.unlisted is not None]
-    counts = {one: sum(each[one] for each in told) for one in Verdict.worst_first() if told}
-    said = [f"{count:,} {one.words}" for one, count in counts.items() if count]
-    if not said:
-        return ""
+    counts = {one: sum(each[one] for each in told) for one in Verdict.worst_first()}
     total = sum(counts.values())
     verb = "is" if total == 1 else "are"
-    noun = grouped_plural(total, run.coverage.unit)
-    return f"{noun} {verb} counted and not listed: {', '.join(said)}"
-
-
-def worst_first(variables: Iterable[VariableResult]) -> list[VariableResult]:
-    """Not comparable, then differing by how far beyond the bound, then matching by drift."""
-    return sorted(variables, key=badness)
-
-
-def badness(variable: VariableResult) -> tuple[int, float, float, float, tuple[int, int, str]]:
-    """The order of all outputs. Of what is compared exactly every difference is infinitely many
-    times its bound, so the size of the largest one decides there, and then how many there are.
-    """
-    share = (variable.used_interval or (0.0, 0.0))[1]
-    if variable.max_bound_share is None and variable.verdict.is_alarm:
-        share = variable.guaranteed_share or 0.0
-    count = variable.differing_count
-    if count is None:
-        count = variable.differing_count_at_most or 0
-    size = variable.max_abs_difference or 0.0
-    share = 0.0 if math.isnan(share) else share
-    return (-variable.verdict.severity, -share, -size, -float(count), variable.id.sort_key)
+    words = f"{plural(total, run.coverage.unit)} {verb} counted and not listed"
+    return f"{words}: {counts_words(counts)}" if total else ""
 
 
 def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
@@ -153,7 +125,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
         notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
     elif variable.is_mask_unknown:
         notes.append("less those masked")
-    said = grouped_plural(rest, "element" if variable.text is None else "number")
+    said = plural(rest, "element" if variable.text is None else "number")
     return f"{said} ({'; '.join(notes)})" if notes else said
 
 
@@ -176,7 +148,7 @@ def left_out_words(coverage: Coverage, kind: str) -> str:
     reasons = ["ignore"] if is_named else []
     reasons += ["of iterations left out"] if coverage.uncommon else []
     reasons += ["gone, not strict"] if coverage.let_go else []
-    left_out = f"{grouped_plural(count, coverage.unit)} of the {side}"
+    left_out = f"{plural(count, coverage.unit)} of the {side}"
     return f"{left_out} {verb} not compared ({'; '.join(reasons)})"
 
 
@@ -264,19 +236,15 @@ def evidence_words(variable: VariableResult) -> str:
         return ""
     if variable.expectation is not None:
         return f"what ciwrap.yaml says of it ({variable.expectation!r})"
-    if variable.evidence is Evidence.RESIDUES:
-        return f"the golden's residues (k = {variable.residue_levels})"
     return {
         Evidence.DATA: "the data of both sides",
+        Evidence.RESIDUES: f"the golden's residues (k = {variable.residue_levels})",
         Evidence.TREE: "the golden's tree alone",
     }[variable.evidence]
 
 
 def detail_lines(
-    variable: VariableResult,
-    sides: tuple[str, str],
-    *,
-    most_places: int = 5,
+    variable: VariableResult, sides: tuple[str, str], *, most_places: int = 5
 ) -> list[str]:
     """Where and how much, a line for each fact that is known; for variables that differ, and for
     texts of which lines have no partner.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Literal
 
 import msgspec
 
+from ciwrap.documents.records import DocumentHead
+from ciwrap.structs import Word
 
-class Damage(str, Enum):
+
+class Damage(Word):
     """What is planted. BEYOND: the nearest representable value beyond the bound. MASKED: the same,
     in an element that a mask takes out. LOST: the variable is gone. TRUNCATED: half of the file is
     gone.
@@ -21,9 +23,6 @@ class Damage(str, Enum):
     LOST = "lost-variable"
     UNIT = "unit"
     TRUNCATED = "truncated-file"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Planted(msgspec.Struct, frozen=True):
@@ -55,10 +54,9 @@ class SelftestCheck(msgspec.Struct, frozen=True):
         return [one for one in self.planted if not one.caught]
 
 
-class SelftestDocument(msgspec.Struct, frozen=True):
+class SelftestDocument(DocumentHead, frozen=True):
     """All checks. exit_code: 0 all caught, 1 some were not, 3 a check could not be tried."""
 
-    schema_version: Literal[1]
     kind: Literal["selftest"]
     checks: tuple[SelftestCheck, ...]
     exit_code: Literal[0, 1, 3]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from ciwrap.documents.records import DocumentHead
 from ciwrap.statistics.pairs import PairedComparison, TimingVerdict, compare_pairs
 from ciwrap.statistics.spread import Spread, expected_makespan, makespan, spread_of, waste
 
@@ -47,7 +48,7 @@ class TimedSide(msgspec.Struct, frozen=True):
     snapshot: str | None = None
 
 
-class TimingDocument(msgspec.Struct, frozen=True):
+class TimingDocument(DocumentHead, frozen=True):
     """What time found. order: of each pair, which side ran first; in a duet, which one had the
     first half of the cores. seed: of the order. warm_up: runs of either side that came first and do
     not count. reserve_core: whether one core was left to the operating system. duet: whether both
@@ -55,7 +56,6 @@ class TimingDocument(msgspec.Struct, frozen=True):
     began, as a number of busy processes.
     """
 
-    schema_version: Literal[1]
     kind: Literal["timing"]
     exit_code: Literal[0, 1]
     comparison: PairedComparison

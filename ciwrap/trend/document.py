@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ciwrap.details import Number
+from ciwrap.documents.records import DocumentHead
 from ciwrap.model import EnvironmentDifference
 from ciwrap.statistics.change_points import ChangePoint
 from ciwrap.statistics.slopes import Slope
@@ -90,10 +91,9 @@ class GoldenWalk(msgspec.Struct, frozen=True):
     since: str
 
 
-class TrendDocument(msgspec.Struct, frozen=True):
+class TrendDocument(DocumentHead, frozen=True):
     """What trend found. results: how many were read. warnings: a line for each."""
 
-    schema_version: Literal[1]
     kind: Literal["trend"]
     results: int
     first: str

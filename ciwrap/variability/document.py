@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from ciwrap.documents.records import DocumentHead
 from ciwrap.variability.curve import Curve
 from ciwrap.variability.influence import Influences
 from ciwrap.variability.validation import Score
@@ -145,12 +146,11 @@ class Candidate(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
 
-class VariabilityDocument(msgspec.Struct, frozen=True):
+class VariabilityDocument(DocumentHead, frozen=True):
     """What a map of variability is, says, or is planned with. did: which command. file: of the
     table, or of the map. value: what was measured.
     """
 
-    schema_version: Literal[1]
     kind: Literal["variability"]
     did: Literal["fit", "predict", "plan"]
     file: str

@@ -179,7 +179,7 @@ def test_a_checkpoint_that_was_not_compared_is_none_in_which_numbers_differ() ->
     assert where_listed(check, results) == "in all 3 iterations"
     assert where_listed(check, results, alarms_only=True) == ("in 2 of 3 iterations, first in 0")
     (line,) = alarm_lines(check)
-    assert line[2].plain.startswith("in 2 of 3 iterations, first in 0; 2 of 18 elements")
+    assert line[2].startswith("in 2 of 3 iterations, first in 0; 2 of 18 elements")
     run = RunResult(Verdict.NOT_COMPARABLE, (check,))
     facts = dict(top_of_page(run).facts)
     assert facts["Where"].startswith("In 2 of 3 iterations, first in 0")
@@ -205,7 +205,7 @@ def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
     other = VariableResult("x", Verdict.MATCH, iteration=1, element_count=9, differing_count=0)
     check = CheckResult("c", Verdict.SUSPECT, (one, other))
     (line,) = alarm_lines(check)
-    assert words in line[2].plain
+    assert words in line[2]
     row = row_of(0, group_of(check, "x", (one,)), ())
     assert row.count == ("1 of 1 chunk" if count == 1 else "4 of 4 chunks")
     proven = replace(one, verdict=Verdict.DIFFER, differing_count_at_least=count)

@@ -51,7 +51,9 @@ def expected(results: list[VariableResult], names: int) -> set[VariableResult]:
     for name in sorted({one.name for one in wrong})[:names]:
         mine = sorted((one for one in wrong if one.name == name), key=lambda one: one.iteration)
         kept.add(mine[0].id)
-        kept.add(max(mine, key=lambda one: one.max_bound_share).id)
+        alarms = [one for one in mine if one.verdict.is_alarm] or mine
+        worst = max(alarms, key=lambda one: (one.verdict.severity, one.max_bound_share))
+        kept.add(worst.id)
     return kept
 
 

@@ -36,7 +36,6 @@ from ciwrap.report.text import (
     safe_name,
     safe_text,
     share_text,
-    sparkline,
 )
 from ciwrap.report.wording import headline, interval_text
 
@@ -336,13 +335,6 @@ def test_safe_text_leaves_ordinary_text_alone() -> None:
     assert safe_text("dichte_äß 密度 [a]") == "dichte_äß 密度 [a]"
     assert safe_name("n" * 500).startswith("nnn")
     assert len(safe_name("n" * 500)) <= 200
-
-
-def test_sparkline_shows_a_single_outlier() -> None:
-    line = sparkline([1_000_000, 0, 1])
-    assert line[1] == " "
-    assert line[2] not in (" ", line[0])
-    assert sparkline([]) == ""
 
 
 class Terminal(io.StringIO):
