@@ -1,10 +1,13 @@
-"""What all tests share: import paths of the oracles, Hypothesis profiles, the long mode."""
+"""What all tests share: a home of their own, import paths of the oracles, tiers, profiles."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import site
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ HERE = Path(__file__).resolve().parent
 for folder in (HERE, HERE / "property"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+
+from tiers import IS_FULL, IS_LONG, examples, slow_ones  # noqa: E402
 
 # Helpers that assert say what was wrong as tests do.
 pytest.register_assert_rewrite(
@@ -43,15 +48,59 @@ def flush_nothing(descriptor: int) -> None:
 
 os.fsync = flush_nothing
 
-LONG = os.environ.get("CIWRAP_LONG") == "1"
+# What tools keep in the real home, and tests may use: builds of Kokkos, packages, toolchains.
+KEPT_AT_HOME = {
+    "CIWRAP_CACHE_DIR": ".cache/ciwrap",
+    "PIP_CACHE_DIR": ".cache/pip",
+    "CCACHE_DIR": ".cache/ccache",
+    "CARGO_HOME": ".cargo",
+    "RUSTUP_HOME": ".rustup",
+}
+# Variables that name folders or files of somebody's own settings.
+OF_SOMEBODY = ("GIT_", "XDG_")
+
+
+def move_out() -> Path:
+    """Gives this process, and those it starts, an empty home, and git no settings but its own.
+
+    Else tests would depend on the configuration of whoever runs them: signed commits, hooks, the
+    filters of git-lfs, other names of branches.
+    """
+    old = Path.home()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or old / ".cache")
+    for name, place in KEPT_AT_HOME.items():
+        kept = cache / place[7:] if place.startswith(".cache/") else old / place
+        if kept.is_dir():
+            os.environ.setdefault(name, str(kept))
+    if site.ENABLE_USER_SITE:  # packages may be installed there
+        os.environ.setdefault("PYTHONUSERBASE", site.getuserbase())
+    for name in [name for name in os.environ if name.startswith(OF_SOMEBODY)]:
+        del os.environ[name]
+    # tools/run-tests makes one for all that it starts: what one finds out, the next need not.
+    given = os.environ.get("CIWRAP_TESTS_HOME")
+    home = Path(given or tempfile.mkdtemp(prefix="ciwrap-home-"))
+    os.environ["HOME"] = str(home)
+    os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
+    os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
+    return home
+
+
+# At once, not in a fixture: what is found out while tests are collected starts processes, too.
+HOME = move_out()
+
+
+def pytest_unconfigure() -> None:
+    if "CIWRAP_TESTS_HOME" not in os.environ:
+        shutil.rmtree(HOME, ignore_errors=True)
+
 
 _common = {
     "deadline": None,
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
-settings.register_profile("quick", max_examples=60, **_common)
+settings.register_profile("quick", max_examples=examples(60), **_common)
 # The same examples every time: a red CI must be red for its change.
-settings.register_profile("ci", max_examples=60, derandomize=True, **_common)
+settings.register_profile("ci", max_examples=examples(60), derandomize=True, **_common)
 # For tools/mutate: a failure is all it wants to know, not the smallest one.
 settings.register_profile(
     "mutation",
@@ -62,7 +111,7 @@ settings.register_profile(
 settings.register_profile("long", max_examples=2000, **_common)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE")
-    or ("long" if LONG else "ci" if os.environ.get("CI") else "quick")
+    or ("long" if IS_LONG else "ci" if os.environ.get("CI") else "quick")
 )
 
 
@@ -73,13 +122,16 @@ IS_LINUX = sys.platform == "linux" and not hasattr(sys, "without_linux")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # Deselected, not skipped: a skip is a test that was asked for and could not run.
     # Not its keywords: a folder that is called "long" is one, too.
-    left_out = [*([] if LONG else ["long"]), *([] if IS_LINUX else ["linux"])]
-    others = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    wanted = {"long": IS_LONG, "linux": IS_LINUX}
+    left_out = [marker for marker, is_wanted in wanted.items() if not is_wanted]
+    others = {item for item in items if any(map(item.get_closest_marker, left_out))}
+    if not IS_FULL:
+        others |= slow_ones(item for item in items if item not in others)
     if others:
-        config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if not any(map(item.get_closest_marker, left_out))]
+        config.hook.pytest_deselected(items=[item for item in items if item in others])
+        items[:] = [item for item in items if item not in others]
 
 
 @pytest.fixture(scope="session")
 def long_mode() -> bool:
-    return LONG
+    return IS_LONG

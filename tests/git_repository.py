@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from dataclasses import dataclass
@@ -31,11 +30,9 @@ class GitRepository:
         return made
 
     def git(self, *arguments: str) -> str:
-        environment = {name: text for name, text in os.environ.items() if name[:4] != "GIT_"}
         done = subprocess.run(
             ["git", *_OPTIONS, *arguments],
             cwd=self.folder,
-            env=environment,
             capture_output=True,
             text=True,
             timeout=60,

@@ -76,7 +76,7 @@ def run_wave(folder: Path, wave: Wave) -> None:
 
 def ciwrap(folder: Path, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
     """Runs a command line; returns its stdout."""
-    keep = {k: v for k, v in os.environ.items() if not k.startswith(("GIT_", "CIWRAP_"))}
+    keep = {k: v for k, v in os.environ.items() if not k.startswith("CIWRAP_")}
     done = call(*arguments, folder=folder, environment=keep)
     assert done.returncode in codes, (done.returncode, done.stdout, done.stderr)
     return done.stdout

@@ -31,7 +31,13 @@ def run_suite(broken: str) -> subprocess.CompletedProcess[str]:
         ]
         + [f"property/{name}" for name in SUITE],
         cwd=TESTS,
-        env={**os.environ, "CIWRAP_STAND_IN": broken, "CIWRAP_LONG": "", "PYTHONPATH": str(TESTS)},
+        env={
+            **os.environ,
+            "CIWRAP_STAND_IN": broken,
+            "CIWRAP_LONG": "",
+            "CIWRAP_FULL": "1",
+            "PYTHONPATH": str(TESTS),
+        },
         capture_output=True,
         text=True,
         check=False,

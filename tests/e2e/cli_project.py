@@ -42,7 +42,7 @@ def environment(**more: str) -> dict[str, str]:
     keep = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("GIT_", "FORCE_COLOR", "NO_COLOR", "CIWRAP_"))
+        if not name.startswith(("FORCE_COLOR", "NO_COLOR", "CIWRAP_"))
     }
     return {**keep, "COLUMNS": "200", **more}
 

@@ -87,12 +87,14 @@ def test_sections_run_and_keep_their_promises(tmp_path: Path) -> None:
     assert markdown.read_text().count("## ") == 5
 
 
+@pytest.mark.slow
 def test_unknown_sections_are_refused(tmp_path: Path) -> None:
     done = run_module("benchmarks", tmp_path, "--only", "speed-of-light")
     assert done.returncode == 2
     assert "tree-building" in done.stderr
 
 
+@pytest.mark.slow
 def test_whole_runs_read_what_is_promised(tmp_path: Path) -> None:
     runs = tmp_path / "runs"
     runs.mkdir()
@@ -127,6 +129,7 @@ def test_writing_goldens_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(golden_writing.table(result)) == 1 + 4 + 2
 
 
+@pytest.mark.slow
 def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """The quick form of `python -m benchmarks --only timing-pairs`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -144,6 +147,7 @@ def test_timing_in_pairs_is_right_as_often_as_promised(monkeypatch: pytest.Monke
     assert len(timing_pairs.table(result)) == 1 + len(result["rows"])
 
 
+@pytest.mark.slow
 def test_moved_elements_are_found_and_none_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only solve`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -154,6 +158,7 @@ def test_moved_elements_are_found_and_none_wrongly(monkeypatch: pytest.MonkeyPat
     assert all(row["found"] == row["suspect"] > 20 for row in rows if row["range"][1] == 10.0)
 
 
+@pytest.mark.slow
 def test_ensembles_are_told_apart_as_often_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only ensembles`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -198,6 +203,7 @@ def test_an_ensemble_by_commands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(ensemble_commands.table(result)) == 3
 
 
+@pytest.mark.slow
 def test_the_size_of_runs_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
     from benchmarks import repeat_size
@@ -208,6 +214,7 @@ def test_the_size_of_runs_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(repeat_size.table(result)) == 3
 
 
+@pytest.mark.slow
 def test_the_plugin_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(NO_OTHER_PLUGINS))
@@ -295,6 +302,7 @@ def test_memory_is_measured(tmp_path: Path) -> None:
     assert all(0 < int(row[2]) < 300 for row in rows)
 
 
+@pytest.mark.slow
 def test_maps_are_as_good_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only variability-maps`, with its seed."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
@@ -321,6 +329,7 @@ def test_maps_are_as_good_as_promised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(variability_maps.table(result)) == 1 + 9 + 4 + 2 + 4 + 1
 
 
+@pytest.mark.slow
 def test_a_table_of_ones_own_is_judged(tmp_path: Path) -> None:
     """`python -m benchmarks.variability_maps TABLE`, on 36 configurations of 10 runs."""
     lines = ["a,b,rate"]
@@ -347,6 +356,7 @@ def test_the_real_table_is_what_its_program_writes(tmp_path: Path) -> None:
     assert (len(made), len(committed)) == (1 + 80 * 2, 1 + 80 * 30)
 
 
+@pytest.mark.slow
 def test_what_snapshots_cost_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of `python -m benchmarks.snapshots`, on files of a megabyte."""
     monkeypatch.syspath_prepend(str(ROOT))
@@ -372,6 +382,7 @@ def test_what_snapshots_cost_is_measured(tmp_path: Path, monkeypatch: pytest.Mon
     )
 
 
+@pytest.mark.slow
 def test_recording_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Trees and residues of the checkpoints that wait to be written, and 16 MiB."""
     need_library()
@@ -391,6 +402,7 @@ def test_recording_takes_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         assert row["bytes_more"] <= trees + (16 << 20), row
 
 
+@pytest.mark.slow
 def test_blocked_time_is_measured_for_all_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
     need_library()
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))

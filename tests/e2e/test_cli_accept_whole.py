@@ -25,6 +25,7 @@ def big(seed: int) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=(700, 400))
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_leaves_a_whole_golden(project: Project) -> None:
     """kill -9 at many instants: the old golden or the new one is there, and a next accept works."""
     project.configure(bound="atol: 1e-6, evidence: data")
@@ -104,6 +105,7 @@ sys.exit(run(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow(but=9)
 @pytest.mark.parametrize("point", KILL_POINTS)
 @pytest.mark.parametrize("is_first", [True, False])
 def test_killed_at_each_step(project: Project, point: str, is_first: bool) -> None:
@@ -257,6 +259,7 @@ def test_two_accepts_at_once(project: Project) -> None:
     assert litter(project) == []
 
 
+@pytest.mark.slow
 def test_many_accepts_at_once_take_turns(project: Project) -> None:
     project.accept()
     project.save("temperature", BASE + 1)

@@ -72,6 +72,7 @@ def plain(text: str, folder: Path) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d[T ][\d:+.Z]+", "<date>", text)
 
 
+@pytest.mark.slow(but=9)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_process_says_and_does_what_a_call_does(
     moved: Project, tmp_path: Path, name: str

@@ -95,6 +95,7 @@ def test_one_commit_of_sixty_is_named_in_nine_runs(told: Told) -> None:
     assert not (told.folder / ".ciwrap/revisions").exists()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("moved", [1, 2, 3])
 def test_the_ends_are_looked_at_where_the_answer_rests_on_them(told: Told, moved: int) -> None:
     """The first commit after GOOD, one between, and BAD itself."""
@@ -276,6 +277,7 @@ def wait_for(path: Path) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("detached", [False, True])
 def test_an_interrupt_leaves_all_as_it_was(

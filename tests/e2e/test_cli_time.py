@@ -99,6 +99,7 @@ def test_the_order_is_balanced_and_random() -> None:
     assert pair_order(0, 1) == ()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("command", "words"),
     [
@@ -173,6 +174,7 @@ def test_a_mistake_in_the_configuration_is_told(folder: Project) -> None:
     assert "ciwrap.yaml:2:17: timing.pairs: must be a whole number" in outcome.err
 
 
+@pytest.mark.slow
 def test_several_at_once(folder: Project) -> None:
     """Every other one of B's runs takes longer: its group waits for it."""
     slow = "mkdir first 2> /dev/null && sleep 0.8 && rmdir first || sleep 0.1"
@@ -308,6 +310,7 @@ def test_another_command_in_both_revisions(folder: Project, repository: GitRepos
     assert "/.ciwrap/revisions/" in other
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("base", "code", "words"),
     [
@@ -331,6 +334,7 @@ def test_a_revision_that_cannot_be_had(
     assert nothing_is_left(repository)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_leaves_nothing_behind(
     folder: Project, repository: GitRepository, number: signal.Signals

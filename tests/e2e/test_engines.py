@@ -86,6 +86,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> str:
     return comparable(document)
 
 
+@pytest.mark.slow(but=4)
 @pytest.mark.parametrize("engine", [PROCESS, OWN, DASK, *MPI])
 def test_every_engine_says_what_one_process_says(folder: Path, engine: str) -> None:
     write_runs(folder, one_sided=True)
@@ -99,6 +100,7 @@ def test_every_engine_says_what_one_process_says(folder: Path, engine: str) -> N
     assert len(units_begun(folder)) == 2 * begun
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("engine", [HERE, PROCESS])
 def test_units_of_any_size_come_to_the_same(folder: Path, engine: str) -> None:
     write_runs(folder)
@@ -116,6 +118,7 @@ def test_units_of_any_size_come_to_the_same(folder: Path, engine: str) -> None:
 # --- workers that die -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("engine", [PROCESS, DASK])
 def test_a_worker_that_dies_changes_nothing(
     folder: Path, engine: str, alone: str, long_mode: bool
@@ -148,6 +151,7 @@ def test_what_one_run_alone_has_is_told_in_one_order(folder: Path) -> None:
     assert told[0] == told[1]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("engine", [PROCESS, DASK])
 def test_a_poisonous_checkpoint_costs_itself(folder: Path, engine: str) -> None:
     write_runs(folder)
@@ -191,6 +195,7 @@ def test_an_executor_that_does_not_end_changes_no_verdict(folder: Path) -> None:
 # --- the journal ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("engine", [HERE, MPI[1], MPI[2]])
 def test_what_a_kill_ended_goes_on(folder: Path, engine: str, alone: str) -> None:
     """With one process the coordinator is killed; with MPI a rank is, and mpiexec ends all."""
@@ -311,6 +316,7 @@ def test_a_journal_of_something_else(folder: Path) -> None:
 # --- those that never end -------------------------------------------------------------------------
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("engine", [HERE, PROCESS, DASK, MPI[1]])
 def test_silence_is_told(folder: Path, engine: str) -> None:
     write_runs(folder)
@@ -323,6 +329,7 @@ def test_silence_is_told(folder: Path, engine: str) -> None:
     assert "no unit was done for 4 s; give --journal next time" in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("engine", "number"),
     [("here", signal.SIGTERM), ("process", signal.SIGINT), ("process", signal.SIGTERM)],
@@ -427,6 +434,7 @@ def begun(folder: Path, engine: str, *more: str) -> subprocess.Popen[bytes]:
     )
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("engine", [PROCESS, OWN])
 def test_a_second_signal_waits_for_no_worker(folder: Path, engine: str) -> None:
     write_runs(folder, unit_bytes=1)

@@ -24,6 +24,7 @@ from e2e.history_runs import (
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.cli.main import run as run_cli
 
@@ -88,7 +89,9 @@ def test_every_way_to_compare_gives_what_numpy_gives(
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.data())
 def test_any_change_is_found_whatever_was_captured(

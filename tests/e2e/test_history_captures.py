@@ -342,6 +342,7 @@ def test_a_file_that_grows_while_it_is_watched_is_left_alone(tmp_path: Path) -> 
     assert len(document["captured"]) == 5
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_the_capture_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "A"
     write_run(run, iterations=tuple(range(40)))

@@ -96,6 +96,7 @@ def test_a_run_keeps_a_snapshot_and_no_secret(
     assert "OMP_NUM_THREADS" in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("step", [0, 5, 11])
 def test_a_defect_is_told_with_its_iteration(program: list[str], step: int) -> None:
     assert record("a", *program) == 0
@@ -181,6 +182,7 @@ def test_what_recording_took_is_told_at_the_end(program: list[str]) -> None:
 RECORD_HEAD = struct.Struct("<IIQqIIQQ")
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("place", ["magic", "length", "payload"])
 def test_a_damaged_journal_is_not_cut_off_by_a_restart(
     program: list[str], place: str, capfd: pytest.CaptureFixture[str]
@@ -239,6 +241,7 @@ def test_a_folder_that_holds_a_run_is_not_recorded_into(program: list[str]) -> N
     assert record("a", *program) == ExitCode.USAGE
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", ["run.json", "bounds.txt", "snapshot.json"])
 def test_files_of_somebody_else_are_left_as_they_are(
     program: list[str], tmp_path: Path, name: str
@@ -308,6 +311,7 @@ for n in itertools.count():
 """
 
 
+@pytest.mark.slow
 def test_whole_checkpoints_survive_a_kill_at_any_moment(tmp_path: Path) -> None:
     need_library()
     counts = []
@@ -330,6 +334,7 @@ def test_whole_checkpoints_survive_a_kill_at_any_moment(tmp_path: Path) -> None:
     assert max(counts) > 5
 
 
+@pytest.mark.slow
 def test_a_growing_run_is_compared_as_far_as_it_is(tmp_path: Path) -> None:
     need_library()
     run, other = tmp_path / "run", tmp_path / "other"

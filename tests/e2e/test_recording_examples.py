@@ -78,18 +78,21 @@ def launcher() -> str:
     return found
 
 
+@pytest.mark.slow
 def test_c_with_mpi(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record_three(tmp_path, [launcher(), "-n", "2", example(built, "heat")], 7)
     assert {one.identity.rank for one in captured(tmp_path / "one").values()} == {0, 1}
     judge(tmp_path, capsys, "iter 7 / rank 1 / temperature")
 
 
+@pytest.mark.slow
 def test_kokkos(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record_three(tmp_path, [example(built, "advection")], 5)
     assert {one.shape for one in captured(tmp_path / "one").values()} == {(60, 80)}
     judge(tmp_path, capsys, "iter 5 / rank 0 / cloud")
 
 
+@pytest.mark.slow
 def test_fortran(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record_three(tmp_path, [example(built, "waves")], 4)
     energy = captured(tmp_path / "one")["iter 4 / rank 0 / energy"]
@@ -108,6 +111,7 @@ def test_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     judge(tmp_path, capsys, "iter 7 / rank 0 / angle")
 
 
+@pytest.mark.slow
 def test_python_with_mpi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     need_library()
     pytest.importorskip("mpi4py")

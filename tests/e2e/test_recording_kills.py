@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from e2e.online_runs import against, ciwrap, last_step
 from online_programs import ENDLESS_SOURCE
 from recorded_runs import build, need_library, recording
@@ -21,8 +22,6 @@ from ciwrap.errors import ExitCode
 from ciwrap.native.library import include_folder
 
 if TYPE_CHECKING:
-    import pytest
-
     from ciwrap.captures.recorded import RecordedCheckpoint
 
 
@@ -37,6 +36,7 @@ def start(words: list[str], output: str) -> subprocess.Popen[bytes]:
     return process
 
 
+@pytest.mark.slow
 def test_two_runs_at_once(program: list[str]) -> None:
     """The second one follows the first one's journal, and waits for what is not there yet."""
     with start([*program, "-1", "0", "0", "0", "30", "0.03"], "a") as first:
@@ -48,6 +48,7 @@ def test_two_runs_at_once(program: list[str]) -> None:
     assert "iter 21 / rank 0 / x@half: [5] moved by" in text
 
 
+@pytest.mark.slow
 def test_a_run_whose_reference_is_killed_goes_on(program: list[str]) -> None:
     with start([*program, "-1", "0", "0", "0", "4000", "0.02"], "a") as first:
         second = subprocess.Popen(

@@ -175,6 +175,7 @@ def test_other_shapes_and_kokkos_are_refused(
         assert ciwrap("record", *words, "-o", "u", "--", "true")[0] == ExitCode.USAGE
 
 
+@pytest.mark.slow
 def test_a_program_with_kokkos(tmp_path: Path) -> None:
     need_library()
     package, cmake = find_kokkos_with_tools(), shutil.which("cmake")

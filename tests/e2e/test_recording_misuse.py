@@ -40,6 +40,7 @@ def test_an_error_that_the_journal_does_not_name_is_an_error() -> None:
     assert ciwrap("compare", "a", "b")[0] == ExitCode.NOT_COMPARABLE
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     "body",
     [
@@ -75,6 +76,7 @@ def test_a_process_that_ends_without_a_word_is_told() -> None:
     assert "add arrays" not in text
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     "option",
     [
@@ -129,6 +131,7 @@ def test_what_is_ignored_is_not_told_as_what_first_did_not_match(
     assert "the first that did not match while it ran" not in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     "ignore", ["noise*", "noise@half", "iter 2 / rank 0 / noise@*", "* / rank 0 / noise@half"]
 )
@@ -143,6 +146,7 @@ def test_what_is_ignored_ends_no_program(
     assert "ended" not in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("ignore", ["iter 1 / rank 0 / noise@half", "noise", "y*"])
 def test_what_is_not_ignored_ends_it(ignore: str, monkeypatch: pytest.MonkeyPatch) -> None:
     code, text = held("without", "stop", "0,0,1,0,0,0", monkeypatch, ignore)
@@ -156,6 +160,7 @@ def test_what_comes_later_than_counts_ends_no_program(monkeypatch: pytest.Monkey
     assert "does not match" not in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("check", "move"), [("until", "0,0,1,1,1,1"), ("without", "0,0,0,0,0,1")])
 def test_a_run_that_has_all_that_counts_was_not_ended_too_early(
     check: str, move: str, monkeypatch: pytest.MonkeyPatch
@@ -175,6 +180,7 @@ def test_processes_that_do_not_agree_how_many_they_are_are_told_so() -> None:
     assert "damaged" not in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("setting", "name"),
     [
@@ -207,6 +213,7 @@ def test_a_golden_is_not_held_to_less_than_its_check_says(setting: str, name: st
         assert f"`{name}` of 'x' needs the data, and a recorded run has none" in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("rules", "code"),
     [
@@ -232,6 +239,7 @@ def test_a_second_recorder_of_a_rank_says_so() -> None:
     assert "another process records as rank 0, too" in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -265,6 +273,7 @@ def test_where_no_process_can_record_it_is_told_why() -> None:
     assert recorded("r.record(0, x=x); r.close()", "--replace")[0] == ExitCode.MATCH
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("option", ["--replace", "--again", "--residues"])
 def test_two_calls_at_once_never_tell_of_one_another(option: str) -> None:
     """The first was told to match of what the second had recorded in its place."""
@@ -295,6 +304,7 @@ a, keep = library._described("x", x, (-1.0, -1.0))
 """
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -314,6 +324,7 @@ def test_what_no_array_can_be_is_not_recorded(body: str, said: str) -> None:
     assert said in text
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("call", "said"),
     [

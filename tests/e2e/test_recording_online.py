@@ -74,6 +74,7 @@ def test_a_planted_defect_aborts_two_ranks(two_ranks: list[str], long_mode: bool
             assert len(recorded) <= step + 3
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("policy", ["abort", "stop"])
 def test_a_launcher_that_waits_for_an_ended_process_is_ended_itself(
     program: list[str], policy: str, monkeypatch: pytest.MonkeyPatch
@@ -109,6 +110,7 @@ def test_what_comes_after_a_program_that_stops_by_itself_goes_on(
     assert Path("waited").exists()
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("policy", ["stop", "abort"])
 def test_a_program_that_ends_by_itself_was_not_ended(program: list[str], policy: str) -> None:
     """What it lacks was left out, since it had diverged, though nobody had told it to end yet."""
@@ -146,6 +148,7 @@ def test_noise_of_half_the_bound_raises_no_alarm(two_ranks: list[str]) -> None:
     assert "of the bound used" in text
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("policy", "patience", "last", "code"),
     [
@@ -181,6 +184,7 @@ def test_policies(
     assert quietly("compare", "--common", "a", "b") == later
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("seconds", "is_ended"), [("0.2", True), ("60", False)])
 def test_a_program_that_never_asks_is_ended_in_the_end(
     program: list[str], seconds: str, is_ended: bool
@@ -241,6 +245,7 @@ def test_other_bounds_shapes_and_names_are_not_comparable(program: list[str]) ->
     assert last_step(text) == 19
 
 
+@pytest.mark.slow
 def test_captures_and_goldens(program: list[str]) -> None:
     """The same run as files: captured, and accepted with residues or with data."""
     del program

@@ -212,6 +212,7 @@ def test_a_random_seed_left_open(project: Project) -> None:
     assert "is a random seed left open?" in outcome.out
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("dtype", "size"), [("f4", 1e-6), ("f8", 1e-14), ("f8", 1e-9)])
 def test_noise_of_values_that_hardly_spread_is_no_seed(
     project: Project, dtype: str, size: float
@@ -234,6 +235,7 @@ def test_check_fails_beyond_the_configured_bound(project: Project) -> None:
     assert "is too tight" in outcome.out
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("bound", "fit", "words"),
     [
@@ -314,6 +316,7 @@ def test_bounds_are_shown_and_then_written(project: Project) -> None:
     assert (project.folder / "ciwrap.yaml").read_text() == with_bounds
 
 
+@pytest.mark.slow
 def test_written_bounds_pass_honest_runs_and_catch_a_defect(project: Project) -> None:
     """From nothing to a configuration that passes further runs and fails at 3 times the bound."""
     program = f"x = x + float(os.environ.get('DEFECT', '0')) * (np.arange(500) == 400)\n{NOISY}"
@@ -387,6 +390,7 @@ def test_without_scipy_all_is_said_but_the_normal_digits(
     assert without["suggested_bound"] is not None
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
 @pytest.mark.parametrize("atol", ["0", "1e-3"])
 def test_a_golden_without_data_does_not_hide_a_broken_bound(

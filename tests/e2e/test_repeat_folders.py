@@ -113,6 +113,7 @@ def test_what_lay_there_before_is_back_afterwards(project: Project) -> None:
     assert_only_snapshots_are_left(project)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("number", [None, signal.SIGINT, signal.SIGKILL])
 def test_links_come_back_as_links(project: Project, number: int | None) -> None:
     """What they point to is not ours, and may lie anywhere, or nowhere."""
@@ -176,6 +177,7 @@ def test_what_came_in_the_place_of_a_killed_one_is_kept(project: Project) -> Non
     assert np.load(project.folder / ".ciwrap/repeat/found/out/x.npy").tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_what_came_in_the_place_of_two_killed_ones_is_kept(project: Project) -> None:
     """The second one was killed before it could tell what it had found."""
     with_program(project, f"{NOISY}\nif run == 2: time.sleep(5)")
@@ -192,6 +194,7 @@ def test_what_came_in_the_place_of_two_killed_ones_is_kept(project: Project) -> 
     assert [np.load(path).tolist() for path in found] == [[0, 1, 2, 3], [0, 1, 2, 3, 4]]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("run", [1, 2, 3, 5])
 def test_killed_over_and_over_it_loses_nothing(project: Project, run: int) -> None:
     with_program(project, f"{NOISY}\ntime.sleep(0.2)")
@@ -220,6 +223,7 @@ def test_an_interrupted_run_leaves_nothing_of_its_own(project: Project) -> None:
     assert np.load(project.folder / "out/x.npy").tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_puts_everything_back(project: Project, number: signal.Signals) -> None:
     with_program(project, f"{NOISY}\nif run == 2: time.sleep(600)")
@@ -236,6 +240,7 @@ def test_a_signal_that_ends_puts_everything_back(project: Project, number: signa
     assert_only_snapshots_are_left(project)
 
 
+@pytest.mark.slow
 def test_two_at_once_do_not_mix(project: Project) -> None:
     with_program(project, f"{NOISY}\nif run == 1: time.sleep(600)")
     process = project.begin("repeat", "-n", "4")
@@ -274,6 +279,7 @@ def test_runs_at_the_same_time_need_folders_of_their_own(project: Project) -> No
     assert runs_made(project) == 0
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_runs_that_are_under_way(
     project: Project, number: signal.Signals

@@ -56,6 +56,7 @@ def test_a_chaotic_program_grows_at_its_rate(project: Project) -> None:
     assert found["suggested_bound"]["until_iteration"] == found["compare_until"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("atol", [1e-20, 1.0])
 def test_a_bound_that_growing_differences_never_reach(project: Project, atol: float) -> None:
     """They passed the one before the first iteration, and stop growing long before the other."""
@@ -67,6 +68,7 @@ def test_a_bound_that_growing_differences_never_reach(project: Project, atol: fl
     assert "typical differences reach a tenth of the spread at iteration" in outcome.out
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_iterations_that_there_are_not(project: Project) -> None:
     """Three digits of the spread are left to the end: there is no beyond."""
     program = LOGISTIC.replace(
@@ -82,6 +84,7 @@ def test_nothing_is_said_of_iterations_that_there_are_not(project: Project) -> N
     assert "until_iteration" not in project.run("repeat", "-n", "6", "--write-bounds").out
 
 
+@pytest.mark.slow
 def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Project) -> None:
     with_program(project, LOGISTIC)
     suggested = variable(project.run("repeat", "-n", "10", "--write-bounds"))
@@ -93,6 +96,7 @@ def test_the_suggested_iteration_can_be_configured_and_then_holds(project: Proje
     assert max(one["iteration"] for one in variable(later)["by_iteration"]) == until
 
 
+@pytest.mark.slow
 def test_a_bound_is_judged_up_to_the_iteration_that_it_is_for(project: Project) -> None:
     """The suggested bound, once it is configured, fits; what comes later is another matter."""
     with_program(project, LOGISTIC)
@@ -142,6 +146,7 @@ def test_the_first_iteration_that_varies_is_named(project: Project) -> None:
     assert "4 different results from iteration 20 on" in outcome.out
 
 
+@pytest.mark.slow
 def test_the_how_to_works_in_an_empty_folder(tmp_path: Path) -> None:
     """Its program and configuration as they stand on the page, then the bounds that it writes."""
     page = (Path(__file__).parents[2] / "docs/how-to/chaotic-codes.md").read_text()

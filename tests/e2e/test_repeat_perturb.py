@@ -55,6 +55,7 @@ def write(path: Path, values: np.ndarray) -> None:
         file["group/count"] = np.arange(5)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("name", ["state.npy", "state.h5", "state.nc"])
 @pytest.mark.parametrize(("dtype", "size"), [("f8", 1e-14), ("f4", 1e-6)])
 def test_runs_begin_a_hair_apart(project: Project, name: str, dtype: str, size: float) -> None:
@@ -90,6 +91,7 @@ def test_a_column_major_array_keeps_its_order(project: Project) -> None:
     assert np.sum(found != START) > 390
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize(
     ("perturb", "command", "code", "words"),
     [

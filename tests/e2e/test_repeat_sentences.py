@@ -34,6 +34,7 @@ def test_runs_that_equal_the_golden_do_not_vary(project: Project) -> None:
     )
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("evidence", "headline", "words"),
     [
@@ -94,6 +95,7 @@ def test_a_difference_that_no_double_holds_in_a_job_summary(project: Project) ->
     assert "inf" not in summary
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("scale", ["1e-200", "1e200"])
 def test_a_seed_left_open_is_seen_at_any_scale(project: Project, scale: str) -> None:
     """Two draws lie 1.4 standard deviations apart, whose squares are no doubles here."""

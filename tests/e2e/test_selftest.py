@@ -91,6 +91,7 @@ def noise(*shape: int) -> Any:
     return np.random.default_rng(SEED).normal(size=shape)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
 def test_all_is_caught_whatever_is_kept(tmp_path: Path, evidence: str) -> None:
     it = Project(

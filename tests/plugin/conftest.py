@@ -105,7 +105,7 @@ class Suite:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if not name.startswith(("PYTEST_", "GIT_")) and name not in CI_VARIABLES
+            if not name.startswith("PYTEST_") and name not in CI_VARIABLES
         }
         # Tests run on the installed package, whatever lies in the folder they are started from.
         return {**kept, "COLUMNS": "200", **more}

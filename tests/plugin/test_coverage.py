@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+import pytest
 from plugin.conftest import Suite, summary
 
 BOTH = """
@@ -51,6 +52,7 @@ def test_a_failure_says_what_it_did_not_compare(suite: Suite) -> None:
     assert summary(result) == "ciwrap: 1 differ"
 
 
+@pytest.mark.slow
 def test_several_workers_say_it_together(suite: Suite) -> None:
     text = BOTH % ", ignore='t'"
     suite.write(text + text.replace("both", "too"))

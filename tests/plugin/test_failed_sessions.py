@@ -56,6 +56,7 @@ THREADS = """
 """
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("arguments", [(), ("-n2",)])
 def test_workers_and_threads(suite: Suite, arguments: tuple[str, ...]) -> None:
     """With the warnings that pytest makes of threads' exceptions, and all of its plugins."""
@@ -144,6 +145,7 @@ CONFTESTS = {
 }
 
 
+@pytest.mark.slow(but=2)
 @pytest.mark.parametrize("case", EXITS)
 def test_a_session_that_is_told_to_end_with_0(suite: Suite, case: str) -> None:
     head = "import contextlib\nBAD = 0.0\n"
@@ -191,6 +193,7 @@ LATE = """
 """
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("arguments", [(), ("-n2", "--dist=loadfile")])
 def test_a_check_after_the_end_of_its_test(suite: Suite, arguments: tuple[str, ...]) -> None:
     suite.write(LATE.replace('"late"', "").replace("2.0, ", "1.0").replace("def test_b", "def no"))

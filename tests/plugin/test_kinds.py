@@ -114,6 +114,7 @@ NEIGHBOURS = """
 """
 
 
+@pytest.mark.slow
 def test_beside_pytest_regressions_and_syrupy(suite: Suite) -> None:
     missing = [name for name in ("pandas",) if importlib.util.find_spec(name) is None]
     text = NEIGHBOURS

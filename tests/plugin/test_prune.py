@@ -175,6 +175,7 @@ def test_a_run_of_a_part_forgets_what_is_of_another_state(
     assert f"deleted  {MORE}\n" in pruned(two)
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("more", [(), ("-n", "2")])
 def test_tests_named_on_the_command_line(two: Suite, more: tuple[str, ...]) -> None:
     two.write(LESS)
@@ -193,6 +194,7 @@ def test_a_file_that_cannot_be_collected(two: Suite) -> None:
     assert len(two.goldens()) == 3
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize("where", ["", "def test_a(ciwrap):\n    "])
 def test_a_run_that_was_interrupted(two: Suite, where: str) -> None:
     """While tests are collected, and while they run: those behind it did not say what they use."""

@@ -88,6 +88,7 @@ def test_where_goldens_lie(suite: Suite) -> None:
     assert "ciwrap.yaml:2" in result.stdout.str()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--ciwrap-json", "--ciwrap-report"])
 @pytest.mark.parametrize("is_in_environment", [False, True])
 def test_a_result_of_an_earlier_run_moves_no_project(

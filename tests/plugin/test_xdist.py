@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from plugin.conftest import Suite
 
@@ -19,6 +21,7 @@ MANY = """
 XDIST = ("-n2", "-q", "-p", "no:syrupy", "-p", "no:rerunfailures")
 
 
+@pytest.mark.slow
 def test_two_workers(suite: Suite) -> None:
     suite.write(MANY.replace("VALUE", "1.0"))
     done = suite.subprocess(*XDIST)
@@ -63,6 +66,7 @@ def test_a_worker_that_dies(suite: Suite) -> None:
     )
 
 
+@pytest.mark.slow
 def test_all_workers_count_that_run_the_same_tests(suite: Suite) -> None:
     """Whichever ends first: a worker that differs is in the document, too."""
     text = """

@@ -21,6 +21,7 @@ from e2e.cli_project import environment
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tiers import examples
 
 from ciwrap.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
@@ -224,5 +225,7 @@ def arrays_of(golden: StoredGolden) -> Arrays:
 
 TestGoldens = Goldens.TestCase
 TestGoldens.settings = settings(
-    max_examples=200 if LONG else 30, stateful_step_count=50 if LONG else 20, deadline=None
+    max_examples=200 if LONG else examples(30),
+    stateful_step_count=50 if LONG else 20,
+    deadline=None,
 )

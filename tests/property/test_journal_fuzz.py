@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import captured, need_library, python, recording
+from tiers import examples
 
 from ciwrap.captures.journal import JournalFollower, JournalReader
 from ciwrap.captures.journals import journal_paths
@@ -61,7 +62,7 @@ def test_whole_journal() -> None:
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_cut(data: st.DataObject) -> None:
     journal, known = whole()
     found = read(journal[: data.draw(st.integers(0, len(journal)))])
@@ -69,7 +70,7 @@ def test_cut(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_flipped(data: st.DataObject) -> None:
     journal, known = whole()
     changed = bytearray(journal)
@@ -80,7 +81,7 @@ def test_flipped(data: st.DataObject) -> None:
 
 
 @given(st.integers(0, 10**9), st.integers(0, 7))
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 def test_one_flipped_bit_hides_no_checkpoint(place: int, bit: int) -> None:
     """That of a length led behind all that follows, which passed for not written yet."""
     journal, known = whole()
@@ -116,7 +117,7 @@ def test_a_journal_that_grows_while_it_is_read(monkeypatch: pytest.MonkeyPatch) 
 
 
 @given(st.data())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_spliced(data: st.DataObject) -> None:
     """Parts left out, doubled or put elsewhere, at the places where records begin, too."""
     journal, known = whole()
@@ -131,14 +132,14 @@ def test_spliced(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=400))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_anything(data: bytes) -> None:
     assert not read(data)
     assert not read(whole()[0][:64] + data)
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_read_on_as_it_grows(data: st.DataObject) -> None:
     """However much is there at each look, every checkpoint is told once, and in order."""
     journal, _ = whole()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.errors import CiwrapError
 from ciwrap.readers import log_lines, log_many
@@ -109,7 +110,7 @@ def said(path: Path, rules: dict[str, Any], fewest: int, patch: pytest.MonkeyPat
     return found
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     rules=st.sampled_from(RULES),
     text=st.lists(lines(), max_size=12),

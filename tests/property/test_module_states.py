@@ -12,6 +12,7 @@ from dying_process import DyingProcess
 from golden_pairs import value_of
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tiers import examples
 
 from ciwrap import _core
 from ciwrap.errors import GoldenMissingError
@@ -115,4 +116,6 @@ class ModuleStates(RuleBasedStateMachine):
 
 
 TestModuleStates = ModuleStates.TestCase
-TestModuleStates.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestModuleStates.settings = settings(
+    max_examples=examples(40), stateful_step_count=20, deadline=None
+)

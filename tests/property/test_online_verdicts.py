@@ -13,6 +13,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_runs import LIBRARY, need_library
+from tiers import examples
 
 import ciwrap
 from ciwrap.captures.journal import JournalReader
@@ -76,7 +77,7 @@ def strided(values: NDArray[Any], way: str) -> NDArray[Any]:
     way=st.sampled_from(["", "gaps", "columns"]),
     chunk_bytes=st.sampled_from([256, 4096]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_no_miss_and_no_false_alarm(
     seed: int,
     shape: tuple[int, ...],
@@ -122,7 +123,7 @@ def test_no_miss_and_no_false_alarm(
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_damaged_reference_is_never_matched(data: st.DataObject) -> None:
     """Bits turned, parts cut off or left out: what is compared then is what stood there before."""
     need_library()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap import api
 from ciwrap.compare.details import chunk_map
@@ -171,7 +172,7 @@ def test_suspect_chunks_are_drawn_whole(shape: list[int], per_chunk: int, seed: 
 
 
 @given(st.lists(st.floats(0, 1e300), min_size=1, max_size=50))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_classes_are_those_of_the_core(values: list[float]) -> None:
     new = np.array(values)
     result = api.compare_arrays(np.zeros_like(new), new, atol=1.0)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from printed_log import edit, printed_log
+from tiers import examples
 
 from ciwrap import _core
 from ciwrap.arrays.values import TEXT_SETS
@@ -91,7 +92,7 @@ def test_shares_of_bounds_beyond_the_doubles(
 
 
 @given(NUMBERS, NUMBERS, st.sampled_from([0.0, 1e-3, 0.5, 1e6]), st.sampled_from([0.0, 1e-9, 0.25]))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_numbers_are_held_to_the_contract(g: str, v: str, atol: float, rtol: float) -> None:
     found = _core.compare_texts(f"x {g} y".encode(), f"x {v} y".encode(), atol=atol, rtol=rtol)
     ours, theirs = _exact(g), _exact(v)
@@ -113,7 +114,7 @@ def _exact(text: str) -> Fraction:
 
 
 @given(st.binary(max_size=3000), st.binary(max_size=3000), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_bytes_give_a_result_or_an_error(golden: bytes, new: bytes, all_sets: bool) -> None:
     ignore = _core.ignored_text_sets if all_sets else ()
     if b"\0" in golden + new:
@@ -127,7 +128,7 @@ def test_any_bytes_give_a_result_or_an_error(golden: bytes, new: bytes, all_sets
 
 
 @given(st.lists(st.sampled_from(["a 1", "a 2", "b", "", "c 3 4", "x y"]), max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_line_that_is_gone_is_never_a_match(lines: list[str]) -> None:
     for at in range(len(lines)):
         shorter = lines[:at] + lines[at + 1 :]
@@ -269,7 +270,7 @@ EXPONENTS = [
     st.sampled_from([0.0, 1e-6, 0.5, 20.0, 1e6]),
     st.sampled_from([0.0, 1e-3, 0.25]),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_exponents_in_any_notation_hide_no_difference(
     form: Callable[[int, int], str], m: int, n: int, e: int, f: int, atol: float, rtol: float
 ) -> None:

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.model import (
     CheckResult,
@@ -78,7 +79,7 @@ def map_of(text: str) -> set[tuple[int, int]] | None:
 
 
 @given(st.lists(st.integers(0, ITERATIONS), min_size=RANKS, max_size=RANKS))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_of_ranks_that_begin_one_after_the_other(begin: list[int]) -> None:
     bad = {(i, r) for i, r in PLACES if i >= begin[r]}
     assume(bad)
@@ -88,7 +89,7 @@ def test_of_ranks_that_begin_one_after_the_other(begin: list[int]) -> None:
 
 
 @given(st.sets(st.sampled_from(PLACES), min_size=1))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_of_any_map(bad: set[tuple[int, int]]) -> None:
     text = words_of(bad)
     said = map_of(text)
@@ -111,7 +112,7 @@ def test_of_any_map(bad: set[tuple[int, int]]) -> None:
 
 
 @given(st.sets(st.sampled_from(PLACES), min_size=1), st.sets(st.sampled_from(PLACES), min_size=1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_was_not_compared_can_refute_nothing(
     bad: set[tuple[int, int]], lost: set[tuple[int, int]]
 ) -> None:

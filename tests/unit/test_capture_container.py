@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap import _core
 from ciwrap.captures import container
@@ -281,7 +282,7 @@ def test_sections_stay_inside_and_bombs_are_refused(
             capture.packed_section(section)
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_damage_is_an_error_or_harmless(tmp_path: Path, data: st.DataObject) -> None:
     path = tmp_path / "a.tree"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.captures.index import key_order
 from ciwrap.captures.index_codec import decode_checkpoint, decode_index, encode_checkpoint
@@ -184,7 +185,7 @@ def test_checkpoints_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     assert list(by_checkpoint(found)) == keys
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_a_checkpoint_with_something_else_in_it_is_refused_or_sound(data: st.DataObject) -> None:
     """One value replaced anywhere: an error of ours, or a checkpoint; nothing else."""
@@ -207,7 +208,7 @@ def test_a_checkpoint_with_something_else_in_it_is_refused_or_sound(data: st.Dat
         _decoded(row)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_damaged_bytes_of_a_checkpoint_are_refused_or_sound(data: st.DataObject) -> None:
     raw = bytearray(msgspec.msgpack.encode(_row()))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracle import golden_format as gf
 from oracle.golden_cases import variable_of
 from oracle.scalars import parse_dtype
+from tiers import examples
 from unit.core_goldens import FOLDER, SOUND, assert_same, parameters_of, to_core
 
 from ciwrap import _core
@@ -117,7 +118,7 @@ def test_trees_are_those_of_the_core(pair: tuple[gf.Variable, tuple[float | int,
 
 
 @given(st.data(), st.sampled_from(SOUND))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_flipped_bit_is_noticed(data: st.DataObject, vector: dict[str, Any]) -> None:
     file = bytearray((FOLDER / vector["file"]).read_bytes())
     bit = data.draw(st.integers(0, 8 * len(file) - 1))

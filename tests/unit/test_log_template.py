@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.logs.found import Problem
 from ciwrap.logs.numbers import printed_digits
@@ -59,7 +60,7 @@ def cases(draw: st.DrawFn) -> tuple[str, str, str, list[str]]:
     return template.rstrip(" "), before + line, oracle, values
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(cases())
 def test_finds_what_a_regular_expression_finds(case: tuple[str, str, str, list[str]]) -> None:
     template, line, oracle, values = case
@@ -72,7 +73,7 @@ def test_finds_what_a_regular_expression_finds(case: tuple[str, str, str, list[s
     assert [data[one.start : one.end].decode() for one in found] == values
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(cases(), st.integers(0, 3))
 def test_misses_a_line_without_one_of_its_words(
     case: tuple[str, str, str, list[str]], word: int

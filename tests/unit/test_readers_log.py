@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, ReaderPluginError
 from ciwrap.readers.log import LogReader, LogSource
@@ -69,7 +70,7 @@ def fault(source: LogSource, name: str) -> str:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.one_of(
@@ -313,7 +314,7 @@ def test_a_log_of_many_blocks_is_streamed(tmp_path: Path) -> None:
 RULE_TEXTS = st.text("ab1 {}*:^int.xE\\(+)?$[", max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.one_of(st.binary(max_size=400), st.text("ab1 \n.E*-=", max_size=400).map(str.encode)),
     RULE_TEXTS,

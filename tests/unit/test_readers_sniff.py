@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.io import FortranFile
+from tiers import examples
 
 from ciwrap.errors import UnsupportedFormatError
 from ciwrap.readers.fortran_records import looks_like_fortran
@@ -76,7 +77,7 @@ def test_none_of_many_random_and_text_files_is_misnamed(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_whatever_the_bytes_are_there_is_an_answer(
     tmp_path_factory: pytest.TempPathFactory, data: bytes
 ) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.compare.judge import compare_values
@@ -23,7 +24,7 @@ NUMBERS = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(STEPS, STEPS)
 def test_each_step_is_paired_with_its_namesake_in_order(ours: list[int], theirs: list[int]) -> None:
     waiting = defaultdict(list)
@@ -48,7 +49,7 @@ def differs(golden: float, new: float, atol: float, rtol: float, combine: str) -
     return abs(Fraction(new) - Fraction(golden)) > bound
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     st.lists(st.tuples(NUMBERS, NUMBERS, st.sampled_from([0.0, 1e-3, 0.5, 0.9, 1.1])), min_size=1),
     st.sampled_from([0.0, 1e-3, 1.0]),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from ciwrap import _core
 from ciwrap.captures import stage_one
@@ -45,7 +46,7 @@ def suspects(folder: Path, golden: _core.Tree, new: _core.Tree) -> list[int]:
 
 
 @pytest.mark.parametrize("most", [0, 8192], ids=["level by level", "read whole"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     leaves=st.integers(1, 3000),
     arity=st.sampled_from([2, 3, 16, 256]),
