@@ -98,7 +98,7 @@ def rules() -> Any:
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
     """Without what reports of small runs show besides."""
-    from ciwrap.captures.side import open_side
+    from ciwrap.captures.side import open_run
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.readers.layout import find_in
@@ -107,7 +107,7 @@ def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> Ch
     if captures is not None:
         pairs = [(first, captures[0]), (second, captures[1])]
     sides = [
-        open_side(run, find_in(run), capture, use_capture=capture is not None)
+        open_run(run, find_in(run), capture, use_capture=capture is not None)
         for run, capture in pairs
     ]
     try:

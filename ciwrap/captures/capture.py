@@ -22,7 +22,7 @@ from ciwrap.captures.index import (
 from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.left_out import NOT_TO_ITS_END, left_out_of
-from ciwrap.captures.listing import by_checkpoint
+from ciwrap.captures.listing import by_checkpoint, sizes_of
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import (
     checksum_of,
@@ -231,7 +231,7 @@ class _Session(Struct):
                 index.checkpoints.pop(key, None)
                 pending.append(key)
         next_commit = time.monotonic() + _COMMIT_SECONDS
-        total = sum(_sizes(groups[key]) for key in pending)
+        total = sum(size for key in pending for size in sizes_of(groups[key]))
         self.progress.begin(str(self.run), total)
         try:
             for key in self._oldest_first(pending, groups):
@@ -358,11 +358,3 @@ def _of_checkpoint(error: CiwrapError, files: Sequence[OutputFile]) -> CiwrapErr
     if len(files) > 1 and not isinstance(error, StillWrittenError):
         error.message += ", so nothing of its checkpoint is captured"
     return error
-
-
-def _sizes(files: Sequence[OutputFile]) -> int:
-    total = 0
-    for file in files:
-        with contextlib.suppress(OSError):
-            total += file.path.stat().st_size
-    return total

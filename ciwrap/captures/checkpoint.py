@@ -26,12 +26,11 @@ if TYPE_CHECKING:
     from ciwrap import _core
     from ciwrap.arrays.values import Signature, Values
     from ciwrap.captures.index import (
-        CapturedCheckpoint,
         CapturedVariable,
         CheckpointKey,
         StoredTree,
     )
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rows import RowOrder
@@ -43,8 +42,8 @@ if TYPE_CHECKING:
 class Look:
     """A first look at a checkpoint's files, and whether any of their data were read after it."""
 
-    def __init__(self, side: Side, key: CheckpointKey, seen: tuple[SourceFile, ...] | None) -> None:
-        self.side = side
+    def __init__(self, side: Run, key: CheckpointKey, seen: tuple[SourceFile, ...] | None) -> None:
+        self.run = side
         self.key = key
         self.has_read = False
         self._seen = seen
@@ -53,25 +52,31 @@ class Look:
         """What has happened to the files since, if data were read; None if nothing has."""
         if not self.has_read:
             return None
-        return change_since(self._seen, self.side.groups[self.key], self.side.run)
+        return change_since(self._seen, self.run.groups[self.key], self.run.path)
 
 
 class Variables:
     """A checkpoint of one run: from its capture, its files opened only if they have to be.
 
-    captured: what its capture says of each variable, {} if it has none or that no longer holds.
+    has_data: whether there are files behind what its capture says. captured: what that says of each
+    variable, {} if it has none or that no longer holds.
     stale: why it does not. look: at its files, before anything of them was read. errors: files that
     could not be read; notes: what was chosen among copies.
     """
 
-    def __init__(self, side: Side, key: CheckpointKey) -> None:
-        self.side = side
+    def __init__(self, side: Run, key: CheckpointKey) -> None:
+        self.run = side
         self._key = key
         self._catalog: Catalog | None = None
         self._named: dict[str, OutputFile] | None = None  # files by the one variable they hold
         self.errors: list[CiwrapError] = []
         self.notes: list[str] = []
-        seen, checkpoint, self.stale = self._captured()
+        self.has_data = not side.is_fingerprint
+        try:
+            seen, checkpoint, self.stale = side.captured(key)
+        except CorruptCaptureError as error:  # of a fingerprint, in whose place there is nothing
+            self.errors.append(error)
+            seen, checkpoint, self.stale = None, None, None
         self.look = Look(side, key, seen)
         variables = () if checkpoint is None else checkpoint.variables
         self.captured = {one.identity: one for one in variables}
@@ -79,15 +84,6 @@ class Variables:
             self.errors += self._claimed_twice(variables)
         is_known = bool(self.captured) or not self.has_data
         self.identities = set(self.captured if is_known else self.catalog.entries)
-
-    def _captured(
-        self,
-    ) -> tuple[tuple[SourceFile, ...] | None, CapturedCheckpoint | None, str | None]:
-        try:
-            return self.side.captured(self._key)
-        except CorruptCaptureError as error:  # of a fingerprint, in whose place there is nothing
-            self.errors.append(error)
-            return None, None, None
 
     def _claimed_twice(self, variables: Sequence[CapturedVariable]) -> list[CiwrapError]:
         """An error for each variable that several checkpoints of a fingerprint hold, which are one
@@ -97,7 +93,7 @@ class Variables:
         return [
             DuplicateVariableError(
                 "is in several of its checkpoints, of which the other run makes one",
-                file=None if self.side.capture is None else self.side.capture.path,
+                file=None if self.run.capture is None else self.run.capture.path,
                 variable=identity.text,
                 remedy="leave one of the files out with --exclude, and capture the run again",
             )
@@ -106,15 +102,10 @@ class Variables:
         ]
 
     @property
-    def has_data(self) -> bool:
-        """Whether there are files behind what the capture says."""
-        return not self.side.is_fingerprint
-
-    @property
     def catalog(self) -> Catalog:
         self._refuse_fingerprint()
         if self._catalog is None:
-            self._catalog = self.side.catalog(self._key)
+            self._catalog = self.run.catalog(self._key)
             self.errors.extend(self._catalog.errors)
             self.notes.extend(self._catalog.notes)
             self.look.has_read = True
@@ -133,11 +124,11 @@ class Variables:
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it; the checkpoint's folder where the file was not opened."""
-        if not self.has_data and self.side.capture is not None:
-            return str(self.side.capture.path)
+        if not self.has_data and self.run.capture is not None:
+            return str(self.run.capture.path)
         if self._catalog is not None and identity in self._catalog.entries:
             return self._catalog.path_of(identity)
-        files = self.side.groups[self._key]
+        files = self.run.groups[self._key]
         if self._named is None:
             self._named = {one.label: one for one in files if not one.reader.names_inside}
         return str(self._named.get(identity.name, files[0]).path)
@@ -176,7 +167,7 @@ class Variables:
             path, offset = captured.region
             self.look.has_read = True
             return FileRegion(
-                os.path.join(self.side.run, path),  # noqa: PTH118 - for every variable of a run
+                os.path.join(self.run.path, path),  # noqa: PTH118 - for every variable of a run
                 offset,
                 captured.byte_count,
             )
@@ -202,11 +193,11 @@ class Variables:
 
     def is_aligned(self, identity: VariableId) -> bool:
         """Whether the variable's rows are put in order."""
-        return self.side.arrangement is not None and self.catalog.is_aligned(identity)
+        return self.run.arrangement is not None and self.catalog.is_aligned(identity)
 
     def order_of(self, identity: VariableId) -> RowOrder | None:
         """The order of the variable's rows; None if it is not aligned. Raises AlignmentError."""
-        if self.side.arrangement is None:
+        if self.run.arrangement is None:
             return None
         found = self.catalog.order_of(identity)
         self.notes += [note for note in self.catalog.notes if note not in self.notes]
@@ -225,7 +216,7 @@ class Variables:
         if not self.has_data:
             raise NotComparableError(
                 "only its capture is at hand, and trees alone do not tell",
-                file=None if self.side.capture is None else self.side.capture.path,
+                file=None if self.run.capture is None else self.run.capture.path,
                 remedy="compare where its data are",
             )
 
@@ -242,23 +233,19 @@ def fitting(
     tree = None if captured is None else captured.any_tree
     if captured is None or tree is None:
         return None
-    if not _is_made_with(tree.parameters, settings, identity):
-        return None
-    fine = captured.fine
-    if fine is not None and not _is_made_with(fine.parameters, settings, identity):
-        return replace(captured, fine=None)
-    return captured
-
-
-def _is_made_with(
-    p: _core.TreeParameters, settings: VariableSettings, identity: VariableId
-) -> bool:
+    fine = captured.fine or tree
+    made_with = tree.parameters, fine.parameters
     try:
-        asked = _asked_for(p.dtype, settings, p.requested_residue_levels, p.chunk_bytes, p.arity)
+        fits = [
+            p == _asked_for(p.dtype, settings, p.requested_residue_levels, p.chunk_bytes, p.arity)
+            for p in made_with
+        ]
     except UsageError as error:
         error.variable = identity.text
         raise
-    return asked == p
+    if not fits[0]:
+        return None
+    return captured if fits[1] else replace(captured, fine=None)
 
 
 # There are few kinds of variables, and many of each.

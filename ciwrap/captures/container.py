@@ -5,6 +5,7 @@ which of them count (docs/reference/capture-format.md). Written by `container_wr
 from __future__ import annotations
 
 import contextlib
+import operator
 import os
 import struct
 import zlib
@@ -65,15 +66,6 @@ def pack_slot(generation: int, root: Section, file_bytes: int) -> bytes:
     return body + _core.xxh3_128(body)
 
 
-def _unpack_slot(head: bytes, offset: int) -> _Slot | None:
-    raw = head[offset : offset + _SLOT_BYTES]
-    body, checksum = raw[: _SLOT.size], raw[_SLOT.size :]
-    if len(raw) != _SLOT_BYTES or _core.xxh3_128(body) != checksum:
-        return None
-    generation, at, count, file_bytes, root_checksum = _SLOT.unpack(body)
-    return _Slot(generation, Section(at, count, root_checksum), file_bytes)
-
-
 def newest_slot(head: bytes, path: Path) -> _Slot:
     """The slot that counts. Raises CorruptCaptureError, UnsupportedFormatError."""
     if len(head) < FILE_HEAD.size or head[:8] != MAGIC:
@@ -87,12 +79,18 @@ def newest_slot(head: bytes, path: Path) -> _Slot:
             file=path,
             remedy="capture the run again",
         )
-    slots = [slot for slot in (_unpack_slot(head, at) for at in SLOT_OFFSETS) if slot is not None]
+    slots = []
+    for offset in SLOT_OFFSETS:
+        raw = head[offset : offset + _SLOT_BYTES]
+        body, checksum = raw[: _SLOT.size], raw[_SLOT.size :]
+        if len(raw) == _SLOT_BYTES and _core.xxh3_128(body) == checksum:
+            generation, at, count, file_bytes, root_checksum = _SLOT.unpack(body)
+            slots.append(_Slot(generation, Section(at, count, root_checksum), file_bytes))
     if not slots:
         raise CorruptCaptureError(
             "holds nothing that was ever completed", file=path, remedy="capture the run again"
         )
-    return max(slots, key=lambda slot: slot.generation)
+    return max(slots, key=operator.attrgetter("generation"))
 
 
 def was_completed(path: Path) -> bool:
@@ -212,18 +210,17 @@ class CaptureFile(Closing):
 
         Reading them one by one would take the disk's latency every time. Only a hint.
         """
-        begin = end = 0
-        for offset, count in sorted(parts):
+        stretches: list[tuple[int, int]] = []
+        for offset, count in sorted(part for part in parts if part[1]):
+            begin, end = stretches.pop() if stretches else (offset, offset)
             if offset > end + _NEAR_BYTES:
-                self._will_need(begin, end)
+                stretches.append((begin, end))
                 begin = offset
-            end = max(end, offset + count)
-        self._will_need(begin, end)
-
-    def _will_need(self, begin: int, end: int) -> None:
-        with contextlib.suppress(OSError):
-            if end > begin and _HAS_ADVICE:
-                os.posix_fadvise(self._descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
+            stretches.append((begin, max(end, offset + count)))
+        if _HAS_ADVICE:
+            with contextlib.suppress(OSError):
+                for begin, end in stretches:
+                    os.posix_fadvise(self._descriptor, begin, end - begin, os.POSIX_FADV_WILLNEED)
 
     def section(self, section: Section) -> bytes:
         """A whole section, its checksum verified."""

@@ -1,4 +1,4 @@
-"""Captures that stand for a run whose data are elsewhere, or gone."""
+"""Which capture or recorded run stands for a run whose data are elsewhere, or gone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from ciwrap.captures.container import MAGIC
 from ciwrap.captures.index import malformed
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journals import is_recording, own_files
-from ciwrap.captures.left_out import faults_of
 from ciwrap.captures.listing import capture_paths
 from ciwrap.captures.open_capture import open_capture
-from ciwrap.captures.side import Side
 from ciwrap.catalog.files import relative_path, walk_with_links, why_changed
 from ciwrap.errors import NotComparableError, UnreadableFileError
 from ciwrap.patterns import file_glob
-from ciwrap.readers.layout import FoundOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +32,7 @@ def fingerprint_of(path: Path) -> Path | None:
     known = capture_of(path)
     if known == path:
         return path
-    return None if known is None or (path.is_dir() and _holds_files(path)) else known
+    return None if known is None or (path.is_dir() and any(_visible_files(path))) else known
 
 
 def capture_of(path: Path) -> Path | None:
@@ -69,7 +66,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
             files = read_checkpoint(capture, directory).files
             captured.update({one.path: one for one in files})
     others = [one for one in _visible_files(run) if relative_path(run, one) not in captured]
-    if not others and not _holds_files(run):
+    if not others and not any(_visible_files(run)):
         return
     try:
         made_at = datetime.fromisoformat(index.header.made_at).timestamp()
@@ -91,13 +88,11 @@ def files_beside_journals(
     run: Path, exclude: Sequence[str] = (), root: Path | None = None
 ) -> tuple[CiwrapError, ...]:
     """An error for each file that lies in the folder of a recorded run and that recording did not
-    write: nobody compares it. None for anything but a recorded run.
+    write: nobody compares it.
 
     exclude: patterns of files that nobody wants to be told of, relative to `root` (the run's folder
     if it is not given). Raises UnreadableFileError, ConfigError.
     """
-    if not is_recording(run):
-        return ()
     own = {*own_files(run)}
     left_out = [file_glob(text, "exclude") for text in exclude]
     found = (path for path in _visible_files(run) if path not in own)
@@ -118,36 +113,8 @@ def _is_since(path: Path, moment: float) -> bool:
     return False
 
 
-def _holds_files(folder: Path) -> bool:
-    return next(_visible_files(folder), None) is not None
-
-
 def _visible_files(folder: Path) -> Iterator[Path]:
     """All files that are not hidden, nor in a hidden folder. Raises UnreadableFileError."""
     for here, folders, names in walk_with_links(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(here) / name for name in names if not name.startswith("."))
-
-
-def open_fingerprint(run: Path, capture_path: Path) -> Side:
-    """A run of which there is a capture alone. run: what the user calls it.
-
-    Raises the errors of `CaptureFile`, and CorruptCaptureError for an index that is damaged.
-    """
-    capture = open_capture(capture_path)
-    try:
-        index = read_index(capture)
-    except BaseException:
-        capture.close()
-        raise
-    return Side(
-        run,
-        FoundOutputs(()),
-        {key: [] for key in index.checkpoints},
-        capture,
-        index,
-        header=index.header,
-        is_fingerprint=True,
-        notes=capture.notes,
-        faults=(*capture.faults, *faults_of(capture_path, index.header.left_out)),
-    )

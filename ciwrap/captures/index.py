@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.container import CaptureFile
 
-CheckpointKey = tuple[int | None, int | None]
+CheckpointKey = tuple[Whole | None, Whole | None]  # iteration, rank
 _FINE = b"ciwrap fine tree"
 
 # Why a variable has no tree: its check says so, or how it is compared there.

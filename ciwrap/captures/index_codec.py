@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.container import CaptureFile
+    from ciwrap.captures.container_writer import CaptureWriter
     from ciwrap.captures.index import CheckpointKey
 
 # These look at the type and range of every value, for a capture may come from anywhere.
@@ -46,6 +47,14 @@ def encode_checkpoint(checkpoint: CapturedCheckpoint, run: Path) -> bytes:
     return msgspec.msgpack.encode(checkpoint)
 
 
+def append_checkpoint(
+    writer: CaptureWriter, checkpoint: CapturedCheckpoint, run: Path
+) -> Directory:
+    """Adds a checkpoint's own index to a capture. Raises as `encode_checkpoint`."""
+    section = writer.append_packed(encode_checkpoint(checkpoint, run))
+    return Directory(checkpoint.key, section, checkpoint.digest)
+
+
 def _is_unicode(text: str) -> bool:
     try:
         text.encode()
@@ -68,7 +77,8 @@ def _need(condition: bool, what: str) -> None:
 
 def _check_variable(variable: CapturedVariable) -> None:
     """Raises _MalformedError, and the core's errors."""
-    _check_key((variable.identity.iteration, variable.identity.rank))
+    place = variable.identity.iteration, variable.identity.rank
+    _need(all(one is None or one >= 0 for one in place), "an iteration or a rank")
     element_count = variable.element_count
     _need(element_count < 1 << 60, "a shape")
     for tree in (variable.plain, variable.fine, variable.relative):
@@ -82,11 +92,6 @@ def _check_variable(variable: CapturedVariable) -> None:
         _need(tree.digests.byte_count == 16 * nodes, "the size of a tree")
 
 
-def _check_key(key: CheckpointKey) -> None:
-    _need(key[0] is None or key[0] >= 0, "an iteration")
-    _need(key[1] is None or key[1] >= 0, "a rank")
-
-
 def decode_index(data: bytes, path: Path) -> CaptureIndex:
     """Raises CorruptCaptureError."""
     try:
@@ -95,7 +100,6 @@ def decode_index(data: bytes, path: Path) -> CaptureIndex:
         for row in header.bounds:
             row.over(VariableSettings())
         for directory in directories:
-            _check_key(directory.key)
             _need(directory.key not in found, "a checkpoint twice")
             found[directory.key] = directory
         return CaptureIndex(header, found)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ciwrap.model import VariableId
-
 RUN_FILE = "run.json"
 BOUNDS_FILE = "bounds.txt"
 SNAPSHOT_FILE = "snapshot.json"
@@ -73,15 +71,3 @@ def remove_run(run: Path) -> None:
                 folder.rmdir()
     except OSError as error:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
-
-
-def recorded_again(run: Path, identity: VariableId) -> NotComparableError:
-    """Why a second recording of a variable, which is not as the first one, is no variable of its
-    own that a run may have or lack.
-    """
-    return NotComparableError(
-        "was recorded twice, and not the same",
-        file=run,
-        variable=identity.text,
-        remedy="record the run in one go, and each iteration once",
-    )

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from ciwrap.captures.container import Section
+from ciwrap.captures.container import CaptureFile, Section
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ciwrap.captures.container_writer import CaptureWriter
@@ -39,13 +40,14 @@ def appended(
     return KeptSnapshot(given.identity, writer.append_packed(given.text))
 
 
-def snapshot_text(path: Path) -> GivenSnapshot | None:
-    """The snapshot of a capture or a recorded run; None if it has none.
+def snapshot_text(
+    path: Path, open_capture: Callable[[Path], CaptureFile] = CaptureFile
+) -> GivenSnapshot | None:
+    """The snapshot of what an opener finds there, a capture or a recorded run; None if it has none.
 
     Raises the errors of `CaptureFile`, and CorruptCaptureError.
     """
     from ciwrap.captures.index_codec import read_index
-    from ciwrap.captures.open_capture import open_capture
 
     with open_capture(path) as capture:
         kept = read_index(capture).header.snapshot

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
@@ -30,3 +32,10 @@ def capture_paths(run: Path) -> tuple[Path, ...]:
         if run.name
         else (run / DEFAULT_INSIDE,)
     )
+
+
+def sizes_of(files: Iterable[OutputFile]) -> Iterator[int]:
+    """What the files hold, as far as they can be asked."""
+    for file in files:
+        with contextlib.suppress(OSError):
+            yield file.path.stat().st_size

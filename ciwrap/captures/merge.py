@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ciwrap.captures.container_writer import replaced_capture
 from ciwrap.captures.index import CapturedCheckpoint, CaptureIndex, Directory, StoredTree
-from ciwrap.captures.index_codec import encode_checkpoint, encode_index, read_checkpoint, read_index
+from ciwrap.captures.index_codec import append_checkpoint, encode_index, read_checkpoint, read_index
 from ciwrap.captures.kept_snapshot import appended
 from ciwrap.captures.recording import RecordedCapture, snapshot_of_run
 from ciwrap.errors import UsageError
@@ -39,8 +39,7 @@ def merge_recording(run: Path, target: Path) -> int:
                 held = read_checkpoint(capture, directory)
                 copied = tuple(_copied(one, capture, writer) for one in held.variables)
                 checkpoint = CapturedCheckpoint(key, (), copied)
-                section = writer.append_packed(encode_checkpoint(checkpoint, run))
-                directories[key] = Directory(key, section, checkpoint.digest)
+                directories[key] = append_checkpoint(writer, checkpoint, run)
             kept = appended(writer, snapshot_of_run(run), None)
             header = replace(index.header, snapshot=kept)
             writer.commit(encode_index(CaptureIndex(header, directories)))

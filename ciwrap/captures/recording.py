@@ -26,12 +26,13 @@ from ciwrap.captures.index import (
     FineIdentity,
     StoredTree,
 )
-from ciwrap.captures.index_codec import encode_checkpoint, encode_index
+from ciwrap.captures.index_codec import append_checkpoint, encode_index
 from ciwrap.captures.journal import FINE, PLAIN, RELATIVE, JournalReader
-from ciwrap.captures.journals import SNAPSHOT_FILE, journal_paths, recorded_again, unrecorded
+from ciwrap.captures.journals import SNAPSHOT_FILE, journal_paths, unrecorded
 from ciwrap.captures.kept_snapshot import GivenSnapshot, appended
 from ciwrap.captures.recorded_twice import keep
 from ciwrap.captures.run_file import run_file_of
+from ciwrap.captures.side import recorded_again
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -279,8 +280,7 @@ class _Merge:
         for iteration, variables in places.items():
             key = (iteration, reader.rank)
             captured = CapturedCheckpoint(key, (), tuple(variables.values()))
-            section = writer.append_packed(encode_checkpoint(captured, self._run))
-            self._directories[key] = Directory(key, section, captured.digest)
+            self._directories[key] = append_checkpoint(writer, captured, self._run)
 
     def _captured(
         self,

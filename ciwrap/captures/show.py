@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.open_capture import open_capture
 from ciwrap.catalog.files import Whole
 from ciwrap.trees.bounds import describe_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index import CapturedVariable, CheckpointKey
 
     # Name, dtype, shape, bound and evidence.
@@ -66,8 +66,8 @@ class ShownCapture(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
-def shown_capture(path: Path) -> ShownCapture:
-    """Raises the errors of `CaptureFile`, and CorruptCaptureError."""
+def shown_capture(path: Path, open_capture: Callable[[Path], CaptureFile]) -> ShownCapture:
+    """What an opener finds there, such as `CaptureFile`, whose errors are raised."""
     with open_capture(path) as capture:
         index = read_index(capture)
         rows: dict[_Row, list[int]] = {}

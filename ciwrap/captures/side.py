@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.index import CapturedCheckpoint
 from ciwrap.captures.index_codec import read_checkpoint, read_index
+from ciwrap.captures.left_out import faults_of
 from ciwrap.captures.listing import by_checkpoint, capture_paths
 from ciwrap.catalog.files import source_files, why_stale
 from ciwrap.errors import (
     CiwrapError,
     CorruptCaptureError,
+    NotComparableError,
     OutputMissingError,
     UnsupportedFormatError,
     UsageError,
@@ -21,26 +23,27 @@ from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.index import CaptureIndex, CheckpointKey
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.catalog.files import SourceFile
     from ciwrap.catalog.rows import Arrangement
+    from ciwrap.model import VariableId
     from ciwrap.readers.layout import OutputFile
 
 WHOLE_RUN: CheckpointKey = (None, None)
 
 
-class Side(Struct):
+class Run(Struct):
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
     holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
     the capture is all that there is of the run; then it is believed whatever lies there. notes:
     what else is to be told of it.
     """
 
-    run: Path
+    path: Path
     found: FoundOutputs
     groups: dict[CheckpointKey, list[OutputFile]]
     capture: CaptureFile | None = None
@@ -57,7 +60,7 @@ class Side(Struct):
     @property
     def excluded_files(self) -> int:
         """How many of the run's own files were left out; captures are none of them."""
-        own = {path.name for path in capture_paths(self.run)}
+        own = {path.name for path in capture_paths(self.path)}
         if self.capture is not None:
             own.add(self.capture.path.name)
         return sum(Path(name).name not in own for name in self.found.excluded)
@@ -112,7 +115,7 @@ class Side(Struct):
             return None, self._believed(key), None
         directory = None if self.index is None else self.index.checkpoints.get(key)
         try:
-            now = source_files(self.run, self.groups[key])
+            now = source_files(self.path, self.groups[key])
         except CiwrapError as error:
             return None, None, None if directory is None else str(error)
         if self.capture is None or directory is None:
@@ -120,7 +123,7 @@ class Side(Struct):
         try:
             checkpoint = read_checkpoint(self.capture, directory)
             reason = why_stale(
-                checkpoint.files, now, self.run, verify_checksums=self.verify_checksums
+                checkpoint.files, now, self.path, verify_checksums=self.verify_checksums
             )
         except CiwrapError as error:
             reason = str(error)
@@ -159,14 +162,14 @@ class Side(Struct):
             self.capture.close()
 
 
-def open_side(
+def open_run(
     run: Path,
     found: FoundOutputs,
     capture_path: Path | None = None,
     *,
     use_capture: bool = True,
     verify_checksums: bool = False,
-) -> Side:
+) -> Run:
     """A run, with its capture if there is one that can be read.
 
     capture_path: where it is; then it has to be there (raises OutputMissingError and the other
@@ -174,7 +177,7 @@ def open_side(
     be read is a `fault` of the side. Raises UsageError if checksums are to be verified that nobody
     has taken.
     """
-    side = Side(run, found, by_checkpoint(found), verify_checksums=verify_checksums)
+    side = Run(run, found, by_checkpoint(found), verify_checksums=verify_checksums)
     if not use_capture:
         return side
     for path in (capture_path,) if capture_path is not None else capture_paths(run):
@@ -207,3 +210,41 @@ def open_side(
             )
         break
     return side
+
+
+def open_fingerprint(
+    run: Path, capture_path: Path, open_capture: Callable[[Path], CaptureFile] = CaptureFile
+) -> Run:
+    """A run of which there is a capture alone. run: what the user calls it.
+
+    Raises the errors of `CaptureFile`, and CorruptCaptureError for an index that is damaged.
+    """
+    capture = open_capture(capture_path)
+    try:
+        index = read_index(capture)
+    except BaseException:
+        capture.close()
+        raise
+    return Run(
+        run,
+        FoundOutputs(()),
+        {key: [] for key in index.checkpoints},
+        capture,
+        index,
+        header=index.header,
+        is_fingerprint=True,
+        notes=capture.notes,
+        faults=(*capture.faults, *faults_of(capture_path, index.header.left_out)),
+    )
+
+
+def recorded_again(run: Path, identity: VariableId) -> NotComparableError:
+    """Why a second recording of a variable, which is not as the first one, is no variable of its
+    own that a run may have or lack.
+    """
+    return NotComparableError(
+        "was recorded twice, and not the same",
+        file=run,
+        variable=identity.text,
+        remedy="record the run in one go, and each iteration once",
+    )

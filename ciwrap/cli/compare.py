@@ -95,10 +95,12 @@ def _coordinate(
 ) -> int:
     """The command in the process that tells the result, which may be told to end."""
     from ciwrap.cli.main import INTERRUPTED
-    from ciwrap.compare.ending import ends_early
+    from ciwrap.compare.ending import Ending
+    from ciwrap.interrupts import endings_call
 
+    told_to_end = Ending()
     try:
-        with ends_early() as told_to_end:
+        with endings_call(told_to_end.tell):
             return _compare(session, golden, new, chosen, history, pool, told_to_end)
     except (KeyboardInterrupt, InterruptedCallError):
         if pool is not None:
@@ -165,7 +167,8 @@ def _compare(
         ),
         Path.cwd(),
     )
-    ending.tidy()
+    if ending.tidy is not None:
+        ending.tidy()
     if ending.exit is not None:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -193,7 +196,8 @@ def _chosen_for(
             remedy="give two files or two folders",
         )
     if is_folder[0]:
-        refuse_list_among_outputs(paths, history)
+        if history["list_path"] is not None:
+            refuse_list_among_outputs(paths, history["list_path"])
         return chosen, None
     refuse_without_folders(history)
     return chosen.for_pair(paths)

@@ -109,20 +109,24 @@ def history_options(function: _F) -> _F:
     return function
 
 
+def _option(name: str) -> str:
+    """What an option is called on the command line."""
+    return "--" + name.removesuffix("_path").replace("_", "-")
+
+
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
     for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
         if history[name]:
-            option = "--" + name.removesuffix("_path").replace("_", "-")
-            raise UsageError(f"{option} is for folders", remedy="give two folders")
+            raise UsageError(f"{_option(name)} is for folders", remedy="give two folders")
 
 
-def refuse_list_among_outputs(folders: Sequence[Path], history: Mapping[str, Any]) -> None:
+def refuse_list_among_outputs(folders: Sequence[Path], list_path: str) -> None:
     """Raises UsageError for a list that the next comparison would take for an output."""
     for folder in folders:
-        if own_files(folder, history["list_path"]):
+        if own_files(folder, list_path):
             raise UsageError(
-                f"--list would put {history['list_path']} among the outputs of {folder}",
+                f"--list would put {list_path} among the outputs of {folder}",
                 remedy="write it beside the two runs",
             )
 
@@ -189,7 +193,7 @@ def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path |
     refused += ["verify_checksums"] if all(prints) else []
     for name in refused:
         if history[name]:
-            option = "--" + name.removesuffix("_path").replace("_", "-")
+            option = _option(name)
             one = next(path for path in prints if path is not None)
             raise UsageError(
                 f"{option}, but {one} is a capture without the run's data",
@@ -203,10 +207,9 @@ def refuse_captures(history: Mapping[str, Any], why: str) -> None:
     """
     for name in _OF_CAPTURES:
         if history[name]:
-            option = "--" + name.replace("_", "-")
             raise UsageError(
                 f"{why}, which captures know nothing of",
-                remedy=f"compare without {option}",
+                remedy=f"compare without {_option(name)}",
             )
 
 
@@ -214,24 +217,18 @@ def refuse_contradictions(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that say nothing without others, or beside them."""
     for name, needed in (("resume", "journal_path"), ("scheduler", "executor")):
         if history[name] and history[needed] is None:
-            other = "--" + needed.removesuffix("_path")
+            other = _option(needed)
             raise UsageError(f"--{name} needs {other}", remedy=f"give {other}")
     for name in _OF_CAPTURES:
         if history[name] and history["no_captures"]:
-            option = "--" + name.replace("_", "-")
             raise UsageError(
-                f"{option}, but --no-captures has all data read", remedy="leave out one of them"
+                f"{_option(name)}, but --no-captures has all data read",
+                remedy="leave out one of them",
             )
 
 
-def own_files(folder: Path, *captures: Path | str | None) -> tuple[str, ...]:
-    """Captures that lie inside the run, as patterns to leave out."""
-    inside = []
-    for capture in captures:
-        if capture is not None:
-            try:
-                known = Path(os.path.realpath(capture))
-                inside.append(known.relative_to(os.path.realpath(folder)).as_posix())
-            except ValueError:
-                continue
-    return tuple(inside)
+def own_files(folder: Path, *paths: Path | str) -> tuple[str, ...]:
+    """Files of ours that lie inside the run, as patterns to leave out."""
+    whole = Path(os.path.realpath(folder))
+    files = [Path(os.path.realpath(path)) for path in paths]
+    return tuple(file.relative_to(whole).as_posix() for file in files if file.is_relative_to(whole))

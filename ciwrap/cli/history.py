@@ -14,7 +14,7 @@ from ciwrap.structs import Struct, replace
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.compare.engines import Pool
     from ciwrap.compare.spread import Spread
@@ -44,12 +44,13 @@ def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOp
 
 
 class Ending(Struct, frozen=True):
-    """What is left to do once the result is out. tidy: removes lists of earlier comparisons; raises
-    WriteFailedError. exit: ends the process where it could not end by itself, since a worker hangs.
+    """What is left to do once the result is out. tidy: removes lists of earlier comparisons, where
+    one is written; raises WriteFailedError. exit: ends the process where it could not end by
+    itself, since a worker hangs.
     """
 
     result: CheckResult
-    tidy: Callable[[], None]
+    tidy: Callable[[], None] | None
     exit: Callable[[int], None] | None = None
 
 
@@ -72,6 +73,7 @@ def compare_sides(
     whether a document or a report will be made of the result; the terminal shows no samples and
     maps. is_verbose: whether it shows every detail else. is_brief: as in `HistoryOptions`.
     """
+    from ciwrap.captures.fingerprints import files_beside_journals
     from ciwrap.compare.histories import compare_histories
     from ciwrap.compare.outcome import HistoryOptions
 
@@ -89,12 +91,27 @@ def compare_sides(
         has_timelines=has_documents or is_verbose,
         is_brief=is_brief,
     )
-    # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
-    # all that differs is explained, of a whole run the first difference.
-    if not has_documents and not spread.is_by_units and _has_iterations(found):
-        options = replace(options, detail_bytes=0)
     with contextlib.ExitStack() as stack:
-        sides = _opened_sides(paths, found, chosen, history, stack)
+        if all(isinstance(one, Path) for one in found):
+            _refuse_choice_of_files(chosen, paths)
+        sides = []
+        for path, held, capture in zip(paths, found, ("capture_a", "capture_b"), strict=True):
+            side = _opened(path, held, history[capture], history)
+            stack.callback(side.close)
+            if side.is_recorded:
+                side.faults += files_beside_journals(path, chosen.exclude_of(paths))
+            sides.append(side)
+        if history["verify_checksums"] and not any(side.capture for side in sides):
+            raise UsageError(
+                "--verify-checksums, but neither run has a capture",
+                remedy="leave it out: all data are read anyway",
+            )
+        files = (file for side in sides for file in side.found.files)
+        has_iterations = any(file.iteration is not None for file in files)
+        # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
+        # all that differs is explained, of a whole run the first difference.
+        if has_iterations and not has_documents and not spread.is_by_units:
+            options = replace(options, detail_bytes=0)
         differences = None
         if list_path is not None and not spread.is_by_units:
             from ciwrap.compare.differences import DifferenceList
@@ -102,7 +119,8 @@ def compare_sides(
             differences = stack.enter_context(DifferenceList(list_path))
         result = compare_histories(
             f"{paths[0]} : {paths[1]}",
-            *sides,
+            sides[0],
+            sides[1],
             rules,
             options,
             golden_path=str(paths[0]),
@@ -113,7 +131,7 @@ def compare_sides(
             spread=spread,
         )
 
-    tidy = partial(_remove_former_lists, list_path, spread if spread.is_by_units else None)
+    tidy = None if list_path is None else partial(_remove_former_lists, list_path, spread)
     return Ending(result, tidy, pool.end if pool is not None and spread.has_ended_early else None)
 
 
@@ -147,44 +165,6 @@ def _spread(
     )
 
 
-def _has_iterations(found: tuple[FoundOutputs | Path, ...]) -> bool:
-    return any(
-        file.iteration is not None
-        for one in found
-        if not isinstance(one, Path)
-        for file in one.files
-    )
-
-
-def _opened_sides(
-    paths: tuple[Path, Path],
-    found: tuple[FoundOutputs | Path, FoundOutputs | Path],
-    chosen: RuleOptions,
-    history: Mapping[str, Any],
-    stack: contextlib.ExitStack,
-) -> tuple[Side, Side]:
-    """Both sides, which the stack closes. Raises UsageError for checksums that nobody has, and for
-    files that are to be chosen where there are none.
-    """
-    from ciwrap.captures.fingerprints import files_beside_journals
-
-    def opened(number: int, capture: str | None) -> Side:
-        side = _opened(paths[number], found[number], capture, history)
-        stack.callback(side.close)
-        side.faults += files_beside_journals(paths[number], chosen.exclude_of(paths))
-        return side
-
-    if all(isinstance(one, Path) for one in found):
-        _refuse_choice_of_files(chosen, paths)
-    sides = opened(0, history["capture_a"]), opened(1, history["capture_b"])
-    if history["verify_checksums"] and not any(side.capture for side in sides):
-        raise UsageError(
-            "--verify-checksums, but neither run has a capture",
-            remedy="leave it out: all data are read anyway",
-        )
-    return sides
-
-
 def _refuse_choice_of_files(chosen: RuleOptions, fingerprints: tuple[Path, Path]) -> None:
     """Raises UsageError for options that choose files, of which there are none on either side, but
     beside the journals of recorded runs.
@@ -199,27 +179,23 @@ def _refuse_choice_of_files(chosen: RuleOptions, fingerprints: tuple[Path, Path]
         )
 
 
-def _remove_former_lists(path: Path | None, spread: Spread | None) -> None:
-    """Removes lists of an earlier comparison under that name. spread: whose units have lists of
-    their own; None for one list. Raises WriteFailedError.
-    """
-    if path is None:
-        return
+def _remove_former_lists(path: Path, spread: Spread) -> None:
+    """Removes lists of an earlier comparison under that name. Raises WriteFailedError."""
     from ciwrap.compare.unit_lists import list_named, remove_former_lists
 
-    kept = {path} if spread is None else {list_named(path, one) for one in spread.compared_names}
-    remove_former_lists(path, kept)
+    names = spread.compared_names if spread.is_by_units else None
+    remove_former_lists(path, {path} if names is None else {list_named(path, one) for one in names})
 
 
 def _opened(
     path: Path, found: FoundOutputs | Path, capture: str | None, history: Mapping[str, Any]
-) -> Side:
-    from ciwrap.captures.fingerprints import open_fingerprint
-    from ciwrap.captures.side import open_side
+) -> Run:
+    from ciwrap.captures.open_capture import open_capture
+    from ciwrap.captures.side import open_fingerprint, open_run
 
     if isinstance(found, Path):
-        return open_fingerprint(path, found)
-    return open_side(
+        return open_fingerprint(path, found, open_capture)
+    return open_run(
         path,
         found,
         None if capture is None else Path(capture),

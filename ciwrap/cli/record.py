@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ciwrap.cli.rules import RuleOptions
     from ciwrap.cli.session import Session
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import CommandOutcome, SettingsLayer, VariableId
+    from ciwrap.model import CommandOutcome, VariableId
     from ciwrap.online.reference import Reference
 
 # Names that nobody else gives: what lies there is deleted.
@@ -128,10 +128,14 @@ def command(
     program failed, or not all could be recorded or compared.
     """
     from ciwrap.cli.recorded import alone_in
+    from ciwrap.cli.rules import RuleOptions
+    from ciwrap.model import SettingsLayer
 
     if not words:
         raise click.UsageError("there is no command to run")
-    asked = _Asked(Path(output), words, _chosen(check_name, config_path, _layer(atol, rtol)), more)
+    said = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
+    chosen = RuleOptions(SettingsLayer.of(said), check_name, config_path)
+    asked = _Asked(Path(output), words, chosen, more)
     with alone_in(asked.folder), _reference(asked) as reference:
         outcome = _run(asked, reference)
         if reference is None:
@@ -146,19 +150,6 @@ class _Asked(Struct, frozen=True):
     words: tuple[str, ...]
     chosen: RuleOptions
     options: Mapping[str, Any]
-
-
-def _chosen(check_name: str | None, config_path: str | None, layer: SettingsLayer) -> RuleOptions:
-    from ciwrap.cli.rules import RuleOptions
-
-    return RuleOptions(layer, check_name, config_path, None, (), (), (), (), (), ())
-
-
-def _layer(atol: float | None, rtol: float | None) -> SettingsLayer:
-    from ciwrap.model import SettingsLayer
-
-    said = {"atol": atol, "rtol": rtol}
-    return SettingsLayer.of({name: value for name, value in said.items() if value is not None})
 
 
 @contextlib.contextmanager

@@ -50,13 +50,13 @@ class RuleOptions(Struct, frozen=True, dict=True):
     layer: SettingsLayer
     check_name: str | None
     config_path: str | None
-    layout: str | None
-    format_texts: tuple[str, ...]
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
-    ignore: tuple[str, ...]
-    ignore_tokens: tuple[str, ...]
-    ignore_lines: tuple[str, ...]
+    layout: str | None = None
+    format_texts: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    ignore_tokens: tuple[str, ...] = ()
+    ignore_lines: tuple[str, ...] = ()
 
     @cached_property
     def check(self) -> Check | None:

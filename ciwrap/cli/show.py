@@ -129,10 +129,11 @@ def _show_goldens(session: Session, goldens: Sequence[_Golden], *, full: bool) -
 
 
 def _show_capture(session: Session, path: Path) -> int:
+    from ciwrap.captures.open_capture import open_capture
     from ciwrap.captures.show import capture_lines, shown_capture
     from ciwrap.cli.json_documents import ShowCaptureDocument
 
-    shown = shown_capture(path)
+    shown = shown_capture(path, open_capture)
     session.emit_record(ShowCaptureDocument(1, "show-capture", shown))
     if session.json_target != "-":
         for line in capture_lines(shown):

@@ -69,12 +69,13 @@ def of_capture(path: Path) -> Snapshot | None:
     """
     from ciwrap.captures.fingerprints import capture_of
     from ciwrap.captures.kept_snapshot import snapshot_text
+    from ciwrap.captures.open_capture import open_capture
     from ciwrap.snapshot.store import decoded_as
 
     capture = capture_of(path)
     if capture is None:
         return None
-    kept = snapshot_text(capture)
+    kept = snapshot_text(capture, open_capture)
     if kept is None:
         raise UsageError(
             "the capture has no snapshot", file=capture, remedy="capture the run again"

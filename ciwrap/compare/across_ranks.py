@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.captures.checkpoint import Variables
 from ciwrap.compare.over_checkpoints import MOST_BYTES
 from ciwrap.details import MOST_EXPLANATIONS, Cause
 from ciwrap.errors import CiwrapError
@@ -12,23 +11,21 @@ from ciwrap.model import Verdict
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from numpy.typing import NDArray
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.captures.side import Side
     from ciwrap.catalog.catalog import Catalog
     from ciwrap.model import VariableId, VariableResult
 
-    # The values of a variable on each rank: golden, new; what is not at hand is left out.
+    # The values of a variable on each rank; what is not at hand is left out.
     Parts = Iterable[tuple[VariableId, Values]]
+    PartsOf = Callable[[VariableResult], tuple[Parts, Parts]]  # golden, new
 
 
-def explain_ranks(
-    results: list[VariableResult], parts_of: Callable[[VariableResult], tuple[Parts, Parts]]
-) -> None:
+def explain_ranks(results: list[VariableResult], parts_of: PartsOf) -> None:
     """Says of what does not match first if both sides have it on other ranks.
 
     parts_of: all variables of the name and iteration of a result, of both sides.
@@ -56,22 +53,6 @@ def explain_ranks(
         results[at] = replace(first, explanations=(told, *rest)[:MOST_EXPLANATIONS])
 
 
-def parts_of_side(side: Side, first: VariableResult) -> Iterator[tuple[VariableId, Values]]:
-    """The variable of a result on every rank of a run, in the iteration of the result."""
-    if side.is_fingerprint:
-        return
-    for key in side.groups:
-        if key[0] not in (None, first.iteration):
-            continue
-        found = Variables(side, key)
-        try:
-            for identity in found.identities:
-                if _is_part(identity, first):
-                    yield identity, found.values(identity)
-        finally:
-            found.close()
-
-
 def parts_of_golden(
     variables: Mapping[VariableId, _core.GoldenVariable], catalog: Catalog, first: VariableResult
 ) -> tuple[Parts, Parts]:
@@ -81,17 +62,17 @@ def parts_of_golden(
     kept = (
         (identity, kept_values(golden))
         for identity, golden in variables.items()
-        if _is_part(identity, first) and golden.data is not None
+        if is_part(identity, first) and golden.data is not None
     )
     new = (
         (identity, catalog.values(identity))
         for identity in catalog.entries
-        if _is_part(identity, first)
+        if is_part(identity, first)
     )
     return kept, new
 
 
-def _is_part(identity: VariableId, first: VariableResult) -> bool:
+def is_part(identity: VariableId, first: VariableResult) -> bool:
     """Whether it is the variable of a result on some rank."""
     return (identity.name, identity.iteration) == (first.name, first.iteration)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.container import CaptureFile
     from ciwrap.captures.index import CapturedVariable
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.catalog.rules import Rules
     from ciwrap.model import CheckResult, VariableId, VariableResult
 
@@ -27,7 +27,7 @@ _OF_CHECK = "check "
 _MOST_NAMES = 3
 
 
-def rules_between(rules: Rules, golden: Side, new: Side) -> Rules:
+def rules_between(rules: Rules, golden: Run, new: Run) -> Rules:
     """The rules as they hold for two runs: with the bounds that are asked for, or else with those
     of a capture as a whole.
 
@@ -50,7 +50,7 @@ def _ignored_in(
     return lambda identity: capture.leaves_out(identity, is_ignored)
 
 
-def _captured_bounds(golden: Side, new: Side) -> tuple[Bounds, str] | None:
+def _captured_bounds(golden: Run, new: Run) -> tuple[Bounds, str] | None:
     """The bounds of the first capture for which some were asked for, and what they are called."""
     for side, name in ((golden, "A"), (new, "B")):
         if side.header is not None and side.header.origin != NONE_GIVEN:
@@ -59,7 +59,7 @@ def _captured_bounds(golden: Side, new: Side) -> tuple[Bounds, str] | None:
 
 
 def with_bound_notes(
-    check: CheckResult, rules: Rules, golden: Side, new: Side, unused: Iterable[str] = ()
+    check: CheckResult, rules: Rules, golden: Run, new: Run, unused: Iterable[str] = ()
 ) -> CheckResult:
     """The result, saying where its bounds are from, and when that may explain all differences.
 
@@ -90,7 +90,7 @@ def _without_bound(check: CheckResult, bounds: Bounds, whose: str) -> Iterator[M
         yield Message(MessageLevel.NOTE, text)
 
 
-def unused_settings(rules: Rules, sides: Iterable[tuple[str, Side]]) -> Iterator[str]:
+def unused_settings(rules: Rules, sides: Iterable[tuple[str, Run]]) -> Iterator[str]:
     """Of each side whose capture was made with a check: which settings of that do not count, since
     a capture holds bounds alone. sides: with what they are called.
     """
@@ -120,7 +120,7 @@ def unused_settings(rules: Rules, sides: Iterable[tuple[str, Side]]) -> Iterator
             )
 
 
-def _captured_ends(side: Side) -> Iterator[CapturedVariable]:
+def _captured_ends(side: Run) -> Iterator[CapturedVariable]:
     """The variables of the first captured checkpoint and of the last."""
     if side.capture is None or side.index is None:
         return

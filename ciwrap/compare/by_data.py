@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.closing import Closing
 from ciwrap.compare.outcome import PartSums
 from ciwrap.compare.parts import read_each
-from ciwrap.compare.question import Question, answered, streamed_result
 from ciwrap.model import Verdict
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.outcome import Outcome
+    from ciwrap.compare.question import PendingComparison
     from ciwrap.compare.stream import Stream, Streamed
     from ciwrap.compare.work import Work
 
@@ -31,8 +31,8 @@ _ENOUGH_BYTES = 32 << 20
 _MOST_OPEN = 2000
 
 
-class ByData(Closing):
-    """Puts questions to the data of both runs; what is found goes to the outcome. Not thread safe.
+class ElementStage(Closing):
+    """Compares the data of both runs; what is found goes to the outcome. Not thread safe.
 
     differences: takes every differing element. take_notice: is called after some results at a time.
     """
@@ -51,20 +51,20 @@ class ByData(Closing):
         self._take_notice = take_notice
         self._memory_bytes = memory_bytes
         # None as long as nothing was asked of it.
-        self._stream: Stream[Question] | None = None
+        self._stream: Stream[PendingComparison] | None = None
 
-    def ask(self, question: Question, ours: Variables, theirs: Variables) -> None:
+    def submit(self, pending: PendingComparison, ours: Variables, theirs: Variables) -> None:
         """Into the stream where both arrays lie in files as they are, else by readers, at once.
 
         Raises CiwrapError for what cannot be read at once.
         """
-        # Most captured runs leave no question.
+        # Most captured runs leave nothing open.
         from ciwrap.compare.elements import compare_elements
         from ciwrap.compare.stream import Stream, fits_stream
 
-        identity = question.result.id
+        identity = pending.result.id
         reference, new = ours.region(identity), theirs.region(identity)
-        if reference is not None and new is not None and fits_stream(question.parameters):
+        if reference is not None and new is not None and fits_stream(pending.parameters):
             if self._stream is None:
                 sink = None if self._differences is None else self._list
                 self._stream = Stream(
@@ -73,33 +73,33 @@ class ByData(Closing):
                     sink=sink,
                     progress=self._work.progress,
                 )
-            self._stream.ask(question, reference, new)
+            self._stream.submit(pending, reference, new)
             return
         mine, other = ours.values(identity), theirs.values(identity)
-        comparison = compare_elements(self._work, question.parameters, mine, other, question.leaves)
+        comparison = compare_elements(self._work, pending.parameters, mine, other, pending.leaves)
         self._work.data_bytes_read += 2 * comparison.element_count * mine.item_bytes
 
         def read_both(flat: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
             return mine.read(flat, count), other.read(flat, count)
 
-        result = answered(question, comparison, lambda flats: read_each(read_both, flats))
+        result = pending.finish(comparison, lambda flats: read_each(read_both, flats))
         self._outcome.results.append(result)
-        self._note_sums(question, comparison)
+        self._note_sums(pending, comparison)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
             self._differences.add_values(
-                identity, question.parameters, mine, other, leaves=question.leaves
+                identity, pending.parameters, mine, other, leaves=pending.leaves
             )
 
     def _list(
         self,
-        question: Question,
+        pending: PendingComparison,
         indices: NDArray[np.int64],
         golden: NDArray[np.uint8],
         new: NDArray[np.uint8],
     ) -> None:
         assert self._differences is not None
         self._differences.add(
-            question.result.id, question.shape, question.parameters.dtype, indices, golden, new
+            pending.result.id, pending.shape, pending.parameters.dtype, indices, golden, new
         )
 
     def take_answers(self, *, at_once: bool = False) -> None:
@@ -114,20 +114,20 @@ class ByData(Closing):
             return
         self._take(self._stream.answers())
 
-    def _take(self, answers: Iterable[tuple[Question, Streamed]]) -> None:
-        for count, (question, found) in enumerate(answers, 1):
-            self._outcome.results.append(streamed_result(question, found))
+    def _take(self, answers: Iterable[tuple[PendingComparison, Streamed]]) -> None:
+        for count, (pending, found) in enumerate(answers, 1):
+            self._outcome.results.append(pending.finish_streamed(found))
             if found.comparison is not None:
-                self._note_sums(question, found.comparison)
+                self._note_sums(pending, found.comparison)
             if count % _MOST_OPEN == 0:
                 self._take_notice()
         self._take_notice()
 
-    def _note_sums(self, question: Question, one: _core.Comparison) -> None:
-        if question.is_part:
+    def _note_sums(self, pending: PendingComparison, one: _core.Comparison) -> None:
+        if pending.is_part:
             self._outcome.sums.append(
                 PartSums(
-                    question.result.id,
+                    pending.result.id,
                     int(one.element_count),
                     float(one.sum_abs_difference),
                     int(one.finite_count),
@@ -140,7 +140,7 @@ class ByData(Closing):
         """Waits for all answers."""
         if self._stream is None:
             return
-        self._work.progress.expect(self._stream.asked_bytes)
+        self._work.progress.expect(self._stream.submitted_bytes)
         self._take(self._stream.answers(wait=True))
         facts = self._stream.facts()
         self._work.data_bytes_read += facts.bytes_read

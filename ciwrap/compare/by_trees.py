@@ -17,7 +17,7 @@ from ciwrap.compare.findings import (
     with_residues,
     with_roots,
 )
-from ciwrap.compare.question import Question
+from ciwrap.compare.question import PendingComparison
 from ciwrap.errors import CiwrapError, CorruptCaptureError, ParameterMismatchError
 from ciwrap.model import Verdict
 from ciwrap.structs import Struct, replace
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ciwrap.captures.checkpoint import Variables
     from ciwrap.captures.index import CapturedVariable
-    from ciwrap.compare.by_data import ByData
+    from ciwrap.compare.by_data import ElementStage
     from ciwrap.compare.outcome import Outcome
     from ciwrap.compare.work import Work
     from ciwrap.model import VariableResult, VariableSettings
@@ -96,19 +96,19 @@ def _have_other_kinds(pair: Pair) -> bool:
 
 def _with_remedy(result: VariableResult, pair: Pair) -> VariableResult:
     """The result, saying what helps two runs that were recorded, each by itself."""
-    sides = (pair.ours.side, pair.theirs.side)
+    sides = (pair.ours.run, pair.theirs.run)
     if pair.ours.has_data or not all(one.is_recorded for one in sides):
         return result
     return replace(result, reason=f"{result.reason}; {_WHILE_IT_RUNS}")
 
 
-class ByTrees:
+class TreeStage:
     """Finds variables that match, and the suspect chunks of others, for which it turns to `data`.
 
     Not thread safe.
     """
 
-    def __init__(self, work: Work, outcome: Outcome, data: ByData) -> None:
+    def __init__(self, work: Work, outcome: Outcome, data: ElementStage) -> None:
         self._work = work
         self._outcome = outcome
         self._data = data
@@ -145,7 +145,7 @@ class ByTrees:
 
     def _two_captures(self, pair: Pair, mine: CapturedVariable, other: CapturedVariable) -> bool:
         trees = comparable_trees(mine, other)
-        golden, new = pair.ours.side.capture, pair.theirs.side.capture
+        golden, new = pair.ours.run.capture, pair.theirs.run.capture
         if trees is None or golden is None or new is None:
             return False
         a, b = trees
@@ -166,7 +166,7 @@ class ByTrees:
     def _one_capture(self, pair: Pair, captured: CapturedVariable, *, is_reference: bool) -> bool:
         """Builds the other side's tree now; only that side's data are read for it."""
         known, other = (pair.ours, pair.theirs) if is_reference else (pair.theirs, pair.ours)
-        capture = known.side.capture
+        capture = known.run.capture
         tree = usable_residues(captured, is_reference=is_reference) or captured.plain
         if capture is None or tree is None:
             return False
@@ -244,8 +244,8 @@ class ByTrees:
         are_many = suspects.leaves.size >= STREAM_FROM * suspects.leaf_count
         shape = pair.result.shape or ()
         leaves = None if are_many else suspects.leaves
-        question = Question(pair.result, parameters, shape, leaves, suspects)
-        self._data.ask(question, pair.ours, pair.theirs)
+        pending = PendingComparison(pair.result, parameters, shape, leaves, suspects)
+        self._data.submit(pending, pair.ours, pair.theirs)
 
     def _without_data(
         self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects
@@ -280,5 +280,5 @@ class ByTrees:
             if not one.has_data:
                 _refuse_fingerprint(pair, one)
         parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
-        question = Question(result, parameters, result.shape or ())
-        self._data.ask(question, pair.ours, pair.theirs)
+        pending = PendingComparison(result, parameters, result.shape or ())
+        self._data.submit(pending, pair.ours, pair.theirs)

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.checkpoint import Look, Variables
-from ciwrap.compare.by_data import ByData
-from ciwrap.compare.by_trees import ByTrees, Pair
+from ciwrap.compare.by_data import ElementStage
+from ciwrap.compare.by_trees import Pair, TreeStage
 from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.fit import (
     RUNS,
@@ -26,7 +25,7 @@ from ciwrap.compare.law import begun, not_comparable
 from ciwrap.compare.outcome import HistoryOptions, Outcome
 from ciwrap.compare.pairing import pair_up
 from ciwrap.compare.parts import chunk_elements
-from ciwrap.compare.question import Question
+from ciwrap.compare.question import PendingComparison
 from ciwrap.errors import CiwrapError, NotComparableError, StillWrittenError
 from ciwrap.late import numpy as np
 from ciwrap.model import Verdict
@@ -35,10 +34,10 @@ from ciwrap.structs import replace
 from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.units import Part
@@ -52,79 +51,62 @@ _LAST_WINDOW = 64
 _BOOLEAN = "|b1"  # as masks are
 
 
-class Comparer:
-    """Compares checkpoints of two runs. Not thread safe; the sides stay the caller's."""
+def compare_checkpoints(
+    work: Work,
+    sides: tuple[Run, Run],
+    rules: Rules,
+    options: HistoryOptions,
+    keys: Sequence[CheckpointKey],
+    *,
+    part: Part | None = None,
+    differences: DifferenceList | None = None,
+) -> Outcome:
+    """Compares these checkpoints, which both runs have, or a part of the only one.
 
-    def __init__(
-        self,
-        work: Work,
-        golden: Side,
-        new: Side,
-        rules: Rules,
-        options: HistoryOptions,
-        differences: DifferenceList | None = None,
-    ) -> None:
-        self._work = work
-        self._differences = differences
-        self._golden = golden
-        self._new = new
-        self._rules = rules
-        self._options = options
-
-    def compare(self, keys: Iterable[CheckpointKey], part: Part | None = None) -> Outcome:
-        """Compares these checkpoints, which both runs have, or a part of the only one.
-
-        Raises UsageError; all else is in the outcome.
-        """
-        outcome = Outcome()
-        work = replace(self._work, data_bytes_read=0, engine=None)
-        before = self._golden.capture_bytes_read + self._new.capture_bytes_read
-        is_brief = self._options.is_brief and part is None
-        brief = BriefResults(outcome.results) if is_brief else None
-        shorten = brief.catch_up if brief is not None else _nothing
-        with ByData(work, outcome, self._options.memory_bytes, self._differences, shorten) as data:
-            run = _Run(work, self._rules, outcome, data, self._differences, part)
-            windows = list(_windows(keys))
-            try:
-                for position, window in enumerate(windows):
-                    coming = windows[position + 1] if position + 1 < len(windows) else []
-                    for side in (self._golden, self._new):
-                        side.prefetch([*window, *coming] if position == 0 else coming)
-                    run.checkpoints(window, self._golden, self._new)
-                    shorten()
-                run.finish()
+    Raises UsageError; all else is in the outcome. The sides stay the caller's.
+    """
+    outcome = Outcome()
+    work = replace(work, data_bytes_read=0, engine=None)
+    before = sum(side.capture_bytes_read for side in sides)
+    brief = BriefResults(outcome.results) if options.is_brief and part is None else None
+    shorten = brief.catch_up if brief is not None else _nothing
+    with ElementStage(work, outcome, options.memory_bytes, differences, shorten) as data:
+        run = _Comparison(work, rules, outcome, data, differences, part)
+        try:
+            end, fetched, count = 0, 0, _FIRST_WINDOW
+            while end < len(keys):
+                window, end = keys[end : end + count], end + count
+                count = min(2 * count, _LAST_WINDOW)
+                for side in sides:
+                    side.prefetch(keys[fetched : end + count])
+                fetched = end + count
+                run.checkpoints(window, *sides)
                 shorten()
-            except EndedEarlyError as end:
-                outcome.ended_by = str(end)
-                run.give_up((key for window in windows for key in window), outcome.ended_by)
-        if self._options.detail_bytes > 0 and outcome.ended_by is None:
-            from ciwrap.compare.detailed import add_details
+            run.finish()
+            shorten()
+        except EndedEarlyError as ended:
+            outcome.ended_by = str(ended)
+            run.give_up(keys, outcome.ended_by)
+    if options.detail_bytes > 0 and outcome.ended_by is None:
+        from ciwrap.compare.detailed import add_details
 
-            add_details(
-                work,
-                outcome,
-                (self._golden, self._new),
-                run.keys_of,
-                self._rules,
-                self._options.detail_bytes,
-                only=None if brief is None else brief.whole_ones,
-            )
-        run.refuse_changes()
-        after = self._golden.capture_bytes_read + self._new.capture_bytes_read
-        outcome.capture_bytes_read = after - before
-        outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
-        return outcome
+        only = None if brief is None else brief.whole_ones
+        add_details(work, outcome, sides, run.keys_of, rules, options.detail_bytes, only=only)
+    run.refuse_changes()
+    outcome.capture_bytes_read = sum(side.capture_bytes_read for side in sides) - before
+    outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
+    return outcome
 
 
-class _Run:
-    """One call of `Comparer.compare`. keys_of: the checkpoint of each variable that both have."""
+class _Comparison:
+    """Checkpoints that are compared. keys_of: the checkpoint of each variable that both have."""
 
     def __init__(
         self,
         work: Work,
         rules: Rules,
         outcome: Outcome,
-        data: ByData,
+        data: ElementStage,
         differences: DifferenceList | None,
         part: Part | None,
     ) -> None:
@@ -135,12 +117,12 @@ class _Run:
         self._outcome = outcome
         self._data = data
         self._differences = differences
-        self._trees = ByTrees(work, outcome, data)
+        self._trees = TreeStage(work, outcome, data)
         self._looks: list[Look] = []
         self._paired: set[CheckpointKey] = set()  # all whose variables are known
         self.keys_of: dict[VariableId, CheckpointKey] = {}
 
-    def checkpoints(self, keys: Sequence[CheckpointKey], golden: Side, new: Side) -> None:
+    def checkpoints(self, keys: Sequence[CheckpointKey], golden: Run, new: Run) -> None:
         """Compares a window's checkpoints, or begins to; notes the variables of both sides."""
         with ExitStack() as opened:
             for key in keys:
@@ -164,12 +146,12 @@ class _Run:
                     opened.pop_all().close()
             self._trees.descend(self._fail)
 
-    def _opened(self, side: Side, key: CheckpointKey, opened: ExitStack) -> Variables:
+    def _opened(self, side: Run, key: CheckpointKey, opened: ExitStack) -> Variables:
         found = Variables(side, key)
         opened.callback(found.close)
         self._looks.append(found.look)
         if found.stale is not None and self._is_first:
-            self._outcome.stale.append((str(side.run), key, found.stale))
+            self._outcome.stale.append((str(side.path), key, found.stale))
         return found
 
     def finish(self) -> None:
@@ -201,7 +183,7 @@ class _Run:
             if change is not None:
                 changed[look.key] = StillWrittenError(
                     f"was written while it was being compared: {change}",
-                    file=look.side.run,
+                    file=look.run.path,
                     remedy="let the program finish first, then compare again",
                 )
         if changed:
@@ -244,7 +226,7 @@ class _Run:
             if is_plain and signature == other and (has_elements or not has_data):
                 pair = Pair(result, settings, ours, theirs)
                 if self._part is not None and _is_cut(self._part, pair):
-                    self._ask_part(self._part, pair)
+                    self._submit_part(self._part, pair)
                 elif self._is_first:
                     self._trees.compare(pair)
             elif self._is_first:
@@ -252,7 +234,7 @@ class _Run:
         except CiwrapError as error:
             self._fail(result, error)
 
-    def _ask_part(self, part: Part, pair: Pair) -> None:
+    def _submit_part(self, part: Part, pair: Pair) -> None:
         """Has the part's chunks of a large variable compared."""
         result, shape = pair.result, pair.result.shape or ()
         parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
@@ -261,8 +243,8 @@ class _Run:
         leaves = part.leaves(per_chunk * item_bytes, -(-math.prod(shape) // per_chunk))
         if leaves:
             numbers = np.arange(leaves.start, leaves.stop, dtype=np.int64)
-            question = Question(result, parameters, shape, numbers, is_part=True)
-            self._data.ask(question, pair.ours, pair.theirs)
+            pending = PendingComparison(result, parameters, shape, numbers, is_part=True)
+            self._data.submit(pending, pair.ours, pair.theirs)
 
     def _whole(
         self,
@@ -334,10 +316,3 @@ def _is_cut(part: Part, pair: Pair) -> bool:
     identity = pair.result.id
     is_captured = identity in pair.ours.captured or identity in pair.theirs.captured
     return not is_captured and (pair.result.byte_count or 0) > part.byte_count
-
-
-def _windows(keys: Iterable[CheckpointKey]) -> Iterator[list[CheckpointKey]]:
-    left, count = iter(keys), _FIRST_WINDOW
-    while window := list(islice(left, count)):
-        yield window
-        count = min(2 * count, _LAST_WINDOW)

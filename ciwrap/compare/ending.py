@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 from typing import TYPE_CHECKING
 
-from ciwrap.interrupts import endings_call
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ciwrap.progress import Progress
 
 
@@ -24,7 +19,11 @@ def ended_words(signal_name: str) -> str:
 
 
 class Ending:
-    """Whether a signal has come. signal_name: of the first one, None while none has come."""
+    """Whether a signal has come. signal_name: of the first one, None while none has come.
+
+    Given to `endings_call`, signals end the work at its next step (see EndableProgress), and then
+    nothing more: a result is made of what was found.
+    """
 
     def __init__(self) -> None:
         self.signal_name: str | None = None
@@ -44,31 +43,13 @@ class EndableProgress:
     """
 
     def __init__(self, progress: Progress, ending: Ending) -> None:
+        self.begin, self.expect, self.end = progress.begin, progress.expect, progress.end
         self._progress = progress
         self._has_raised = False
         self._ending = ending
-
-    def begin(self, label: str, total_bytes: int | None) -> None:
-        self._progress.begin(label, total_bytes)
-
-    def expect(self, total_bytes: int) -> None:
-        self._progress.expect(total_bytes)
 
     def advance(self, byte_count: int) -> None:
         if self._ending.signal_name is not None and not self._has_raised:
             self._has_raised = True
             raise EndedEarlyError(self._ending.signal_name)
         self._progress.advance(byte_count)
-
-    def end(self) -> None:
-        self._progress.end()
-
-
-@contextlib.contextmanager
-def ends_early() -> Iterator[Ending]:
-    """Signals within end the work at its next step (see EndableProgress), and then nothing more: a
-    result is made of what was found. A second one raises KeyboardInterrupt wherever it comes.
-    """
-    ending = Ending()
-    with endings_call(ending.tell):
-        yield ending

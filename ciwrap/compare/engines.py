@@ -71,7 +71,7 @@ class ByPool(Struct):
 
     def submit(self, unit: Unit) -> Future[Any]:
         groups = self.groups(unit)
-        sides = self.order.sides[0].run, self.order.sides[1].run
+        sides = self.order.sides[0].path, self.order.sides[1].path
         sights = sights_of(sides, unit, groups)
         try:
             answer: object = self.pool.executor.submit(
@@ -94,12 +94,8 @@ class ByPool(Struct):
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
-        return self.unless_changed(answer_of(answer, asked(self.order, unit)), unit)
-
-    @property
-    def told_bytes(self) -> int:
-        """None: workers tell of no progress within a unit."""
-        return 0
+        outcome = answer_of(answer, asked(self.order, unit))
+        return outcome if unit.part is None else self.unless_changed(outcome, unit)
 
     def renew(self) -> None:
         """Another executor in the place of one that is broken."""
@@ -187,11 +183,9 @@ def _of_somebody(name: str) -> Pool:
         )
     try:
         make = getattr(import_module(place), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--executor {name}: {one_line(error)}", remedy="fix the name") from error
     except (Exception, SystemExit) as error:  # whatever somebody's module raises ends the command
         why = one_line(f"{type(error).__name__}: {error}")
-        raise UsageError(f"--executor {name}: {why}", remedy=f"fix {place}") from error
+        raise UsageError(f"--executor {name}: {why}", remedy=f"fix the name, or {place}") from error
 
     def checked() -> Executor:
         try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.checkpoint import Variables
 from ciwrap.details import Cause
 from ciwrap.errors import CiwrapError
 from ciwrap.late import numpy as np
@@ -15,11 +14,11 @@ from ciwrap.structs import replace
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ciwrap.captures.side import Side
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.across_ranks import PartsOf
     from ciwrap.compare.outcome import Outcome
     from ciwrap.details import Explanation
-    from ciwrap.model import VariableId, VariableResult
+    from ciwrap.model import VariableResult
 
 # What variables that number the rows of others are called.
 _ID_NAME = re.compile(r"(?:.*[/._])?(?:particle_?|atom_?|cell_?|global_?|g|p)?(?:id|ids|tag|tags)")
@@ -27,12 +26,15 @@ _MOST_ID_BYTES = 8 << 20
 _FLOATS = {"f4", "f8"}
 
 
-def hints(outcome: Outcome, golden: Side, new: Side, rules: Rules) -> list[str]:
-    """A sentence for each remedy that would help, as far as that is known without much reading."""
+def hints(outcome: Outcome, rules: Rules, parts_of: PartsOf) -> list[str]:
+    """A sentence for each remedy that would help, as far as that is known without much reading.
+
+    parts_of: as in `explain_ranks`.
+    """
     found = (
         *_other_names(outcome),
         *_moved_rows(outcome),
-        *_other_order(outcome, golden, new),
+        *_other_order(outcome, parts_of),
         *_other_precision(outcome, rules),
     )
     return [f"hint: {text}" for text in found]
@@ -121,12 +123,12 @@ def _is_id(one: VariableResult) -> bool:
     return is_whole and len(one.shape or ()) == 1 and _ID_NAME.fullmatch(one.name) is not None
 
 
-def _other_order(outcome: Outcome, golden: Side, new: Side) -> Iterator[str]:
+def _other_order(outcome: Outcome, parts_of: PartsOf) -> Iterator[str]:
     """An id that holds the same values in another order."""
     for one in outcome.results:
         is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
         if one.verdict is Verdict.DIFFER and _is_id(one) and not one.aligned_by and is_small:
-            if _are_same_values(one.id, golden, new):
+            if _are_same_values(one, parts_of):
                 yield (
                     f"{one.name} holds the same values in another order: try --align-by {one.name}"
                 )
@@ -158,19 +160,14 @@ def _with_remedy(one: VariableResult, told: Explanation, remedy: str) -> Variabl
     return replace(one, explanations=explanations)
 
 
-def _are_same_values(identity: VariableId, golden: Side, new: Side) -> bool:
-    read = []
+def _are_same_values(one: VariableResult, parts_of: PartsOf) -> bool:
     try:
-        for side in (golden, new):
-            keys = [key for key in side.groups if key[0] in (None, identity.iteration)]
-            for key in (key for key in keys if key[1] in (None, identity.rank)):
-                found = Variables(side, key)
-                try:
-                    if identity in found.identities:
-                        values = found.values(identity)
-                        read.append(np.sort(values.read(0, values.element_count), axis=None))
-                finally:
-                    found.close()
+        read = [
+            np.sort(values.read(0, values.element_count), axis=None)
+            for parts in parts_of(one)
+            for identity, values in parts
+            if identity == one.id
+        ]
     except CiwrapError:
         return False
     return len(read) == 2 and bool(np.array_equal(read[0], read[1]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
@@ -15,7 +16,6 @@ from ciwrap.compare.outcome import HistoryOptions
 from ciwrap.compare.spread import Spread
 from ciwrap.compare.tally import check_result, fewer_details
 from ciwrap.compare.unit_comparer import UnitComparer
-from ciwrap.compare.unit_loop import UnitLoop, UnitSteps
 from ciwrap.compare.units import plan_units
 from ciwrap.compare.work import Work
 from ciwrap.errors import NotComparableError, UsageError
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.catalog.rules import Rules
+    from ciwrap.compare.across_ranks import Parts
     from ciwrap.compare.differences import DifferenceList
     from ciwrap.compare.fit import Wording
     from ciwrap.compare.outcome import Outcome
     from ciwrap.errors import CiwrapError
-    from ciwrap.model import CheckResult, VariableId
+    from ciwrap.model import CheckResult, VariableId, VariableResult
     from ciwrap.progress import Progress
 
 
@@ -45,8 +46,8 @@ _MOST_DETAILED_BYTES = 64 << 20
 
 def compare_histories(
     name: str,
-    golden: Side,
-    new: Side,
+    golden: Run,
+    new: Run,
     rules: Rules,
     options: HistoryOptions | None = None,
     *,
@@ -74,10 +75,9 @@ def compare_histories(
     started = time.monotonic()
     progress.begin(name, None)
     try:
-        steps = UnitSteps(progress)
-        work = Work(resources, steps, explain=explainer)
+        work = Work(resources, explain=explainer)
         comparer = UnitComparer(work, golden, new, rules, options, differences, spread.list_path)
-        outcome = _compare_units(comparer, steps, spread, progress)
+        outcome = _compare_units(comparer, spread, progress)
     finally:
         progress.end()
     is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
@@ -100,7 +100,7 @@ def compare_histories(
     )
 
 
-def _lay_out(golden: Side, new: Side, rules: Rules) -> None:
+def _lay_out(golden: Run, new: Run, rules: Rules) -> None:
     """Makes both sides whole where files cannot be paired: rows that are aligned by an id, perhaps
     across ranks, are a matter of whole iterations.
     """
@@ -116,7 +116,7 @@ def _lay_out(golden: Side, new: Side, rules: Rules) -> None:
         )
 
 
-def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
+def _grouped_in_other_ways(golden: Run, new: Run) -> bool:
     """Whether iterations or ranks stand in the paths of one run and in the files of the other, so
     that variables, not files, have to be paired.
     """
@@ -127,9 +127,7 @@ def _grouped_in_other_ways(golden: Side, new: Side) -> bool:
     )
 
 
-def _compare_units(
-    comparer: UnitComparer, steps: UnitSteps, spread: Spread, progress: Progress
-) -> Outcome:
+def _compare_units(comparer: UnitComparer, spread: Spread, progress: Progress) -> Outcome:
     golden, new = comparer.golden, comparer.new
     with ExitStack() as opened:
         journal = spread.journal(golden, new, opened)
@@ -137,34 +135,32 @@ def _compare_units(
         units = plan_units(golden, new, former=former, has_stamps=journal is not None)
         if sum(unit.byte_count for unit in units) > _MOST_DETAILED_BYTES:
             comparer.options = replace(comparer.options, detail_bytes=0)
-        loop = UnitLoop(
-            spread.engine(comparer, steps),
-            journal=journal,
-            silence_seconds=spread.silence_seconds,
-            progress=progress,
-        )
+        loop = spread.loop(comparer, journal, progress)
         outcome = loop.run(units)
         spread.has_ended_early = loop.has_ended_early
-        spread.compared_names = loop.compared_names
+        if spread.list_path is not None:
+            spread.compared_names = loop.compared_names
     _refuse_unpaired(outcome)
     return outcome
 
 
-def _explain(
-    outcome: Outcome, resources: Resources, sides: tuple[Side, Side], rules: Rules
-) -> None:
+def _explain(outcome: Outcome, resources: Resources, sides: tuple[Run, Run], rules: Rules) -> None:
     """Says of what does not match why."""
-    from ciwrap.compare.across_ranks import explain_ranks, parts_of_side
-    from ciwrap.compare.over_checkpoints import explain_first
+    from ciwrap.compare.across_ranks import explain_ranks
+    from ciwrap.compare.detailed import explain_first
 
     explain_first(outcome, resources, sides, rules)
-    explain_ranks(
-        outcome.results,
-        lambda first: (parts_of_side(sides[0], first), parts_of_side(sides[1], first)),
-    )
+    explain_ranks(outcome.results, partial(_parts_of, sides))
 
 
-def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Side, Side]) -> None:
+def _parts_of(sides: tuple[Run, Run], first: VariableResult) -> tuple[Parts, Parts]:
+    """The variable of a result on every rank of both runs."""
+    from ciwrap.compare.detailed import parts_of_side
+
+    return parts_of_side(sides[0], first), parts_of_side(sides[1], first)
+
+
+def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Run, Run]) -> None:
     """Drops what nobody wants to be told of, and notes what that was."""
     if options.is_common:
         from ciwrap.compare.common import leave_out_uncommon
@@ -182,7 +178,7 @@ def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Side, Sid
 def _finish(
     name: str,
     outcome: Outcome,
-    sides: tuple[Side, Side],
+    sides: tuple[Run, Run],
     rules: Rules,
     wording: Wording,
     *,
@@ -195,15 +191,15 @@ def _finish(
         outcome.errors += [*side.found.unread, *side.faults]
         if side.fault is not None:
             messages.append(f"a capture is not used: {side.fault}")
-        stale = [one for one in outcome.stale if one[0] == str(side.run)]
+        stale = [one for one in outcome.stale if one[0] == str(side.path)]
         if stale:
             _, key, reason = min(stale, key=lambda one: key_order(one[1]))
             messages.append(
-                f"{side.run}: captured checkpoints that are stale, and were read instead:"
+                f"{side.path}: captured checkpoints that are stale, and were read instead:"
                 f" {len(stale)} ({key_text(key)}: {reason})"
             )
         if side.capture is not None and side.capture.repeated:
-            _refuse_repeated(outcome, side.run, set(side.capture.repeated))
+            _refuse_repeated(outcome, side.path, set(side.capture.repeated))
     if outcome.lost:
         outcome.errors += _lost(outcome)
     if outcome.ended_by is not None:
@@ -218,14 +214,14 @@ def _finish(
     if check.verdict is not Verdict.MATCH:
         from ciwrap.compare.hints import hints
 
-        notes += hints(outcome, golden, new, rules)
+        notes += hints(outcome, rules, partial(_parts_of, sides))
     told = [Message(MessageLevel.NOTE, text) for text in dict.fromkeys(notes)]
     told += [fingerprint_note(side) for side in (golden, new) if side.is_fingerprint]
     check = replace(check, messages=(*check.messages, *told))
     return replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
 
 
-def _with_history(check: CheckResult, outcome: Outcome, golden: Side) -> CheckResult:
+def _with_history(check: CheckResult, outcome: Outcome, golden: Run) -> CheckResult:
     """The result, with what is known of a run's iterations, if there are any."""
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
@@ -256,7 +252,7 @@ def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> 
     """Makes second recordings that the other run does not have not comparable: they are no
     variables that are new or gone, whatever the rules say of these.
     """
-    from ciwrap.captures.journals import recorded_again
+    from ciwrap.captures.side import recorded_again
 
     for found in (outcome.missing, outcome.extra):
         again = [one for one in found if one.id in repeated]
@@ -264,7 +260,7 @@ def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> 
         outcome.results += [not_comparable(one, recorded_again(run, one.id)) for one in again]
 
 
-def fingerprint_note(side: Side) -> Message:
+def fingerprint_note(side: Run) -> Message:
     """What is told of a run of which there is a capture alone."""
     header = side.header
     made = (
@@ -274,7 +270,7 @@ def fingerprint_note(side: Side) -> Message:
     )
     return Message(
         MessageLevel.NOTE,
-        f"{side.run} is a fingerprint{made}: what its trees leave open stays open",
+        f"{side.path} is a fingerprint{made}: what its trees leave open stays open",
     )
 
 

@@ -22,7 +22,15 @@ def share_maps(
     positions: NDArray[np.int64], classes: NDArray[np.uint8], shape: tuple[int, ...]
 ) -> tuple[ShareMap, ...]:
     """Differing elements (flat positions) and the classes of their shares, seen along the axes."""
-    return _maps(positions, classes, shape)
+    if not shape or positions.size == 0 or 0 in shape:
+        return ()
+    indices = np.unravel_index(positions, shape)
+    wide = [axis for axis, extent in enumerate(shape) if extent > 1] or [len(shape) - 1]
+    if len(wide) == 1:
+        return (_map(None, wide[0], indices, classes, shape),)
+    return tuple(
+        _map(row, column, indices, classes, shape) for row, column in combinations(wide[-3:], 2)
+    )
 
 
 def chunk_share_maps(
@@ -38,21 +46,7 @@ def chunk_share_maps(
     starts = starts[starts < total]
     positions = suspects[starts // per_chunk] * per_chunk + starts % per_chunk
     positions = positions[positions < count]
-    return _maps(positions, np.full(positions.size, SUSPECT, np.uint8), shape)
-
-
-def _maps(
-    positions: NDArray[np.int64], classes: NDArray[np.uint8], shape: tuple[int, ...]
-) -> tuple[ShareMap, ...]:
-    if not shape or positions.size == 0 or 0 in shape:
-        return ()
-    indices = np.unravel_index(positions, shape)
-    wide = [axis for axis, extent in enumerate(shape) if extent > 1] or [len(shape) - 1]
-    if len(wide) == 1:
-        return (_map(None, wide[0], indices, classes, shape),)
-    return tuple(
-        _map(row, column, indices, classes, shape) for row, column in combinations(wide[-3:], 2)
-    )
+    return share_maps(positions, np.full(positions.size, SUSPECT, np.uint8), shape)
 
 
 def _map(

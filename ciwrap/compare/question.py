@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ciwrap import _core
 from ciwrap.arrays.dtypes import item_bytes
@@ -16,8 +16,6 @@ from ciwrap.readers.base import as_elements
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -26,11 +24,11 @@ if TYPE_CHECKING:
     from ciwrap.model import VariableResult
 
 
-class Question(Struct, frozen=True):
+class PendingComparison(Struct, frozen=True):
     """The elements of `leaves` (None: all) of a variable, and what is known of it already.
 
     suspects: None without trees. is_part: whether `leaves` are all that anybody wants to know of
-    now: other parts of the variable are other questions.
+    now: other parts of the variable are compared by themselves.
     """
 
     result: VariableResult
@@ -45,54 +43,47 @@ class Question(Struct, frozen=True):
         """Of one side's array."""
         return math.prod(self.shape) * item_bytes(self.parameters.dtype)
 
+    def finish(self, comparison: _core.Comparison, read_elements: ReadElements) -> VariableResult:
+        """The comparison of these elements as a result.
 
-def streamed_result(question: Question, found: Streamed) -> VariableResult:
-    """The result of a question that went through the stream."""
-    if found.comparison is None:
-        assert found.error is not None
-        return not_comparable(question.result, found.error)
+        read_elements: is asked for no others than the comparison's first few differing ones.
+        """
+        result = replace(self.result, evidence=Evidence.DATA, byte_count=self.byte_count)
+        try:
+            if self.suspects is not None:
+                _refuse_contradiction(self, self.suspects, comparison)
+            return with_elements(
+                result,
+                comparison,
+                self.parameters,
+                self.shape,
+                self.suspects,
+                all_compared=self.leaves is None or self.is_part,
+                read_elements=read_elements,
+            )
+        except CiwrapError as error:
+            return not_comparable(result, error)
 
-    def read_first(flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
-        golden, new = found.first_values
-        dtype = question.parameters.dtype
-        return as_elements(golden, dtype)[: len(flats)], as_elements(new, dtype)[: len(flats)]
-
-    return answered(question, found.comparison, read_first)
-
-
-def answered(
-    question: Question, comparison: _core.Comparison, read_elements: ReadElements
-) -> VariableResult:
-    """The comparison of the question's elements as a result.
-
-    read_elements: is asked for no others than the comparison's first few differing ones.
-    """
-    result = replace(question.result, evidence=Evidence.DATA, byte_count=question.byte_count)
-    try:
-        if question.suspects is not None:
-            _refuse_contradiction(question, question.suspects, comparison)
-        return with_elements(
-            result,
-            comparison,
-            question.parameters,
-            question.shape,
-            question.suspects,
-            all_compared=question.leaves is None or question.is_part,
-            read_elements=read_elements,
+    def finish_streamed(self, found: Streamed) -> VariableResult:
+        """The result of what went through the stream."""
+        if found.comparison is None:
+            assert found.error is not None
+            return not_comparable(self.result, found.error)
+        golden, new = (as_elements(side, self.parameters.dtype) for side in found.first_values)
+        return self.finish(
+            found.comparison, lambda flats: (golden[: len(flats)], new[: len(flats)])
         )
-    except CiwrapError as error:
-        return not_comparable(result, error)
 
 
 def _refuse_contradiction(
-    question: Question, suspects: Suspects, comparison: _core.Comparison
+    pending: PendingComparison, suspects: Suspects, comparison: _core.Comparison
 ) -> None:
     """Raises CorruptCaptureError if captured trees and the data cannot both be right: the capture
     is damaged, or of other data.
     """
     try:
         _core.check_deciders(
-            question.parameters, comparison, suspects.leaves, compared_leaves=question.leaves
+            pending.parameters, comparison, suspects.leaves, compared_leaves=pending.leaves
         )
     except ContradictionError as error:
         raise CorruptCaptureError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace as with_fields
@@ -10,19 +11,19 @@ from ciwrap import _core
 from ciwrap.captures.bounds import NONE_GIVEN, CaptureHeader
 from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.container_writer import CaptureWriter
-from ciwrap.captures.fingerprints import files_beside_journals, open_fingerprint
+from ciwrap.captures.fingerprints import files_beside_journals
 from ciwrap.captures.in_memory import file_in_memory
 from ciwrap.captures.index import (
     CapturedCheckpoint,
     CapturedVariable,
     CaptureIndex,
-    Directory,
     MadeWith,
     StoredTree,
     parameters_of,
 )
-from ciwrap.captures.index_codec import encode_checkpoint
-from ciwrap.captures.side import Side
+from ciwrap.captures.index_codec import append_checkpoint
+from ciwrap.captures.recording import RecordedCapture
+from ciwrap.captures.side import Run, open_fingerprint
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.check import newly_ignored
 from ciwrap.compare.fit import GOLDEN
@@ -39,7 +40,7 @@ from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from ciwrap.captures.index import CheckpointKey
@@ -82,27 +83,23 @@ def compare_recorded(
         check.strict.variables,
         bounds_from=f"check {check.name}",
     )
-    ours = golden_side(golden)
-    try:
-        theirs = open_fingerprint(run, run)
+    with (
+        closing(golden_run(golden.path, golden.variables, golden.manifest.labels)) as ours,
+        closing(open_fingerprint(run, run, RecordedCapture)) as theirs,
+    ):
         theirs.faults += files_beside_journals(run, check.exclude, check.root)
-        try:
-            result = compare_histories(
-                check.name,
-                ours,
-                theirs,
-                rules,
-                HistoryOptions(detail_bytes=0),
-                golden_path=str(golden.path),
-                source_path=str(run),
-                wording=GOLDEN,
-                resources=work.resources,
-                progress=work.progress,
-            )
-        finally:
-            theirs.close()
-    finally:
-        ours.close()
+        result = compare_histories(
+            check.name,
+            ours,
+            theirs,
+            rules,
+            HistoryOptions(detail_bytes=0),
+            golden_path=str(golden.path),
+            source_path=str(run),
+            wording=GOLDEN,
+            resources=work.resources,
+            progress=work.progress,
+        )
     known = {golden_id(one) for one in golden.variables}
     known |= {one.id for one in result.variables} | {*result.extra_variables}
     told = misspelt_words(check, known | {*result.ignored_variables})
@@ -158,19 +155,28 @@ def trees_of_golden(variable: _core.GoldenVariable) -> tuple[_core.Tree | None, 
     return tree, None if fine.residue_levels == 1 else _core.build_tree(fine, variable.data)
 
 
-def golden_side(golden: StoredGolden) -> Side:
-    """A golden as one of two runs, of which there are trees alone."""
+def golden_run(
+    path: Path,
+    variables: Iterable[_core.GoldenVariable],
+    labels: Mapping[VariableId, tuple[tuple[str, str], ...]] | None = None,
+) -> Run:
+    """A golden as one of two runs, of which there are trees alone. labels: as in its manifest."""
     with file_in_memory() as held:
         with CaptureWriter(held) as writer:
-            directories = {
-                checkpoint.key: _directory(writer, checkpoint, golden.path)
-                for checkpoint in _checkpoints(golden, writer)
-            }
+            found: dict[CheckpointKey, list[CapturedVariable]] = {}
+            for one in variables:
+                captured = _captured(writer, one, labels or {})
+                key = (captured.identity.iteration, captured.identity.rank)
+                found.setdefault(key, []).append(captured)
+            directories = {}
+            for key, some in found.items():
+                checkpoint = CapturedCheckpoint(key, (), tuple(some))
+                directories[key] = append_checkpoint(writer, checkpoint, path)
             writer.commit(b"")
         capture = CaptureFile(held)
-    capture.path = golden.path
-    return Side(
-        golden.path,
+    capture.path = path
+    return Run(
+        path,
         FoundOutputs(()),
         {key: [] for key in directories},
         capture,
@@ -179,32 +185,26 @@ def golden_side(golden: StoredGolden) -> Side:
     )
 
 
-def _directory(writer: CaptureWriter, checkpoint: CapturedCheckpoint, path: Path) -> Directory:
-    section = writer.append_packed(encode_checkpoint(checkpoint, path))
-    return Directory(checkpoint.key, section, checkpoint.digest)
+def _captured(
+    writer: CaptureWriter,
+    one: _core.GoldenVariable,
+    labels: Mapping[VariableId, tuple[tuple[str, str], ...]],
+) -> CapturedVariable:
+    identity = golden_id(one)
+    plain, fine = trees_of_golden(one)
+    return CapturedVariable(
+        identity,
+        one.tree.parameters.dtype,
+        tuple(one.shape),
+        None if plain is None else _stored(writer, plain, has_residues=False),
+        None if fine is None else _stored(writer, fine, has_residues=True),
+        labels=labels.get(identity, ()),
+    )
 
 
-def _checkpoints(golden: StoredGolden, writer: CaptureWriter) -> list[CapturedCheckpoint]:
-    labels = golden.manifest.labels or {}
-    found: dict[CheckpointKey, list[CapturedVariable]] = {}
-    for one in golden.variables:
-        identity = golden_id(one)
-        plain, fine = (_stored(writer, tree) for tree in trees_of_golden(one))
-        captured = CapturedVariable(
-            identity,
-            one.tree.parameters.dtype,
-            tuple(one.shape),
-            plain,
-            fine,
-            labels=labels.get(identity, ()),
-        )
-        found.setdefault((identity.iteration, identity.rank), []).append(captured)
-    return [CapturedCheckpoint(key, (), tuple(some)) for key, some in found.items()]
-
-
-def _stored(writer: CaptureWriter, tree: _core.Tree | None) -> StoredTree | None:
-    if tree is None:
-        return None
-    residues = None if tree.residues is None else writer.append(tree.residues.tobytes())
+def _stored(writer: CaptureWriter, tree: _core.Tree, *, has_residues: bool) -> StoredTree:
+    residues = None
+    if has_residues:  # of an array of nothing none, and they lie there all the same
+        residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())
     digests = writer.append(tree.digests.tobytes())
     return StoredTree(MadeWith.of(tree.parameters), tree.root, digests, residues)

@@ -11,8 +11,8 @@ import threading
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Protocol
 
-from ciwrap.captures.fingerprints import open_fingerprint
-from ciwrap.captures.side import open_side
+from ciwrap.captures.container import CaptureFile
+from ciwrap.captures.side import open_fingerprint, open_run
 from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.compare.bounds_used import rules_between
 from ciwrap.compare.explaining import explainer
@@ -26,11 +26,12 @@ from ciwrap.readers.layout import FoundOutputs
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ciwrap.captures.bounds import CaptureHeader
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.catalog.rules import Rules
     from ciwrap.compare.outcome import HistoryOptions
     from ciwrap.compare.units import Unit
@@ -52,17 +53,19 @@ class Seen(Struct, frozen=True):
     mtime_ns: int
 
 
-class SideOrder(Struct, frozen=True):
+class RunOrder(Struct, frozen=True):
     """One of the two runs, for a worker. capture: where the one in use lies. header: of the one
-    that says which bounds hold, used or not. is_fingerprint, is_whole: as of a Side.
+    that says which bounds hold, used or not. is_fingerprint, is_whole: as of a Run. open_capture:
+    the class of a fingerprint's capture.
     """
 
-    run: Path
+    path: Path
     capture: Path | None
     verify_checksums: bool
     header: CaptureHeader | None = None
     is_fingerprint: bool = False
     is_whole: bool = False
+    open_capture: Callable[[Path], CaptureFile] = CaptureFile
 
 
 class Order(Struct, frozen=True):
@@ -73,7 +76,7 @@ class Order(Struct, frozen=True):
 
     number: str
     folder: str
-    sides: tuple[SideOrder, SideOrder]
+    sides: tuple[RunOrder, RunOrder]
     rules: MakesRules
     options: HistoryOptions
     resources: Resources
@@ -90,7 +93,7 @@ def versions() -> tuple[str, str]:
     return version("ciwrap"), np.__version__
 
 
-def what_is_seen(sides: tuple[Side, Side]) -> tuple[Seen, ...]:
+def what_is_seen(sides: tuple[Run, Run]) -> tuple[Seen, ...]:
     """The first file of each run, or the fingerprint in its place, as it is now."""
     found = []
     for side in sides:
@@ -152,7 +155,7 @@ def _seen_part(
 
     `_prove` looks at one file of each run; the others may be of another day all the same.
     """
-    ours = sights_of((order.sides[0].run, order.sides[1].run), unit, groups)
+    ours = sights_of((order.sides[0].path, order.sides[1].path), unit, groups)
     seen = [key for key, one, other in zip(unit.keys, ours, sights, strict=True) if one == other]
     if len(seen) == len(unit.keys):
         return unit, []
@@ -190,12 +193,14 @@ def _comparer_of(order: Order, groups: tuple[Groups, Groups]) -> UnitComparer:
     return UnitComparer(work, golden, new, rules, order.options, list_path=order.list_path)
 
 
-def _opened(order: SideOrder) -> Side:
+def _opened(order: RunOrder) -> Run:
     if order.is_fingerprint:
         assert order.capture is not None
-        return replace(open_fingerprint(order.run, order.capture), is_whole=order.is_whole)
-    side = open_side(
-        order.run,
+        return replace(
+            open_fingerprint(order.path, order.capture, order.open_capture), is_whole=order.is_whole
+        )
+    side = open_run(
+        order.path,
         FoundOutputs(()),
         order.capture,
         use_capture=order.capture is not None,

@@ -59,12 +59,12 @@ def solved_by_samples(
     golden, new = ours.captured.get(result.id), theirs.captured.get(result.id)
     if golden is None or new is None or golden.fine is None:
         return result
-    if ours.side.capture is None or theirs.side.capture is None:
+    if ours.run.capture is None or theirs.run.capture is None:
         return result
-    samples = theirs.side.capture.samples_of(result.id)
+    samples = theirs.run.capture.samples_of(result.id)
     leaves = suspects.leaves[np.isin(suspects.leaves, list(samples))]
     if leaves.size == 0:
         return result
-    tree = read_tree(ours.side.capture, golden, golden.fine)
+    tree = read_tree(ours.run.capture, golden, golden.fine)
     values = SampledValues(new, tree.parameters, samples)
     return with_solved(result, solve_chunks(tree, values, leaves, tuple(golden.shape)))

@@ -5,20 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.compare.unit_comparer import InProcess
+from ciwrap.captures.container import CaptureFile
+from ciwrap.compare.unit_loop import InProcess, UnitLoop
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import ExitStack
 
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.side import Run
     from ciwrap.compare.engines import Pool
     from ciwrap.compare.journal import Journal
     from ciwrap.compare.remote import Groups, MakesRules
     from ciwrap.compare.unit_comparer import UnitComparer
-    from ciwrap.compare.unit_loop import Engine, UnitSteps
+    from ciwrap.compare.unit_loop import UnitBook
     from ciwrap.compare.units import Unit
+    from ciwrap.progress import Progress
 
 
 class Spread(Struct):
@@ -46,7 +48,7 @@ class Spread(Struct):
         """Whether what each unit came to is told and kept by itself."""
         return self.pool is not None or self.journal_path is not None
 
-    def journal(self, golden: Side, new: Side, opened: ExitStack) -> Journal | None:
+    def journal(self, golden: Run, new: Run, opened: ExitStack) -> Journal | None:
         """The journal, which `opened` will close. Raises as `Journal` does.
 
         Where nobody has said a bound, that of a capture is a rule, too.
@@ -65,8 +67,8 @@ class Spread(Struct):
             ciwrap,
             numpy,
             str(Path.cwd()),
-            str(golden.run),
-            str(new.run),
+            str(golden.path),
+            str(new.path),
             hashlib.sha256(rules.encode()).hexdigest(),
         )
         journal = Journal(
@@ -74,14 +76,15 @@ class Spread(Struct):
         )
         return opened.enter_context(journal)
 
-    def engine(self, comparer: UnitComparer, steps: UnitSteps) -> Engine:
-        """Who compares units. steps: what the comparer tells of its progress."""
+    def loop(self, comparer: UnitComparer, journal: Journal | None, progress: Progress) -> UnitBook:
+        """Who compares units."""
+        silence = self.silence_seconds
         if self.pool is None:
-            return InProcess(comparer, steps)
+            return InProcess(comparer, journal=journal, silence_seconds=silence, progress=progress)
         import uuid
 
         from ciwrap.compare.engines import ByPool
-        from ciwrap.compare.remote import Order, SideOrder, versions, what_is_seen
+        from ciwrap.compare.remote import Order, RunOrder, versions, what_is_seen
 
         assert self.make_rules is not None
         sides = comparer.golden, comparer.new
@@ -93,13 +96,14 @@ class Spread(Struct):
             return ours, theirs
 
         ours, theirs = (
-            SideOrder(
-                side.run,
+            RunOrder(
+                side.path,
                 None if side.capture is None else side.capture.path,
                 side.verify_checksums,
                 side.header,
                 side.is_fingerprint,
                 side.is_whole,
+                CaptureFile if side.capture is None else type(side.capture),
             )
             for side in sides
         )
@@ -114,4 +118,5 @@ class Spread(Struct):
             versions(),
             self.list_path,
         )
-        return ByPool(self.pool, order, groups_of, comparer.unless_changed)
+        engine = ByPool(self.pool, order, groups_of, comparer.unless_changed)
+        return UnitLoop(engine, journal=journal, silence_seconds=silence, progress=progress)

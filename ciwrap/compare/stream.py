@@ -27,7 +27,7 @@ _LARGEST_ELEMENT_BYTES = 64 << 10
 
 
 class Streamed(Struct, frozen=True):
-    """What a question came to: a comparison, or the error that stopped it.
+    """What became of what was submitted: a comparison, or the error that stopped it.
 
     first_values: both sides' bytes of the first few differing elements, back to back.
     """
@@ -44,8 +44,8 @@ class StreamFacts(Struct, frozen=True):
     engine: str | None = None
 
 
-class Asked(Protocol):
-    """What a question has to say: the chunks `leaves` of an array, ascending; None: all."""
+class Pending(Protocol):
+    """What is to be compared: the chunks `leaves` of an array, ascending; None: all."""
 
     @property
     def parameters(self) -> _core.TreeParameters: ...
@@ -53,16 +53,16 @@ class Asked(Protocol):
     def leaves(self) -> NDArray[np.int64] | None: ...
 
 
-_Question = TypeVar("_Question", bound=Asked)
+_Pending = TypeVar("_Pending", bound=Pending)
 
 
-class Stream(Closing, Generic[_Question]):
-    """Answers questions about stored arrays, all in one stream that goes on while its user finds
-    further ones; a question that fails does not stop the others.
+class Stream(Closing, Generic[_Pending]):
+    """Compares stored arrays, all in one stream that goes on while its user finds
+    further ones; one that fails does not stop the others.
 
-    sink: is handed every differing element, as they are found, on another thread: the question,
-    flat indices, and both sides' elements. The next call raises what the sink has raised, or
-    NotAvailableError for an engine that is missing; whoever calls once more gets
+    sink: is handed every differing element, as they are found, on another thread: what was
+    submitted, flat indices, and both sides' elements. The next call raises what the sink has
+    raised, or NotAvailableError for an engine that is missing; whoever calls once more gets
     InterruptedCallError.
     """
 
@@ -72,7 +72,7 @@ class Stream(Closing, Generic[_Question]):
         memory_bytes: int,
         *,
         direct: Literal["auto", "always", "never"] = "auto",
-        sink: Callable[[_Question, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
+        sink: Callable[[_Pending, NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]], None]
         | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
@@ -82,9 +82,9 @@ class Stream(Closing, Generic[_Question]):
         self._sink = sink
         self._progress = progress
         self._told_bytes = 0
-        self.asked_bytes = 0  # of both sides, what there is to compare
-        self._questions: dict[int, _Question] = {}  # those that have no answer yet, by number
-        self.asked_count = 0
+        self.submitted_bytes = 0  # of both sides, what there is to compare
+        self._open: dict[int, _Pending] = {}  # those that have no answer yet, by number
+        self.submitted_count = 0
         self._session: _core.StreamSession | None = None
 
     def _begin(self) -> _core.StreamSession:
@@ -106,34 +106,34 @@ class Stream(Closing, Generic[_Question]):
         new: NDArray[np.uint8],
     ) -> None:
         assert self._sink is not None
-        self._sink(self._questions[number], indices, golden, new)
+        self._sink(self._open[number], indices, golden, new)
 
-    def ask(self, question: _Question, golden: FileRegion, new: FileRegion) -> None:
-        """Both regions hold the question's array, and are of one size."""
+    def submit(self, pending: _Pending, golden: FileRegion, new: FileRegion) -> None:
+        """Both regions hold the array, and are of one size."""
         # Not before there is something to read: threads, memory and a ring come with it.
         self._session = self._session or self._begin()
-        # Numbers are given in order, so the sink finds the question whenever it is called.
-        self._questions[self.asked_count] = question
-        self.asked_count += 1
-        self.asked_bytes += _bytes_to_compare(question, golden.byte_count)
+        # Numbers are given in order, so the sink finds it whenever it is called.
+        self._open[self.submitted_count] = pending
+        self.submitted_count += 1
+        self.submitted_bytes += _bytes_to_compare(pending, golden.byte_count)
         self._session.add(
-            question.parameters,
+            pending.parameters,
             golden.path,
             golden.offset,
             new.path,
             new.offset,
             golden.byte_count,
-            question.leaves,
+            pending.leaves,
         )
 
-    def answers(self, *, wait: bool = False) -> Iterator[tuple[_Question, Streamed]]:
+    def answers(self, *, wait: bool = False) -> Iterator[tuple[_Pending, Streamed]]:
         """What has been found out since the last call. wait: all that has been asked."""
         if self._session is None:
             return
         while True:
             done = self._session.take_done(wait, self._tell)
             for number, comparison, failure, values in done:
-                yield self._questions.pop(number), Streamed(comparison, failure, values)
+                yield self._open.pop(number), Streamed(comparison, failure, values)
             # Progress may end the work, and what is done is not to be lost with it.
             self._tell()
             if not (wait and done):
@@ -142,12 +142,12 @@ class Stream(Closing, Generic[_Question]):
     @property
     def open_bytes(self) -> int:
         """Of both sides, what has been asked for and is not compared yet."""
-        return 0 if self._session is None else self.asked_bytes - self._session.bytes_compared
+        return 0 if self._session is None else self.submitted_bytes - self._session.bytes_compared
 
     @property
     def open_count(self) -> int:
-        """How many questions have no answer that was taken."""
-        return len(self._questions)
+        """How many have no answer that was taken."""
+        return len(self._open)
 
     def _tell(self) -> None:
         assert self._session is not None
@@ -174,10 +174,10 @@ def fits_stream(parameters: _core.TreeParameters) -> bool:
     return parameters.scalar_bytes * parameters.scalars_per_element <= _LARGEST_ELEMENT_BYTES
 
 
-def _bytes_to_compare(question: Asked, byte_count: int) -> int:
+def _bytes_to_compare(pending: Pending, byte_count: int) -> int:
     """Of both sides."""
-    if question.leaves is None or question.leaves.size == 0:
-        return 2 * byte_count if question.leaves is None else 0
-    chunk = question.parameters.chunk_scalars * question.parameters.scalar_bytes
-    end = (int(question.leaves[-1]) + 1) * chunk
-    return 2 * (int(question.leaves.size) * chunk - max(0, end - byte_count))
+    if pending.leaves is None or pending.leaves.size == 0:
+        return 2 * byte_count if pending.leaves is None else 0
+    chunk = pending.parameters.chunk_scalars * pending.parameters.scalar_bytes
+    end = (int(pending.leaves[-1]) + 1) * chunk
+    return 2 * (int(pending.leaves.size) * chunk - max(0, end - byte_count))

@@ -18,12 +18,14 @@ from ciwrap.compare.ending import EndedEarlyError, ended_words
 from ciwrap.compare.outcome import Outcome, WrongAnswerError
 from ciwrap.compare.units import biggest_first, name_of
 from ciwrap.errors import one_line
-from ciwrap.progress import NO_PROGRESS
+from ciwrap.progress import NO_PROGRESS, NoProgress
+from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ciwrap.compare.journal import Journal
+    from ciwrap.compare.unit_comparer import UnitComparer
     from ciwrap.compare.units import Unit
     from ciwrap.progress import Progress
 
@@ -42,16 +44,12 @@ class Answer(Protocol):
 
 
 class Engine(Protocol):
-    """What units are given to. at_once: how many at a time; None: all. told_bytes: how much of the
-    unit that was done last has been told to progress on the way.
-    """
+    """What units are given to. at_once: how many at a time; None: all."""
 
     @property
     def at_once(self) -> int | None: ...
     @property
     def can_renew(self) -> bool: ...
-    @property
-    def told_bytes(self) -> int: ...
     def submit(self, unit: Unit) -> Answer: ...
     def outcome(self, answer: Any, unit: Unit) -> Outcome: ...
     def renew(self) -> None: ...
@@ -61,63 +59,29 @@ class _SilenceError(BaseException):
     """No Exception: it may come wherever somebody's code is at work, which must not catch it."""
 
 
-class UnitSteps:
-    """Progress within a unit that this process compares. What it is told adds up to the bytes of
-    the unit at most; `expect` and the like are for the whole comparison, and not for a unit.
-    """
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._unit_bytes = 0
-        self.told_bytes = 0
-
-    def begin_unit(self, unit: Unit) -> None:
-        self._unit_bytes, self.told_bytes = unit.progress_bytes, 0
-
-    def begin(self, label: str, total_bytes: int | None) -> None:
-        pass
-
-    def expect(self, total_bytes: int) -> None:
-        pass
-
-    def advance(self, byte_count: int) -> None:
-        """Raises EndedEarlyError as the progress of the whole does."""
-        step = min(byte_count, self._unit_bytes - self.told_bytes)
-        self.told_bytes += step
-        self._progress.advance(step)
-
-    def end(self) -> None:
-        pass
-
-
-class UnitLoop:
-    """One comparison's units. silence_seconds: how long to wait for a unit; None: for ever.
+class UnitBook:
+    """What one comparison's units came to, whoever compares them. silence_seconds: how long to wait
+    for a unit; None: for ever.
 
     A progress that raises EndedEarlyError, as EndableProgress does, makes a partial outcome.
     has_ended_early: whether workers may still be at work on what was given up.
     """
 
+    has_ended_early = False
+
     def __init__(
         self,
-        engine: Engine,
         *,
         journal: Journal | None = None,
         silence_seconds: float | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> None:
-        self._engine = engine
         self._journal = journal
         self._silence = silence_seconds
         self._progress = progress
         self._found: dict[tuple[int, int], Outcome] = {}
         self._units: Sequence[Unit] = ()
-        self._waiting: deque[Unit] = deque()
-        # What was at work when a worker died: one of them is to blame, so each is tried alone.
-        self._suspects: deque[Unit] = deque()
-        self._alone: Unit | None = None
-        self._at_work: dict[Answer, Unit] = {}
         self._ended_by: str | None = None
-        self.has_ended_early = False
 
     def run(self, units: Sequence[Unit]) -> Outcome:
         """Until all is compared or lost. Raises UsageError, and whatever ends the command."""
@@ -126,19 +90,19 @@ class UnitLoop:
             self._journal.begin(units)
         self._progress.expect(sum(unit.byte_count for unit in units))
         try:
-            for unit in biggest_first(units):
-                self._waiting += [unit] if self._journal is None else self._left_of(unit)
-            while self._waiting or self._suspects or self._at_work:
-                self._give_out()
-                self._take_in()
+            left = units
+            if self._journal is not None:
+                left = [one for unit in units for one in self._left_of(unit)]
+            self._compare(left)
         except EndedEarlyError as end:
             self._end_early(str(end))
         except _SilenceError:
             self._give_up(f"no unit was done for {self._silence:g} s; {self._remedy}")
-        finally:
-            for future in self._at_work:
-                future.cancel()
         return self._together()
+
+    def _compare(self, units: Sequence[Unit]) -> None:
+        """Gives each of them to `_keep`, with its outcome."""
+        raise NotImplementedError
 
     @property
     def compared_names(self) -> list[str]:
@@ -161,6 +125,144 @@ class UnitLoop:
         self._found[unit.order] = known
         self._progress.advance(unit.progress_bytes)
         return True
+
+    def _keep(self, unit: Unit, outcome: Outcome, left_bytes: int) -> None:
+        """Raises EndedEarlyError if the unit is not the last one and a signal has come.
+
+        left_bytes: what of the unit progress has not been told yet.
+        """
+        if outcome.ended_by is not None and unit.part is not None:
+            lost = [(key, ended_words(outcome.ended_by)) for key in unit.keys]
+            outcome = Outcome(lost=lost, ended_by=outcome.ended_by)
+        self._found[unit.order] = outcome
+        if outcome.ended_by is not None:
+            raise EndedEarlyError(outcome.ended_by)
+        # What could not be read, or was not seen, is to be tried again when the journal goes on.
+        if self._journal is not None and not (outcome.errors or outcome.lost):
+            self._journal.add(unit, outcome)
+        self._progress.advance(left_bytes)
+
+    @property
+    def _remedy(self) -> str:
+        return "go on with --resume" if self._journal is not None else "give --journal next time"
+
+    def _end_early(self, signal_name: str) -> None:
+        """Gives up all that is not done; where nothing is left, nothing ended."""
+        if not all(self._is_found(unit) for unit in self._units):
+            self._ended_by = signal_name
+            self._give_up(ended_words(signal_name))
+
+    def _is_found(self, unit: Unit) -> bool:
+        return unit.order in self._found or all(one.order in self._found for one in unit.apart())
+
+    def _give_up(self, reason: str) -> None:
+        """Names as lost all that has no outcome yet, by the plan: nothing is forgotten."""
+        for unit in self._units:
+            if unit.order not in self._found:
+                for one in unit.apart():
+                    self._found.setdefault(one.order, Outcome(lost=[(one.keys[0], reason)]))
+
+    def _together(self) -> Outcome:
+        """All outcomes in the order of their units, whatever order they came in."""
+        self._give_up("nobody answered for it")
+        outcome = Outcome(ended_by=self._ended_by)
+        cut: list[Outcome] = []
+        parts = {unit.number: unit.part for unit in self._units}
+        for order in sorted(self._found):
+            found = self._found[order]
+            part = parts[order[0]]
+            if part is None:
+                outcome.add(found)
+                continue
+            cut.append(found)
+            if part.number + 1 == part.count:
+                outcome.add(_joined(cut))
+                cut = []
+        return outcome
+
+
+def _joined(parts: Sequence[Outcome]) -> Outcome:
+    """A checkpoint that was cut; of one that lost a part, only that it was not compared."""
+    lost = list(dict.fromkeys(one for part in parts for one in part.lost))
+    if lost:
+        ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
+        return Outcome(lost=lost, ended_by=ended_by)
+    from ciwrap.compare.whole import join_parts
+
+    outcome = Outcome()
+    for part in parts:
+        outcome.add(part)
+    outcome.results = join_parts(outcome.results, outcome.sums)
+    outcome.sums.clear()
+    outcome.errors = list({str(error): error for error in outcome.errors}.values())
+    return outcome
+
+
+class InProcess(UnitBook):
+    """Compares units one by one, here."""
+
+    def __init__(self, comparer: UnitComparer, **options: Any) -> None:
+        super().__init__(**options)
+        self._steps = UnitSteps(self._progress)
+        self._comparer = replace(comparer, work=replace(comparer.work, progress=self._steps))
+
+    def _compare(self, units: Sequence[Unit]) -> None:
+        """Raises whatever comparing raises: nobody else can be lost."""
+        for unit in units:
+            self._steps.left_bytes = unit.progress_bytes
+            with _alarm(self._silence):
+                outcome = self._comparer.compare(unit)
+            if unit.part is not None:
+                outcome = self._comparer.unless_changed(outcome, unit)
+            self._keep(unit, outcome, self._steps.left_bytes)
+
+
+class UnitSteps(NoProgress):
+    """Progress within a unit that this process compares; `expect` and the like are for the whole
+    comparison. left_bytes: what of the unit has not been told yet.
+    """
+
+    left_bytes = 0
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def advance(self, byte_count: int) -> None:
+        """Raises EndedEarlyError as the progress of the whole does."""
+        step = min(byte_count, self.left_bytes)
+        self.left_bytes -= step
+        self._progress.advance(step)
+
+
+class UnitLoop(UnitBook):
+    """Gives units to the workers of an engine, whatever becomes of these."""
+
+    def __init__(self, engine: Engine, **options: Any) -> None:
+        super().__init__(**options)
+        self._engine = engine
+        self._waiting: deque[Unit] = deque()
+        # What was at work when a worker died: one of them is to blame, so each is tried alone.
+        self._suspects: deque[Unit] = deque()
+        self._alone: Unit | None = None
+        self._at_work: dict[Answer, Unit] = {}
+
+    def _compare(self, units: Sequence[Unit]) -> None:
+        self._waiting += biggest_first(units)
+        try:
+            while self._waiting or self._suspects or self._at_work:
+                self._give_out()
+                self._take_in()
+        except EndedEarlyError:
+            # What is done by now is kept.
+            for future in [one for one in self._at_work if one.done()]:
+                unit = self._at_work.pop(future)
+                if _error_of(future) is None:
+                    self._take_answer(unit, future.result())
+            raise
+        finally:
+            self.has_ended_early = bool(self._at_work)
+            for future in self._at_work:
+                future.cancel()
 
     def _give_out(self) -> None:
         limit = self._engine.at_once
@@ -212,7 +314,7 @@ class UnitLoop:
         except WrongAnswerError as error:
             self._failed(unit, error)
             return
-        self._keep(unit, outcome)
+        self._keep(unit, outcome, unit.progress_bytes)
 
     def _next_done(self) -> set[Answer]:
         """Waits until something is done. Raises _SilenceError, and EndedEarlyError: a signal that
@@ -233,19 +335,6 @@ class UnitLoop:
             if deadline is not None and time.monotonic() >= deadline:
                 raise _SilenceError
             self._progress.advance(0)
-
-    def _keep(self, unit: Unit, outcome: Outcome) -> None:
-        """Raises EndedEarlyError if the unit is not the last one and a signal has come."""
-        if outcome.ended_by is not None and unit.part is not None:
-            lost = [(key, ended_words(outcome.ended_by)) for key in unit.keys]
-            outcome = Outcome(lost=lost, ended_by=outcome.ended_by)
-        self._found[unit.order] = outcome
-        if outcome.ended_by is not None:
-            raise EndedEarlyError(outcome.ended_by)
-        # What could not be read, or was not seen, is to be tried again when the journal goes on.
-        if self._journal is not None and not (outcome.errors or outcome.lost):
-            self._journal.add(unit, outcome)
-        self._progress.advance(unit.progress_bytes - self._engine.told_bytes)
 
     def _failed(self, unit: Unit, error: BaseException) -> None:
         """A unit that was lost: its checkpoints are tried one by one, and then with nothing beside
@@ -273,73 +362,9 @@ class UnitLoop:
         if self._engine.can_renew:
             self._engine.renew()
         else:
+            self._waiting.clear()
+            self._suspects.clear()
             self._give_up(one_line(f"{type(error).__name__}: {error}; {self._remedy}"))
-
-    @property
-    def _remedy(self) -> str:
-        return "go on with --resume" if self._journal is not None else "give --journal next time"
-
-    def _end_early(self, signal_name: str) -> None:
-        """Keeps what is done by now and gives up all else; where nothing is left, nothing ended."""
-        for future in [one for one in self._at_work if one.done()]:
-            unit = self._at_work.pop(future)
-            if _error_of(future) is None:
-                self._take_answer(unit, future.result())
-        if not all(self._is_found(unit) for unit in self._units):
-            self._ended_by = signal_name
-            self._give_up(ended_words(signal_name))
-
-    def _is_found(self, unit: Unit) -> bool:
-        return unit.order in self._found or all(one.order in self._found for one in unit.apart())
-
-    def _give_up(self, reason: str) -> None:
-        """Names as lost all that has no outcome yet."""
-        self.has_ended_early = bool(self._at_work)
-        self._waiting.clear()
-        self._suspects.clear()
-        self._lose_rest(reason)
-
-    def _lose_rest(self, reason: str) -> None:
-        """What is lost is told by the plan, not by who had what: nothing is forgotten."""
-        for unit in self._units:
-            if unit.order not in self._found:
-                for one in unit.apart():
-                    self._found.setdefault(one.order, Outcome(lost=[(one.keys[0], reason)]))
-
-    def _together(self) -> Outcome:
-        """All outcomes in the order of their units, whatever order they came in."""
-        self._lose_rest("nobody answered for it")
-        outcome = Outcome(ended_by=self._ended_by)
-        cut: list[Outcome] = []
-        parts = {unit.number: unit.part for unit in self._units}
-        for order in sorted(self._found):
-            found = self._found[order]
-            part = parts[order[0]]
-            if part is None:
-                outcome.add(found)
-                continue
-            cut.append(found)
-            if part.number + 1 == part.count:
-                outcome.add(_whole(cut))
-                cut = []
-        return outcome
-
-
-def _whole(parts: Sequence[Outcome]) -> Outcome:
-    """A checkpoint that was cut; of one that lost a part, only that it was not compared."""
-    lost = list(dict.fromkeys(one for part in parts for one in part.lost))
-    if lost:
-        ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
-        return Outcome(lost=lost, ended_by=ended_by)
-    from ciwrap.compare.whole import whole_results
-
-    outcome = Outcome()
-    for part in parts:
-        outcome.add(part)
-    outcome.results = whole_results(outcome.results, outcome.sums)
-    outcome.sums.clear()
-    outcome.errors = list({str(error): error for error in outcome.errors}.values())
-    return outcome
 
 
 def _error_of(answer: Answer) -> BaseException | None:

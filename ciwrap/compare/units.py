@@ -7,20 +7,19 @@ of units are the same for any number.
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING
 
 from ciwrap.captures.index import key_order
+from ciwrap.captures.listing import sizes_of
 from ciwrap.catalog.files import digest_of_sight, source_files
 from ciwrap.errors import CiwrapError
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ciwrap.captures.index import CheckpointKey
-    from ciwrap.captures.side import Side
-    from ciwrap.readers.layout import OutputFile
+    from ciwrap.captures.side import Run
 
 UNIT_BYTES = 256 << 20
 # A checkpoint with a file beyond this is cut into parts of so many bytes of each variable.
@@ -46,12 +45,9 @@ class Part(Struct, frozen=True):
 
     def leaves(self, chunk_bytes: int, leaf_count: int) -> range:
         """The chunks of a variable that are this part's."""
-        first, end = (-(-at * self.byte_count // chunk_bytes) for at in self._limits)
+        first = -(-self.number * self.byte_count // chunk_bytes)
+        end = -(-(self.number + 1) * self.byte_count // chunk_bytes)
         return range(first, leaf_count if self.number + 1 == self.count else min(end, leaf_count))
-
-    @property
-    def _limits(self) -> tuple[int, int]:
-        return self.number, self.number + 1
 
 
 class Unit(Struct, frozen=True):
@@ -102,10 +98,10 @@ def name_of(order: tuple[int, int]) -> str:
 
 
 def plan_units(
-    golden: Side,
-    new: Side,
+    golden: Run,
+    new: Run,
     *,
-    former: Iterable[Sequence[CheckpointKey]] = (),
+    former: Sequence[Sequence[CheckpointKey]] = (),
     has_stamps: bool = False,
 ) -> list[Unit]:
     """All checkpoints of either run as units.
@@ -115,15 +111,14 @@ def plan_units(
     sides = golden, new
     left = dict.fromkeys(sorted({*golden.groups, *new.groups}, key=key_order))
     sizes = {
-        key: [size for side in sides for size in _sizes(side.groups.get(key, ()))] for key in left
+        key: [size for side in sides for size in sizes_of(side.groups.get(key, ()))] for key in left
     }
     totals = {key: sum(some) for key, some in sizes.items()}
-    batches = []
-    for batch in former:
-        kept = tuple(key for key in batch if left.pop(key, left) is None)
-        batches += [kept] if kept else []
-    batches += _batches(left, totals)
-    batches.sort(key=lambda batch: key_order(batch[0]))
+    kept = [tuple(key for key in batch if left.pop(key, left) is None) for batch in former]
+    batches = _batches(left, totals)
+    if former:
+        batches += [batch for batch in kept if batch]
+        batches.sort(key=lambda batch: key_order(batch[0]))
     units: list[Unit] = []
     for keys in batches:
         parts = [] if len(keys) > 1 else _parts(keys[0], sides, sizes[keys[0]])
@@ -152,7 +147,7 @@ def _batches(
     return [tuple(batch) for batch in found]
 
 
-def _parts(key: CheckpointKey, sides: tuple[Side, Side], sizes: Sequence[int]) -> list[Part]:
+def _parts(key: CheckpointKey, sides: tuple[Run, Run], sizes: Sequence[int]) -> list[Part]:
     """The parts of a checkpoint with a very large file; [] for one that stays whole.
 
     What both captures hold is not cut: the trees say which chunks have to be read at all. Nor is
@@ -174,14 +169,7 @@ def biggest_first(units: Iterable[Unit]) -> list[Unit]:
     return sorted(units, key=lambda unit: (-unit.byte_count, unit.order))
 
 
-def _sizes(files: Iterable[OutputFile]) -> Iterator[int]:
-    """What the files of a checkpoint hold, as far as they can be asked."""
-    for file in files:
-        with contextlib.suppress(OSError):
-            yield file.path.stat().st_size
-
-
-def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
+def stamp_of(key: CheckpointKey, golden: Run, new: Run) -> str:
     """Sizes, times and inodes of a checkpoint's files, or of the fingerprint that stands for them,
     as a digest; '' if one cannot be looked at, which is like no other.
     """
@@ -189,7 +177,7 @@ def stamp_of(key: CheckpointKey, golden: Side, new: Side) -> str:
         seen: list[object] = [
             side.capture.stamps
             if side.is_fingerprint and side.capture is not None
-            else source_files(side.run, side.groups.get(key, ()))
+            else source_files(side.path, side.groups.get(key, ()))
             for side in (golden, new)
         ]
     except CiwrapError:

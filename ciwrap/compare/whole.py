@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ciwrap.compare.outcome import PartSums
     from ciwrap.model import VariableId
 
-# Of these counts the whole has the sum.
+# The variable has the sum of these counts.
 _COUNTS = (
     "differing_count",
     "nan_mismatch_count",
@@ -35,9 +35,7 @@ _LARGEST = (
 )
 
 
-def whole_results(
-    results: Iterable[VariableResult], sums: Iterable[PartSums]
-) -> list[VariableResult]:
+def join_parts(results: Iterable[VariableResult], sums: Iterable[PartSums]) -> list[VariableResult]:
     """The results, those of one variable as one. Parts, and what their means are made of, come in
     the order of their elements.
     """
@@ -47,10 +45,10 @@ def whole_results(
     terms: dict[VariableId, list[PartSums]] = {}
     for one in sums:
         terms.setdefault(one.variable, []).append(one)
-    return [_whole(parts, terms.get(identity, [])) for identity, parts in found.items()]
+    return [_joined(parts, terms.get(identity, [])) for identity, parts in found.items()]
 
 
-def _whole(parts: Sequence[VariableResult], terms: Sequence[PartSums]) -> VariableResult:
+def _joined(parts: Sequence[VariableResult], terms: Sequence[PartSums]) -> VariableResult:
     failed = [part for part in parts if part.verdict is Verdict.NOT_COMPARABLE]
     if failed:
         return failed[0]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.fingerprints import open_fingerprint
+from ciwrap.captures.recording import RecordedCapture
+from ciwrap.captures.side import open_fingerprint
 from ciwrap.compare.histories import compare_histories
 from ciwrap.compare.outcome import HistoryOptions
 
@@ -32,21 +34,17 @@ def judge_recorded(
     means, and what diverged first, is told here, once all have told. is_common, ended_in: as in
     `HistoryOptions`. Raises UsageError, and the errors of reading.
     """
-    ours = reference.open()
-    try:
-        theirs = open_fingerprint(run, run)
-        try:
-            return compare_histories(
-                f"{reference.named} : {run}",
-                ours,
-                theirs,
-                rules,
-                HistoryOptions(detail_bytes=0, is_common=is_common, ended_in=ended_in),
-                golden_path=str(reference.named),
-                source_path=str(run),
-                resources=resources,
-            )
-        finally:
-            theirs.close()
-    finally:
-        ours.close()
+    with (
+        closing(reference.open()) as ours,
+        closing(open_fingerprint(run, run, RecordedCapture)) as theirs,
+    ):
+        return compare_histories(
+            f"{reference.named} : {run}",
+            ours,
+            theirs,
+            rules,
+            HistoryOptions(detail_bytes=0, is_common=is_common, ended_in=ended_in),
+            golden_path=str(reference.named),
+            source_path=str(run),
+            resources=resources,
+        )

@@ -10,28 +10,28 @@ import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.fingerprints import capture_of, open_fingerprint, refuse_other_data
+from ciwrap.captures.fingerprints import capture_of, refuse_other_data
 from ciwrap.captures.index import IGNORED, MadeWith, parameters_of
 from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.captures.journal import FINE, PLAIN, JournalReader
 from ciwrap.captures.journal_writer import JournalWriter
 from ciwrap.captures.journals import is_recording, journal_paths
 from ciwrap.captures.open_capture import open_capture
-from ciwrap.compare.recorded import trees_of_golden
+from ciwrap.captures.recording import RecordedCapture
+from ciwrap.captures.side import open_fingerprint
+from ciwrap.compare.recorded import golden_run
 from ciwrap.errors import NotComparableError, OutputMissingError
 from ciwrap.golden.golden_file import read_golden_file
 from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
-from ciwrap.golden.variables import golden_id
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from ciwrap import _core
     from ciwrap.captures.container import CaptureFile
-    from ciwrap.captures.index import StoredTree
-    from ciwrap.captures.side import Side
+    from ciwrap.captures.index import CaptureIndex, StoredTree
+    from ciwrap.captures.side import Run
     from ciwrap.model import VariableId
 
 
@@ -52,9 +52,9 @@ class Reference(Struct, frozen=True):
     named: Path
     journals: Path
 
-    def open(self) -> Side:
+    def open(self) -> Run:
         """As one side of a comparison. Raises the errors of `open_fingerprint`."""
-        return open_fingerprint(self.named, self.journals)
+        return open_fingerprint(self.named, self.journals, RecordedCapture)
 
 
 @contextlib.contextmanager
@@ -120,45 +120,41 @@ def golden_file_of(path: Path) -> Path | None:
 
 def _of_capture(path: Path) -> Iterator[HeldTrees]:
     with open_capture(path) as capture:
-        for directory in read_index(capture).checkpoints.values():
-            for one in read_checkpoint(capture, directory).variables:
-                best = one.fine or one.plain
-                if best is None and one.reason != IGNORED:
-                    raise NotComparableError(
-                        f"has no tree of it, so no run can be compared with it: {one.reason}",
-                        file=path,
-                        variable=one.identity.text,
-                        remedy="capture that run with it under --ignore",
-                    )
-                if best is None:
-                    continue
-                trees = [(PLAIN, one.plain)] if one.plain is not None else []
-                trees += [(FINE, one.fine)] if one.fine is not None else []
-                bodies = tuple((kind, _stored_body(capture, tree)) for kind, tree in trees)
-                yield HeldTrees(one.identity, best.made_with, one.shape, bodies)
-
-
-def _stored_body(capture: CaptureFile, tree: StoredTree) -> bytes:
-    residues = None if tree.residues is None else capture.section(tree.residues)
-    return _body(capture.section(tree.digests), residues)
-
-
-def _body(digests: bytes, residues: bytes | None) -> bytes:
-    return digests + (residues or b"")
+        yield from _held_trees(capture, read_index(capture))
 
 
 def _of_golden(path: Path) -> Iterator[HeldTrees]:
-    for one in read_golden_file(path)[0]:
-        found = zip((PLAIN, FINE), trees_of_golden(one), strict=True)
-        trees = [(kind, tree) for kind, tree in found if tree is not None]
-        made_with = MadeWith.of(trees[-1][1].parameters)
-        bodies = tuple((kind, _tree_body(tree)) for kind, tree in trees)
-        yield HeldTrees(golden_id(one), made_with, one.shape, bodies)
+    side = golden_run(path, read_golden_file(path)[0])
+    assert side.capture is not None
+    assert side.index is not None
+    with side.capture:
+        yield from _held_trees(side.capture, side.index)
 
 
-def _tree_body(tree: _core.Tree) -> bytes:
-    residues = None if tree.residues is None else tree.residues.tobytes()
-    return _body(tree.digests.tobytes(), residues)
+def _held_trees(capture: CaptureFile, index: CaptureIndex) -> Iterator[HeldTrees]:
+    for directory in index.checkpoints.values():
+        for one in read_checkpoint(capture, directory).variables:
+            best = one.fine or one.plain
+            if best is None and one.reason != IGNORED:
+                raise NotComparableError(
+                    f"has no tree of it, so no run can be compared with it: {one.reason}",
+                    file=capture.path,
+                    variable=one.identity.text,
+                    remedy="capture that run with it under --ignore",
+                )
+            if best is None:
+                continue
+            bodies = tuple(
+                (kind, _body(capture, tree))
+                for kind, tree in ((PLAIN, one.plain), (FINE, one.fine))
+                if tree is not None
+            )
+            yield HeldTrees(one.identity, best.made_with, one.shape, bodies)
+
+
+def _body(capture: CaptureFile, tree: StoredTree) -> bytes:
+    residues = b"" if tree.residues is None else capture.section(tree.residues)
+    return capture.section(tree.digests) + residues
 
 
 def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ciwrap.captures.side import open_side
+from ciwrap.captures.side import open_run
 from ciwrap.catalog.catalog import Catalog
 from ciwrap.catalog.files import inodes_of
 from ciwrap.compare.histories import compare_histories
@@ -240,8 +240,8 @@ def compare_runs(
     """One run against another, every element of each variable. Raises UsageError."""
     return compare_histories(
         name,
-        open_side(reference.place, reference.found, use_capture=False),
-        open_side(outputs.place, outputs.found, use_capture=False),
+        open_run(reference.place, reference.found, use_capture=False),
+        open_run(outputs.place, outputs.found, use_capture=False),
         rules,
         _NO_DETAILS,
         golden_path=str(reference.place),

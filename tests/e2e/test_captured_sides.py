@@ -11,7 +11,7 @@ from e2e.history_runs import ATOL, ITERATIONS, RANKS, capture, change, ciwrap, p
 
 from ciwrap.captures.container import CaptureFile
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.compare.by_trees import ByTrees
+from ciwrap.compare.by_trees import TreeStage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,12 +175,12 @@ def test_what_nobody_compares_is_no_match(
         for run in ("A", "B"):
             capture(pair, pair / run, BOUND)
 
-    def forget(trees: ByTrees, one: Pair) -> None:
+    def forget(trees: TreeStage, one: Pair) -> None:
         if one.result.id.name == "x":
             compare(trees, one)
 
-    compare = ByTrees.compare
-    monkeypatch.setattr(ByTrees, "compare", forget)
+    compare = TreeStage.compare
+    monkeypatch.setattr(TreeStage, "compare", forget)
     found = compared(pair, "A", "B", 3)
     assert {one["verdict"] for key, one in found.items() if key[2] == "x"} == {"match"}
     lost = [one for key, one in found.items() if key[2] == "phi"]

@@ -14,7 +14,7 @@ from e2e.history_runs import ciwrap
 from e2e.test_first_contact import LAYOUT, names, save, texts
 
 from ciwrap.cli.main import run as run_cli
-from ciwrap.compare.comparer import _Run
+from ciwrap.compare.comparer import _Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ def test_what_was_found_before_a_signal_is_told(
     write(pair[0], range(100))
     write(pair[1], range(0, 100, 2), by=1.0)
     write(pair[1], range(1, 100, 2))
-    begin, seen = _Run._variable, []
+    begin, seen = _Comparison._variable, []
 
     def begin_one(self: Any, *arguments: Any) -> None:
         if len(seen) == at:
@@ -59,7 +59,7 @@ def test_what_was_found_before_a_signal_is_told(
         seen.append(arguments)
         begin(self, *arguments)
 
-    monkeypatch.setattr(_Run, "_variable", begin_one)
+    monkeypatch.setattr(_Comparison, "_variable", begin_one)
     code, document = ciwrap(tmp_path, "compare", *pair, "--no-captures")
     assert code == 3
     told = texts(document)
@@ -85,7 +85,7 @@ def test_a_second_signal_ends_at_once(
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(_Run, "_variable", end)
+    monkeypatch.setattr(_Comparison, "_variable", end)
     code, document = ciwrap(tmp_path, "compare", *pair)
     assert (code, document) == (130, None)
 
@@ -347,7 +347,7 @@ def test_a_file_that_is_written_while_it_is_read_is_not_comparable(
     for run in pair:
         save(run / "x.npy", np.ones(4000))
         save(run / "iter_3/x.npy", np.ones(40))
-    finish = _Run.finish
+    finish = _Comparison.finish
 
     def write_and_finish(self: Any) -> None:
         finish(self)
@@ -355,7 +355,7 @@ def test_a_file_that_is_written_while_it_is_read_is_not_comparable(
             file.seek(200)
             file.write(bytes(800))
 
-    monkeypatch.setattr(_Run, "finish", write_and_finish)
+    monkeypatch.setattr(_Comparison, "finish", write_and_finish)
     code, document = ciwrap(tmp_path, "compare", *pair)
     assert code == 3
     found = {one["iteration"]: one for one in document["checks"][0]["variables"]}

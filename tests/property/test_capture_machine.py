@@ -30,8 +30,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from oracle.contract import Bound, differs_scalar
 
 from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.fingerprints import fingerprint_of, open_fingerprint
-from ciwrap.captures.side import Side, open_side
+from ciwrap.captures.fingerprints import fingerprint_of
+from ciwrap.captures.side import Run, open_fingerprint, open_run
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.bounds_used import rules_between
 from ciwrap.compare.histories import compare_histories
@@ -205,7 +205,7 @@ class CaptureMachine(RuleBasedStateMachine):
 
     def _compare_fingerprints(self, *places: tuple[str, bool]) -> None:
         """Each place is a run, and whether its fingerprint is meant."""
-        sides: list[Side] = []
+        sides: list[Run] = []
         held = [self.printed[run] if is_print else self._held(run) for run, is_print in places]
         try:
             for run, is_print in places:
@@ -225,7 +225,7 @@ class CaptureMachine(RuleBasedStateMachine):
                 side.close()
         self._hold_fingerprints_against_oracle(held[0], held[1], check, bounds)
 
-    def _fingerprint(self, run: str) -> Side:
+    def _fingerprint(self, run: str) -> Run:
         folder = self.folder / "prints" / run
         path = folder if (folder / ".ciwrap.tree").exists() else folder / "t.tree"
         found = fingerprint_of(path)
@@ -371,10 +371,10 @@ class CaptureMachine(RuleBasedStateMachine):
             check = self._compare("a", "b", ATOL, use_captures=True, verify_checksums=False)
             self._hold_against_oracle("a", "b", ATOL, check)
 
-    def _open(self, run: str, **how: bool) -> Side:
+    def _open(self, run: str, **how: bool) -> Run:
         folder = self.folder / run
         found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
-        return open_side(folder, found, **how)
+        return open_run(folder, found, **how)
 
     def _compare(
         self, one: str, other: str, atol: float, *, use_captures: bool, verify_checksums: bool

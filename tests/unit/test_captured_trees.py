@@ -19,7 +19,7 @@ from ciwrap.captures.checkpoint import Variables, comparable_trees, fitting
 from ciwrap.captures.container import CaptureFile, Section
 from ciwrap.captures.index import CapturedVariable, FineIdentity, MadeWith, StoredTree
 from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.side import open_side
+from ciwrap.captures.side import open_run
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare.histories import compare_histories
 from ciwrap.errors import UsageError
@@ -165,7 +165,7 @@ def capture(run: Path, settings: VariableSettings = ASKED, *, against: Path | No
 
 def compare(one: Path, other: Path) -> CheckResult:
     sides = [
-        open_side(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
+        open_run(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
         for run in (one, other)
     ]
     try:
@@ -236,7 +236,7 @@ def test_files_that_change_after_they_were_read_are_noticed(
     np.save(path, np.arange(8.0))
     if is_captured:
         capture(run)
-    side = open_side(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
+    side = open_run(run, find_in(run, layout=LAYOUT, exclude=(".ciwrap.tree*",)))
     ((key, _),) = side.groups.items()
     found = Variables(side, key)
     region = found.region(VariableId("x", 1))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ciwrap.captures.side import Side, open_side
+from ciwrap.captures.side import Run, open_run
 from ciwrap.catalog.rules import Rules
 from ciwrap.compare import engines, mpi_job, units
 from ciwrap.compare.ending import EndableProgress, Ending
@@ -21,8 +21,8 @@ from ciwrap.compare.outcome import HistoryOptions, Outcome, WrongAnswerError
 from ciwrap.compare.outcome_record import answer_of
 from ciwrap.compare.remote import (
     Order,
+    RunOrder,
     Seen,
-    SideOrder,
     asked,
     compare_unit,
     sights_of,
@@ -48,13 +48,13 @@ class Plain:
         return Rules(lambda *_: VariableSettings(), lambda _: False)
 
 
-def sides_of(folder: Path, sizes: dict[int, int]) -> tuple[Side, Side]:
+def sides_of(folder: Path, sizes: dict[int, int]) -> tuple[Run, Run]:
     for run in "AB":
         for iteration, count in sizes.items():
             place = folder / run / f"iter_{iteration}"
             place.mkdir(parents=True, exist_ok=True)
             np.save(place / "x.npy", np.arange(float(count)))
-    ours, theirs = (open_side(folder / run, find_in(folder / run)) for run in "AB")
+    ours, theirs = (open_run(folder / run, find_in(folder / run)) for run in "AB")
     return ours, theirs
 
 
@@ -66,7 +66,7 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Asked:
     made = Order(
         str(tmp_path),
         str(tmp_path),
-        (SideOrder(sides[0].run, None, False), SideOrder(sides[1].run, None, False)),
+        (RunOrder(sides[0].path, None, False), RunOrder(sides[1].path, None, False)),
         Plain(),
         HistoryOptions(1 << 20),
         DEFAULT_RESOURCES,
@@ -74,7 +74,7 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Asked:
         versions(),
     )
     groups = sides[0].groups, sides[1].groups
-    return made, unit, groups, sights_of((sides[0].run, sides[1].run), unit, groups)
+    return made, unit, groups, sights_of((sides[0].path, sides[1].path), unit, groups)
 
 
 def test_a_worker_that_fits(order: _Asked) -> None:

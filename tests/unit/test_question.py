@@ -10,7 +10,7 @@ from result_fields import said
 
 from ciwrap import _core
 from ciwrap.compare.findings import Suspects, matched_by_digests
-from ciwrap.compare.question import Question, answered, streamed_result
+from ciwrap.compare.question import PendingComparison
 from ciwrap.compare.stream import Streamed
 from ciwrap.errors import (
     CorruptFileError,
@@ -37,11 +37,13 @@ def compared(parameters: _core.TreeParameters, golden: Any, new: Any, *leaves: i
     return comparer.finish()
 
 
-def question(leaves: list[int] | None, suspects: list[int] | None, **more: Any) -> Question:
+def question(
+    leaves: list[int] | None, suspects: list[int] | None, **more: Any
+) -> PendingComparison:
     asked = None if leaves is None else np.array(leaves, np.int64)
     told = None if suspects is None else Suspects(np.array(suspects, np.int64), 2)
     begin = VariableResult("x", Verdict.NOT_COMPARABLE, reason="it was not compared")
-    return Question(begin, more.get("parameters", PLAIN), (10, 100), asked, told)
+    return PendingComparison(begin, more.get("parameters", PLAIN), (10, 100), asked, told)
 
 
 def moved_at(*places: int, by: float = 1.0) -> np.ndarray:
@@ -58,7 +60,7 @@ def test_elements_of_suspect_chunks_give_exact_counts() -> None:
     new = moved_at(600, 999)
     asked = question([1], [1])
     assert asked.byte_count == 8000
-    result = answered(asked, compared(PLAIN, VALUES, new, 1), read_of(VALUES, new))
+    result = asked.finish(compared(PLAIN, VALUES, new, 1), read_of(VALUES, new))
     assert result.verdict is Verdict.DIFFER
     assert (result.evidence, result.byte_count) == (Evidence.DATA, 8000)
     assert (result.reason, result.bound, result.element_count) == (None, BOUND, 1000)
@@ -79,7 +81,7 @@ def test_elements_of_suspect_chunks_give_exact_counts() -> None:
 
 def test_suspect_chunks_within_the_bound_are_a_match_and_tell_no_maximum() -> None:
     new = moved_at(600, by=1e-4)
-    result = answered(question([1], [1]), compared(PLAIN, VALUES, new, 1), read_of(VALUES, new))
+    result = question([1], [1]).finish(compared(PLAIN, VALUES, new, 1), read_of(VALUES, new))
     assert (result.verdict, result.differing_count) == (Verdict.MATCH, 0)
     assert (result.max_abs_difference, result.max_abs_index) == (None, None)
     assert (result.max_rel_difference, result.max_bound_share) == (None, None)
@@ -90,9 +92,7 @@ def test_all_elements_give_means_and_histogram() -> None:
     new = moved_at(600, by=1e-4)
     new[7] = np.nan
     new[8] = np.inf
-    result = answered(
-        question(None, None), compared(PLAIN, VALUES, new, 0, 1), read_of(VALUES, new)
-    )
+    result = question(None, None).finish(compared(PLAIN, VALUES, new, 0, 1), read_of(VALUES, new))
     assert (result.verdict, result.differing_count) == (Verdict.DIFFER, 2)
     assert (result.nan_mismatch_count, result.inf_mismatch_count) == (1, 1)
     assert result.mean_abs_difference == pytest.approx(1e-4 / 998)
@@ -107,7 +107,7 @@ def test_all_elements_give_means_and_histogram() -> None:
 def test_whole_numbers_that_match_differ_by_nothing_at_all() -> None:
     whole = np.arange(1000)
     asked = question([1], [], parameters=EXACT)
-    result = answered(asked, compared(EXACT, whole, whole, 1), read_of(whole, whole))
+    result = asked.finish(compared(EXACT, whole, whole, 1), read_of(whole, whole))
     assert (result.verdict, result.max_abs_difference) == (Verdict.MATCH, 0.0)
     assert (result.max_abs_index, result.max_rel_index) == ((5, 12), (5, 12))
 
@@ -116,21 +116,21 @@ def test_trees_that_contradict_the_data_make_nothing_of_it() -> None:
     """Elements differ in a chunk whose digests agree; of the suspect ones they say nothing."""
     new = moved_at(3, 600)
     whole = compared(PLAIN, VALUES, new, 0, 1)
-    told = answered(question(None, [1]), whole, read_of(VALUES, new))
+    told = question(None, [1]).finish(whole, read_of(VALUES, new))
     assert told.verdict is Verdict.NOT_COMPARABLE
     assert str(told.reason).startswith("its captured trees contradict its data: ")
     assert str(told.reason).endswith("--rebuild, or compare with --no-captures")
-    assert answered(question(None, [0, 1]), whole, read_of(VALUES, new)).differing_count == 2
+    assert question(None, [0, 1]).finish(whole, read_of(VALUES, new)).differing_count == 2
     # Digests of whole numbers differ, and no element does.
     values = np.arange(1000)
     same = compared(EXACT, values, values, 0)
-    told = answered(question([0], [0], parameters=EXACT), same, read_of(values, values))
+    told = question([0], [0], parameters=EXACT).finish(same, read_of(values, values))
     assert told.verdict is Verdict.NOT_COMPARABLE
     # What was not compared contradicts nothing.
     one = compared(EXACT, values, values + (values == 600), 1)
-    told = answered(question([1], [1], parameters=EXACT), one, read_of(values, values))
+    told = question([1], [1], parameters=EXACT).finish(one, read_of(values, values))
     assert told.differing_count == 1
-    told = answered(question([1], [0, 1], parameters=EXACT), one, read_of(values, values))
+    told = question([1], [0, 1], parameters=EXACT).finish(one, read_of(values, values))
     assert told.differing_count == 1
 
 
@@ -138,12 +138,12 @@ def test_what_the_stream_found() -> None:
     new = moved_at(600, 999)
     values = (VALUES[[600, 999]].tobytes(), new[[600, 999]].tobytes())
     found = Streamed(compared(PLAIN, VALUES, new, 1), first_values=values)
-    result = streamed_result(question([1], [1]), found)
+    result = question([1], [1]).finish_streamed(found)
     assert [(one.golden, one.new) for one in result.first_differences] == [
         ("600.0", "601.0"),
         ("999.0", "1000.0"),
     ]
-    failed = streamed_result(question([1], [1]), Streamed(None, ERROR))
+    failed = question([1], [1]).finish_streamed(Streamed(None, ERROR))
     assert (failed.verdict, failed.reason) == (
         Verdict.NOT_COMPARABLE,
         "a.npy: is cut off; write it anew",

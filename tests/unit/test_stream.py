@@ -11,7 +11,7 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.compare.law import begun
-from ciwrap.compare.question import Question
+from ciwrap.compare.question import PendingComparison
 from ciwrap.compare.stream import Stream, fits_stream
 from ciwrap.errors import CorruptFileError, InterruptedCallError, UnreadableFileError
 from ciwrap.model import VariableId
@@ -45,9 +45,9 @@ class Heard:
         self.bytes += byte_count
 
 
-def question(name: str, count: int, leaves: list[int] | None = None) -> Question:
+def question(name: str, count: int, leaves: list[int] | None = None) -> PendingComparison:
     chosen = None if leaves is None else np.array(leaves, dtype=np.int64)
-    return Question(begun(VariableId(name), None, None), PARAMETERS, (count,), chosen)
+    return PendingComparison(begun(VariableId(name), None, None), PARAMETERS, (count,), chosen)
 
 
 def compare_stored(
@@ -58,9 +58,9 @@ def compare_stored(
     resources: Resources,
 ) -> _core.Comparison:
     """Two stored arrays through a stream of their own."""
-    asked = Question(begun(VariableId("x"), None, None), parameters, (), leaves)
-    with Stream[Question](resources, 8 << 20) as stream:
-        stream.ask(asked, golden, new)
+    asked = PendingComparison(begun(VariableId("x"), None, None), parameters, (), leaves)
+    with Stream[PendingComparison](resources, 8 << 20) as stream:
+        stream.submit(asked, golden, new)
         ((_, found),) = stream.answers(wait=True)
     if found.error is not None:
         raise found.error
@@ -91,9 +91,9 @@ def test_answers_and_progress(tmp_path: Path, arrays: tuple[np.ndarray, np.ndarr
     with Stream(Resources(), 1 << 20, progress=heard) as stream:
         assert list(stream.answers(wait=True)) == []
         assert stream.facts().engine is None  # nothing was asked, so nothing was started
-        stream.ask(question("x", golden.size), *regions(tmp_path, "x", golden, new))
-        stream.ask(question("y", golden.size, [1, 97]), *regions(tmp_path, "y", golden, new))
-        stream.ask(question("z", golden.size), *regions(tmp_path, "z", golden, golden))
+        stream.submit(question("x", golden.size), *regions(tmp_path, "x", golden, new))
+        stream.submit(question("y", golden.size, [1, 97]), *regions(tmp_path, "y", golden, new))
+        stream.submit(question("z", golden.size), *regions(tmp_path, "z", golden, golden))
         found = {asked.result.id.name: answer for asked, answer in stream.answers(wait=True)}
         facts = stream.facts()
     differing = {name: answer.comparison.differing_count for name, answer in found.items()}
@@ -101,9 +101,9 @@ def test_answers_and_progress(tmp_path: Path, arrays: tuple[np.ndarray, np.ndarr
     assert found["x"].first_values[1] == new[[5, 70_000, 99_999]].tobytes()
     # The last chunk is short.
     suspect_bytes = 2 * (CHUNK_BYTES + golden.nbytes - 97 * CHUNK_BYTES)
-    assert heard.bytes == stream.asked_bytes == 4 * golden.nbytes + suspect_bytes
+    assert heard.bytes == stream.submitted_bytes == 4 * golden.nbytes + suspect_bytes
     assert facts.engine in ("io_uring", "pread")
-    assert facts.bytes_read >= stream.asked_bytes
+    assert facts.bytes_read >= stream.submitted_bytes
 
 
 def test_one_bad_file_stops_no_other(tmp_path: Path, arrays: tuple[np.ndarray, np.ndarray]) -> None:
@@ -111,8 +111,8 @@ def test_one_bad_file_stops_no_other(tmp_path: Path, arrays: tuple[np.ndarray, n
     with Stream(Resources(), 1 << 20) as stream:
         one, two = regions(tmp_path, "x", golden, new)
         gone = FileRegion(str(tmp_path / "gone"), 0, golden.nbytes)
-        stream.ask(question("gone", golden.size), one, gone)
-        stream.ask(question("x", golden.size), one, two)
+        stream.submit(question("gone", golden.size), one, gone)
+        stream.submit(question("x", golden.size), one, two)
         found = {asked.result.id.name: answer for asked, answer in stream.answers(wait=True)}
     assert isinstance(found["gone"].error, UnreadableFileError)
     assert "gone" in str(found["gone"].error)
@@ -125,17 +125,17 @@ def test_what_the_sink_gets_and_raises(
     golden, new = arrays
     heard: list[tuple[str, list[int], bytes]] = []
 
-    def listen(asked: Question, indices: Any, ours: Any, theirs: Any) -> None:
+    def listen(asked: PendingComparison, indices: Any, ours: Any, theirs: Any) -> None:
         assert ours.tobytes() == golden[indices].tobytes()
         heard.append((asked.result.id.name, indices.tolist(), theirs.tobytes()))
         if len(heard) == 4:
             raise OSError("disk full")
 
     with Stream(Resources(), 1 << 20, sink=listen) as stream:
-        stream.ask(question("x", golden.size), *regions(tmp_path, "x", golden, new))
+        stream.submit(question("x", golden.size), *regions(tmp_path, "x", golden, new))
         assert len(list(stream.answers(wait=True))) == 1
         assert sorted(i for _, some, _ in heard for i in some) == [5, 70_000, 99_999]
-        stream.ask(question("y", golden.size), *regions(tmp_path, "y", golden, new))
+        stream.submit(question("y", golden.size), *regions(tmp_path, "y", golden, new))
         with pytest.raises(OSError, match="disk full"):
             list(stream.answers(wait=True))
 
@@ -154,14 +154,14 @@ def test_what_the_sink_raises_ends_whatever_is_asked_afterwards(
         raise OSError("disk full")
 
     with Stream(Resources(), 1 << 20, sink=listen) as stream:
-        stream.ask(question("x", size), *places)
+        stream.submit(question("x", size), *places)
         with pytest.raises(OSError, match="disk full"):
             list(stream.answers(wait=True))
         for _ in range(2):
             with pytest.raises(InterruptedCallError, match="has ended with an error"):
                 list(stream.answers(wait=True))
         with pytest.raises(InterruptedCallError, match="has ended with an error"):
-            stream.ask(question("y", size), *places)
+            stream.submit(question("y", size), *places)
         with pytest.raises(InterruptedCallError, match="has ended with an error"):
             stream.facts()
     assert heard == 1, "nobody is handed anything after a failure"
@@ -176,7 +176,7 @@ def test_it_can_be_left_at_any_moment(
     def begin_and_leave() -> None:
         with Stream(Resources(), 1 << 20) as stream:
             for _ in range(200):
-                stream.ask(question("x", golden.size), *places)
+                stream.submit(question("x", golden.size), *places)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -231,8 +231,8 @@ def test_elements_of_any_width(tmp_path: Path, dtype: str) -> None:
     places = regions(tmp_path, "x", golden, new)
     for memory_bytes in (1 << 20, 64 << 20):
         with Stream(Resources(), memory_bytes, direct="always") as stream:
-            asked = Question(begun(VariableId("x"), None, None), parameters, golden.shape)
-            stream.ask(asked, *places)
+            asked = PendingComparison(begun(VariableId("x"), None, None), parameters, golden.shape)
+            stream.submit(asked, *places)
             ((_, found),) = stream.answers(wait=True)
         assert found.error is None
         assert found.comparison is not None
