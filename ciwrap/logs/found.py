@@ -44,9 +44,10 @@ def fits(line: bytes, found: Match) -> bool:
     return found is not None
 
 
-def goes_on(line: bytes, start: int, end: int) -> Problem:
-    """A number of which something behind it may be a part."""
-    return Problem(start, end, f"is {_shown(line, start, end)}, a number that goes on")
+def no_number(line: bytes, start: int, end: int, why: str = ", not a number") -> Problem:
+    """Words that stand where a number should."""
+    shown = cut(line[start:end].decode("utf-8", "replace"))
+    return Problem(start, end, f"is {shown!r}{why}")
 
 
 def minus_apart(line: bytes, at: int) -> Problem | None:
@@ -58,9 +59,4 @@ def minus_apart(line: bytes, at: int) -> Problem | None:
     word = WORD.match(line, at)
     if begin is None or word is None:
         return None
-    said = _shown(line, begin, word.end())
-    return Problem(begin, word.end(), f"is {said}, a minus apart from its number")
-
-
-def _shown(line: bytes, start: int, end: int) -> str:
-    return repr(cut(line[start:end].decode("utf-8", "replace")))
+    return no_number(line, begin, word.end(), ", a minus apart from its number")

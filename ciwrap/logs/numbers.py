@@ -1,8 +1,19 @@
-"""Numbers as programs print them: how to find one in a line, and how many digits it shows."""
+"""Numbers as programs print them: one grammar, for logs and for tables.
+
+A number is a word of its own, but for brackets and other closing signs beside it. What stands
+beside it and could be a part of it (`1,234.5`, `10^3`, `1.5 x 10^-3`, `3-5`, `1:30`, `1/3`,
+`1.5(3)`, `1.5eV`) makes it none, unless a template says what follows.
+"""
 
 from __future__ import annotations
 
 import re
+
+# A decimal number, also with Fortran's letters (`1.0D-3`); Fortran's exponents of three digits
+# without a letter (`1.0-103`); and what is no number, or has no end.
+DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdDqQ][+-]?[0-9]+)?"
+WITHOUT_LETTER = r"[+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+)[+-][0-9]{3}"
+NOT_FINITE = r"[+-]?(?i:nan|inf(?:inity)?)"
 
 WHITE = rb"[ \t\r\f\v]"
 WORD = re.compile(rb"[^ \t\r\f\v]+")
@@ -10,73 +21,32 @@ WORD = re.compile(rb"[^ \t\r\f\v]+")
 STARS = re.compile(rb"\*+(?![^ \t\r\f\v,;)\]])")
 WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
 
-# No part of it can give back digits and match in another way, so it takes linear time.
-_NUMBER = (
-    rb"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))?"
-    rb"|(?i:nan|inf(?:inity)?))"
+_NUMBER = f"(?:{WITHOUT_LETTER}(?![0-9])|{DECIMAL}|{NOT_FINITE})".encode()
+# In words of their own: an exponent, a power of ten, an imaginary part.
+_MORE = (
+    rb"\)?%b+(?:[eEdDqQ][+-]?[0-9]|[^ \t\r\f\v0-9]{1,6}%b*10(?:\^|\*\*|[\x80-\xff])"
+    rb"|[+-]%b+[0-9.]+(?:[eEdD][+-]?[0-9]+)?(?:im?|j)(?![A-Za-z0-9_]))" % (WHITE, WHITE, WHITE)
 )
-# How a number goes on: `1,234.5` and `1'234.5` are thousands; `1,5` is a fraction elsewhere;
-# `10^3`, `1.5 x 10^-3`, `1.5*^-3`, `1.5(3)e-5`, `1.0+05` and the like have an exponent; `3-5` is a
-# range, `1:30` a time, `3*0.5` are three numbers, `1.5 + 2.5im` is complex, and `1.#INF` is none;
-# `1/3` is a fraction, so is 1 with a half in one character behind it, `1..5` and `1~5` are ranges,
-# `1;5` two numbers; an exponent may stand behind what `(1.5 +- 0.1)` encloses. What stands before
-# is not the number. Where an uncertainty alone follows (`1.5+-0.1`, `1.5(1)`), it is.
-_TIMES = (
-    rb"[xX*]|\xc3\x97|\xd7|\xc2\xb7|\xb7|\xe2\x8b\x85|\xe2\x88[\x97\x99]|\xe2\xa8\xaf"
-    rb"|\\times|\\cdot"
+MORE = re.compile(_MORE)
+# White space, the end, or closing signs, and no digit behind these.
+_END = (
+    rb"(?![^ \t\r\f\v.,;:!?%)\]}>|\"'/(\[]|\.[^ \t\r\f\v]|[^ \t\r\f\vA-Za-z0-9_]+[0-9])"
+    rb"(?!" + _MORE + rb")"
 )
-_RAISED = rb"\xe2\x81[\xb0-\xbb]|\xc2[\xb2\xb3\xb9]|[\xb2\xb3\xb9]"
-_POWER = rb"\^|\*\*|" + _RAISED
-_DASH = rb"\xe2\x88\x92|\xe2\x80[\x90-\x95]"
-_PART = rb"\xc2[\xbc-\xbe]|[\xbc-\xbe]|\xe2\x85[\x90-\x9e]"
-# Digits of other widths, below the line and of Arabic.
-_DIGIT = rb"\xef\xbc[\x90-\x99]|\xe2\x82[\x80-\x89]|\xd9[\xa0-\xa9]|\xdb[\xb0-\xb9]"
-_PLUS_MINUS = rb"\+/?-|\xc2\xb1|\xb1"
-# One character that is not of ASCII between two digits, in UTF-8 or of one byte: whatever it is (a
-# space that does not break, a quote of thousands, a dash, a fraction, a sign of degrees, full-width
-# signs, what cannot be seen), none of the two is known to be a number by itself.
-_BETWEEN = (
-    rb"(?!\xc2?\xb1)(?:[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}"
-    rb"|[\xf0-\xf4][\x80-\xbf]{3}|[\x80-\xff])"
+# White space, the start, or an opening sign; no sign behind a digit, and no uncertainty.
+_BEGIN = (
+    rb"(?<![^ \t\r\f\v=(\[{<|\"',;:])(?<![0-9][,;:'])"
+    rb"(?<!\xc2\xb1 )(?<! \xb1 )(?<!\+/- )(?<!\+- )"
 )
-# What terminals obey: colours, and going back.
-_CONTROL = rb"\x1b\[[0-9;?]*[A-Za-z]|\x08"
+NUMBER = re.compile(_NUMBER + _END)
+# One behind which the template says what follows, as in `{x} eV` and `{x},{y}`.
+SAID_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
+NEXT_NUMBER = re.compile(_BEGIN + NUMBER.pattern)
+NEXT_SAID_NUMBER = re.compile(_BEGIN + SAID_NUMBER.pattern)
 # What a number that was taken in part leaves behind it, if what it leaves makes it another one.
 EXPONENT = re.compile(rb"[0-9]*\.?[0-9]*(?:[eEdDqQ][+-]?[0-9]+|[+-][0-9]{3}(?![0-9]))")
-# No part of a number, and a reason why what follows it is not looked for behind it.
-UNCERTAIN = re.compile(rb"(?:%b)\.?[0-9]" % _PLUS_MINUS)
-_UNCERTAIN = rb"%b*(?:%b)%b*[0-9.]+" % (WHITE, _PLUS_MINUS, WHITE)
-_IMAGINARY = rb"%b+[+\-]%b+[0-9.]+(?:[eEdD][+-]?[0-9]+)?(?:im?|j)(?![A-Za-z0-9_])" % (WHITE, WHITE)
-GOES_ON = re.compile(
-    rb"[,':][0-9]|\*\^|(?:\^|\*\*)[+\-({]*[0-9]|%b"
-    rb"|\.?[+\-]\.?[0-9]|\.?\*\.?[0-9]|\.?#[A-Z]|/[+\-]?\.?[0-9]"
-    rb"|\.?(?:%b|(?:%b)+)[+\-]?\.?[0-9]|%b|\.\.+[0-9]|[;~][0-9]"
-    rb"|(?:\([0-9]+\))?%b*(?:%b)%b*10(?:%b)|\([0-9]+\)[eEdDqQ][+-]?[0-9]|%b+[eEdDqQ][+-][0-9]"
-    rb"|%b|%b|(?:%b)?\)%b*(?:[eEdDqQ][+-]?[0-9]|(?:%b)%b*10(?:%b))"
-    % (
-        *(_RAISED, _BETWEEN, _CONTROL, _PART, WHITE, _TIMES, WHITE, _POWER, WHITE),
-        *(_DIGIT, _IMAGINARY, _UNCERTAIN, WHITE, _TIMES, WHITE, _POWER),
-    )
-)
-# A number ends where neither a letter, a digit nor a second fraction follows, and does not go on.
-NUMBER = re.compile(_NUMBER + rb"(?![A-Za-z0-9_]|\.[0-9]|%b)" % GOES_ON.pattern)
-# A whole number that is no part of any other one: of what NUMBER takes, what WHOLE takes.
-WHOLE_ALONE = WHOLE.pattern + rb"(?![A-Za-z0-9_.]|[+-][0-9]{3}(?![0-9])|%b)" % GOES_ON.pattern
-# One behind which the template says what follows at once, as in `{x}eV` and `{x},{y}`.
-GLUED_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
-# Anywhere in a line: a number follows no letter, no digit, no sign, and is neither a group of
-# thousands, nor an exponent, nor what is repeated, nor minutes, nor what divides another one, nor
-# the end of a range, nor an uncertainty, nor what one went back to write.
-_APART = (
-    rb"(?<![A-Za-z0-9_.+\-^\x08])(?<![0-9][,':*/;~])(?<!\*\*)(?<![0-9][\x80-\xff])"
-    rb"(?<![0-9][\x80-\xff]{2})(?<![0-9][\x80-\xff]{3})(?<![0-9][\x80-\xff]{4})"
-    rb"(?<!\xe2\x88\x92)(?<!\xe2\x80[\x90-\x95])(?<!\xc2\xb1)(?<!\xc2\xb1 )(?<![ 0-9]\xb1)"
-    rb"(?<![ 0-9]\xb1 )(?<!\+/)(?<!\+/- )(?<!\+- )(?<!\xef\xbc[\x8b-\x9b])(?<!\xe2\x82[\x80-\x89])"
-)
-NEXT_NUMBER = re.compile(_APART + NUMBER.pattern)
-NEXT_GLUED_NUMBER = re.compile(_APART + GLUED_NUMBER.pattern)
 # How a word begins that is a number, or means to be one, also in colour.
-_MEANS_NUMBER = re.compile(rb"(?:[+\-.]|%b|%b)*(?:[0-9]|%b)" % (_DASH, _CONTROL, _DIGIT))
+_MEANS_NUMBER = re.compile(rb"(?:[+\-.]|\x1b\[|[\x80-\xff])*[0-9]")
 _MINUS = rb"(?:-|\xe2\x88\x92)"
 _LONE_MINUS = re.compile(rb"(?:\A|(?<=%b))%b\Z" % (WHITE, _MINUS))
 _LONGEST_MINUS = 3  # bytes
@@ -89,8 +59,8 @@ def means_number(word: bytes) -> bool:
 
 
 def end_of_more(line: bytes, at: int) -> int | None:
-    """Where the word ends that a number which seems to end at `at` goes on to; None if it ends."""
-    more = GOES_ON.match(line, at)
+    """Where the words end that a number which seems to end at `at` goes on to; None if it ends."""
+    more = MORE.match(line, at)
     if more is None:
         return None
     word = WORD.match(line, more.end())

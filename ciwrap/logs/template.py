@@ -13,19 +13,16 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from ciwrap.logs.found import Field, Found, Match, Problem, goes_on, minus_apart
+from ciwrap.logs.found import Field, Found, Match, Problem, minus_apart, no_number
 from ciwrap.logs.numbers import (
-    GLUED_NUMBER,
-    GOES_ON,
     MINUS_APART,
-    NEXT_GLUED_NUMBER,
     NEXT_NUMBER,
+    NEXT_SAID_NUMBER,
     NUMBER,
+    SAID_NUMBER,
     STARS,
-    UNCERTAIN,
     WHITE,
     WHOLE,
-    WHOLE_ALONE,
     WORD,
     end_of_more,
     means_number,
@@ -41,12 +38,6 @@ _END = "{$}"
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
-# What a number could go on with, where the template does not say that it stands there.
-_SAYS_MORE = re.compile(
-    r"[A-Za-z0-9_,':;~+\-*(#]|[^\x00-\x7f]|\.\.|\s*[/\u2044\u2215]|\s*(?:\u00b1|[+\-])"
-    r"|\)\s*[eEdDqQxX*\u00d7\\]"
-    r"|\s*(?:[xX*\u00d7\u00b7\u2217\u2219\u22c5]|\\times|\\cdot)\s*10|\s*[eEdDqQ][+-]"
-)
 
 
 class TooManyAttemptsError(ValueError):
@@ -54,15 +45,14 @@ class TooManyAttemptsError(ValueError):
 
 
 class _Step(Struct, frozen=True):
-    """A field, and the literal text behind it (None: nothing). begin: that text's first word.
-    is_glued: it follows at once.
+    """A field, and the literal text behind it (None: nothing). is_glued: it follows at once.
+    is_said: it says what follows, and is no mere white space.
     """
 
     field: Field
     after: re.Pattern[bytes] | None
-    begin: re.Pattern[bytes] | None
     is_glued: bool
-    number: re.Pattern[bytes]
+    is_said: bool
 
 
 class _Segment:
@@ -99,26 +89,12 @@ class _Segment:
             at = begin[0] + 1
         raise TooManyAttemptsError
 
-    def over_lines(self) -> re.Pattern[bytes] | None:
-        """As `Template.over_lines`."""
-        if self.lead is None or not self.steps or self._is_last:
-            return None
-        pattern = b""
-        for number, step in enumerate(self.steps, 1):
-            field = _field_over_lines(step)
-            if field is None:
-                return None
-            # What a group has taken it never gives back, as in `_follow`.
-            pattern += b"(?=(%s))(?:\\%d)" % (field, number)
-            pattern += b"" if step.after is None else step.after.pattern
-        return re.compile(b"%s(?:%s)?[^\n]*" % (self.lead.pattern, pattern))
-
     def _begin(self, line: bytes, at: int, *, is_anchored: bool) -> tuple[int, int] | None:
         """Where the segment may begin, and where its first field then does."""
         pattern = self.lead
         if pattern is None:
             first = self.steps[0]
-            pattern = NEXT_NUMBER if first.number is NUMBER else NEXT_GLUED_NUMBER
+            pattern = NEXT_SAID_NUMBER if first.is_said else NEXT_NUMBER
             pattern = WORD if first.field.kind == "text" else pattern
         found = pattern.match(line, at) if is_anchored else pattern.search(line, at)
         if found is None and is_anchored and self._begins_with_number:
@@ -133,7 +109,7 @@ class _Segment:
 
         Only what follows it tells of its place.
         """
-        if not self._begins_with_number or self.steps[0].begin is None:
+        if not self._begins_with_number or not self.steps[0].is_said:
             return None
         step = self.steps[0]
         words = (WORD.match(line, at),) if is_anchored else WORD.finditer(line, at)
@@ -147,7 +123,7 @@ class _Segment:
         for step in self.steps:
             end = _text_end(step, line, at) if step.field.kind == "text" else None
             if step.field.kind != "text":
-                number = step.number.match(line, at)
+                number = (SAID_NUMBER if step.is_said else NUMBER).match(line, at)
                 is_whole = number is not None and (
                     step.field.kind != "int" or WHOLE.fullmatch(number[0])
                 )
@@ -162,37 +138,32 @@ class _Segment:
             if step.after is not None:
                 after = step.after.match(line, at)
                 if after is None:
-                    return None
+                    is_damaged = self._is_damaged(step, line, found[-1])
+                    return _problem(step, line, found[-1].start) if is_damaged else None
                 at = after.end()
         return None if self._is_last and line[at:].strip() else at
 
-
-def _field_over_lines(step: _Step) -> bytes | None:
-    """What a field takes; None where that depends on what follows it."""
-    if step.field.kind == "text":
-        return None if step.is_glued else rb"[^ \t\r\f\v\n]+"
-    if step.field.kind == "int":
-        return WHOLE_ALONE if step.number is NUMBER else None
-    return step.number.pattern
+    def _is_damaged(self, step: _Step, line: bytes, found: Found) -> bool:
+        """Whether a number without the text behind it is one that goes on; else it is another place
+        of the line.
+        """
+        if step.field.kind == "text" or (self._begins_with_number and step is self.steps[0]):
+            return False
+        return NUMBER.match(line, found.start) is None
 
 
 def _is_unlike(step: _Step, line: bytes, word: re.Match[bytes]) -> bool:
     """Whether a word stands where the number should, and means to be one, but is none."""
-    if not means_number(word[0]):
-        return False
-    number = step.number.match(line, word.start())
-    if number is not None and not any(
-        one.match(line, number.end()) for one in (GOES_ON, UNCERTAIN)
-    ):
+    if not means_number(word[0]) or NUMBER.match(line, word.start()) is not None:
         return False
     assert step.after is not None
-    assert step.begin is not None
-    ends = [one.start() for one in step.begin.finditer(line, word.start() + 1, word.end())]
+    after = step.after.search(line, word.start() + 1)
     # What it goes on with may be words of their own, as of `1.5 E+05`.
-    plain = GLUED_NUMBER.match(line, word.start())
+    plain = SAID_NUMBER.match(line, word.start())
     last = None if plain is None else end_of_more(line, plain.end())
-    ends += [word.end(), last or word.end()]
-    return any(step.after.match(line, end) is not None for end in ends)
+    ends = [word.end(), last or word.end()]
+    is_within = after is not None and after.start() <= word.end()
+    return is_within or any(step.after.match(line, end) is not None for end in ends)
 
 
 def _text_end(step: _Step, line: bytes, at: int) -> int | None:
@@ -212,16 +183,12 @@ def _problem(step: _Step, line: bytes, at: int) -> Problem | None:
     if word is None or (step.after is not None and step.after.search(line, at) is None):
         return None
     stars = STARS.match(line, at)
-    number = step.number is NUMBER and GLUED_NUMBER.match(line, at)
-    more = end_of_more(line, number.end()) if number else None
-    end = stars.end() if stars else max(word.end(), more or 0)
-    shown = line[at:end].decode("utf-8", "replace")
     if stars is not None:
-        return Problem(at, end, f"is {cut(shown)!r}: the number was too long for its field")
-    if more is not None:
-        return goes_on(line, at, end)
+        return no_number(line, at, stars.end(), ": the number was too long for its field")
+    number = SAID_NUMBER.match(line, at)
+    more = None if number is None else end_of_more(line, number.end())
     whole = "whole " if step.field.kind == "int" else ""
-    return Problem(at, end, f"is {cut(shown)!r}, not a {whole}number")
+    return no_number(line, at, max(word.end(), more or 0), f", not a {whole}number")
 
 
 class Template:
@@ -257,18 +224,6 @@ class Template:
             _segment(part, is_last=number == last) for number, part in enumerate(parts, 1)
         ]
         self._starts_free = not pieces or pieces[0] is None
-
-    def over_lines(self) -> re.Pattern[bytes] | None:
-        """An expression that finds, in many lines at once, the first place of each line where the
-        template may begin, and takes the rest of that line; None for a template that is too
-        involved.
-
-        Its groups are the fields as `match` has them. They are absent where only `match` can tell
-        whether the line fits, or why not.
-        """
-        if len(self._segments) != 1 or self._is_anchored:
-            return None
-        return self._segments[0].over_lines()
 
     def match(self, line: bytes) -> Match:
         """The fields of a line without its line break, in order; () if there are none.
@@ -351,11 +306,9 @@ def _segment(part: list[_Piece], *, is_last: bool) -> _Segment:
             raise FormError(f"there is nothing between {{{piece.name}}} and {{{after.name}}}")
         text = str(after or "")
         is_glued = bool(text) and not text[0].isspace()
-        number = GLUED_NUMBER if _SAYS_MORE.match(text) else NUMBER
         follows = position + 2 < len(rest)
         pattern = _literal(text, before_field=follows) if text.strip() or follows else None
-        begin = re.compile(_escaped(text.split()[0])) if text.strip() else None
-        steps.append(_Step(piece, pattern, begin, is_glued, number))
+        steps.append(_Step(piece, pattern, is_glued, bool(text.strip())))
     start = None if lead is None else _literal(lead, before_field=bool(steps))
     return _Segment(start, (*steps,), is_last=is_last)
 

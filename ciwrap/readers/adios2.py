@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -159,7 +158,6 @@ class _Contents:
         self._path = path
         self._rule = rule
         self._steps = _steps(adios2, path)
-        self._refuse_other_counts()
         if not any(self._steps):
             raise CorruptFileError(
                 "holds no data",
@@ -168,21 +166,6 @@ class _Contents:
             )
         self._listing = Listing(path)
         self._stored_bytes = bytes_below(path)
-
-    def _refuse_other_counts(self) -> None:
-        """Both ways to look at a file have to find the same, or something would be left out."""
-        counts = {
-            name: int(facts["AvailableStepsCount"])
-            for name, facts in self._file.available_variables().items()
-        }
-        found = Counter(name for step in self._steps for name in step)
-        for name in sorted(counts.keys() | found.keys()):
-            if counts.get(name, 0) != found[name]:
-                raise CorruptFileError(
-                    f"has {counts.get(name, 0)} steps, of which {found[name]} can be reached",
-                    file=self._path,
-                    variable=name,
-                )
 
     def listing(self) -> Listing:
         numbers = self._numbers()

@@ -114,7 +114,7 @@ class Source(Closing):
             raise VariableMissingError("there is no such variable", file=self.path, variable=name)
         return found
 
-    def facts(self, name: str) -> SeriesFacts | None:  # noqa: ARG002 - few formats have any
+    def facts(self, name: str) -> SeriesFacts | None:
         """Steps and places of a variable's elements in a text; None where they are no text."""
         return None
 
@@ -208,7 +208,7 @@ class Reader(ABC):
         """Whether a folder is an output of this format, if that `is_folder`."""
         return self.is_folder and path.suffix.lower() in self.suffixes
 
-    def companions(self, path: Path) -> tuple[Path, ...]:  # noqa: ARG002 - most formats have none
+    def companions(self, path: Path) -> tuple[Path, ...]:
         """Further files that belong to this one (sidecars), whether or not they exist."""
         return ()
 
@@ -226,6 +226,21 @@ class Reader(ABC):
                     file=path,
                     key=f"options.{key}",
                 )
+
+
+class CheckedReader(Reader):
+    """A reader whose options have been looked at by the time a file is opened."""
+
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        return self.open_file(path, name or path.stem, given)
+
+    @abstractmethod
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        """As `open`. name: what to call the file's array if the format gives no name."""
 
 
 def not_there(path: Path) -> OutputMissingError:

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import struct
@@ -28,33 +29,20 @@ from ciwrap.errors import (
 )
 from ciwrap.readers.child_start import can_copy, start_anew, start_copy
 from ciwrap.readers.entries import guarded
-from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-# Far beyond what it takes to answer one question about a file of that size.
-CPU_SECONDS = 5.0
-# Where the system does not say what a process does: it may wait for the disk, or load libraries.
-UNKNOWN_SECONDS = 60.0
-_CPU_SECONDS_PER_MIB = 1.0
-# All its threads sleep, and nothing is read: it waits for what will not come.
-IDLE_SECONDS = 5.0
+# Far beyond what it takes to answer one question about a file, and for each MiB of it.
+PATIENCE_SECONDS = 30.0
+_SECONDS_PER_MIB = 1.0
+# What a small file may take in memory: other files may belong to it. And what each of its bytes may
+# become: zlib packs a thousandfold, bytes become doubles, and there is a copy of these.
+_LEAST_MEMORY = 1 << 30
+_MEMORY_PER_BYTE = 20_000
 ENDING_SECONDS = 1.0
-_TICK_MS = 100
 _PIPE_BYTES = 1 << 20
 _MOST_LISTED_BYTES = 1 << 30
-# By why nobody waits any longer.
-_ENDLESS = {
-    "cpu": "is damaged: the library that reads it comes to no end",
-    "idle": "is damaged: the library that reads it waits for data that do not come",
-    "unknown": "cannot be read: the library that reads it gives no answer",
-}
-_REMEDIES = {
-    "cpu": "write it again",
-    "idle": "is it whole, and has the program finished writing it?",
-    "unknown": "is it whole, and on a disk that answers?",
-}
 _HEAD = struct.Struct("<cQ")
 LISTING, DATA, ERROR, BUG = b"L", b"D", b"E", b"B"
 _open: weakref.WeakSet[Child] = weakref.WeakSet()
@@ -102,7 +90,7 @@ class Child:
         path, file_bytes: what it was asked about; a larger file may take longer. data_bytes: how
         many DATA has. Raises CorruptFileError if it dies, gives another number, or comes to no end.
         """
-        patience = _Patience(self._process, CPU_SECONDS + _CPU_SECONDS_PER_MIB * (file_bytes >> 20))
+        patience = PATIENCE_SECONDS + _SECONDS_PER_MIB * (file_bytes >> 20)
         kind, length = _HEAD.unpack(self._receive(_HEAD.size, path, patience))
         if length != data_bytes if kind == DATA else length > _MOST_LISTED_BYTES:
             raise CorruptFileError(f"gave {length} bytes, not {data_bytes}", file=path)
@@ -112,27 +100,24 @@ class Child:
         _open.discard(self)
         self._end()
 
-    def _receive(self, byte_count: int, path: Path, patience: _Patience) -> bytearray:
+    def _receive(self, byte_count: int, path: Path, patience: float) -> bytearray:
+        """patience: for how many seconds nothing may come."""
         data = bytearray(byte_count)
         view = memoryview(data)
         while view:
-            if not self._poll.poll(_TICK_MS):
-                self._lose_patience(path, patience)
-                continue
+            if not self._poll.poll(int(patience * 1000)):
+                os.kill(self._process, signal.SIGKILL)
+                raise CorruptFileError(
+                    "cannot be read: the library that reads it comes to no end",
+                    file=path,
+                    remedy="is it whole, and has the program finished writing it?",
+                )
             received = os.readv(self._answers, [view])
             if received == 0:
                 code = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
                 raise _crash_error(path, code)
-            patience.begin()
             view = view[received:]
         return data
-
-    def _lose_patience(self, path: Path, patience: _Patience) -> None:
-        """Ends a child that gets nowhere, and raises."""
-        why = patience.why_over()
-        if why is not None:
-            os.kill(self._process, signal.SIGKILL)
-            raise CorruptFileError(_ENDLESS[why], file=path, remedy=_REMEDIES[why])
 
 
 def _crash_error(path: Path, code: int) -> CorruptFileError:
@@ -188,6 +173,21 @@ def _as_fields(error: CiwrapError) -> dict[str, Any]:
     return {**fields, "remedy": error.remedy}
 
 
+def limit_memory(path: Path) -> None:
+    """Lets this process take no more memory than a file of that size can need: making room for what
+    a damaged file claims takes long, and may take all there is. For processes that do nothing else.
+    """
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError):  # only Linux tells
+        return
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    file_bytes = path.stat().st_size
+    wanted = pages * resource.getpagesize() + _LEAST_MEMORY + file_bytes * _MEMORY_PER_BYTE
+    limit = min(wanted, (1 << 63) - 1 if most == resource.RLIM_INFINITY else most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+
+
 # --- the parent -----------------------------------------------------------------------------------
 
 
@@ -219,61 +219,3 @@ def _end(parent: int, child: int, *pipes: int) -> None:
                 os.waitpid(child, 0)
                 return
             time.sleep(0.001)
-
-
-class _Vitals(Struct, frozen=True):
-    """What a process does. cpu_seconds and read_bytes: since it began."""
-
-    cpu_seconds: float
-    read_bytes: int
-    is_asleep: bool
-
-
-def _vitals(process: int) -> _Vitals | None:
-    """None where the system does not tell."""
-    here = Path("/proc") / str(process)
-    try:
-        fields = _stat(here)
-        states = [_stat(task)[0] for task in (here / "task").iterdir()]
-    except (OSError, IndexError):
-        return None
-    read_bytes = 0
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        read_bytes = int((here / "io").read_text().split()[1])
-    ticks = int(fields[11]) + int(fields[12])
-    return _Vitals(ticks / os.sysconf("SC_CLK_TCK"), read_bytes, set(states) <= {"S"})
-
-
-def _stat(folder: Path) -> list[str]:
-    """From the state on; what comes before may hold anything."""
-    return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-
-
-class _Patience:
-    """How long the parent waits for an answer: as long as the child gets on with it, up to so much
-    processor time; not while it sleeps and reads nothing.
-    """
-
-    def __init__(self, child: int, cpu_seconds: float) -> None:
-        self._child = child
-        self._limit = cpu_seconds
-        self._spent: float | None = None
-        self._last: _Vitals | None = None
-        self._since = time.monotonic()
-
-    def begin(self) -> None:
-        self._since = time.monotonic()
-        self._spent = self._last = None
-
-    def why_over(self) -> str | None:
-        """ "cpu", "idle" or "unknown" if it has been long enough."""
-        now, vitals = time.monotonic(), _vitals(self._child)
-        if vitals is None:
-            return "unknown" if now - self._since > UNKNOWN_SECONDS + self._limit else None
-        if self._spent is None:
-            self._spent = vitals.cpu_seconds
-        if vitals != self._last or not vitals.is_asleep:
-            self._last, self._since = vitals, now
-        elif now - self._since > IDLE_SECONDS:
-            return "idle"
-        return "cpu" if vitals.cpu_seconds - self._spent > self._limit else None

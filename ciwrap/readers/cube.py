@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, Source
+from ciwrap.readers.entries import Listing, opened
 from ciwrap.readers.frames import BLOCK_BYTES, Lines
-from ciwrap.readers.text_cells import CellError, as_floats, parse_float
+from ciwrap.readers.text_cells import CellError, as_floats, parse_floats
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from ciwrap.readers.files import InputFile
+
 _MOST_ATOMS = 1_000_000
 
 
-class CubeReader(Reader):
+class CubeReader(CheckedReader):
     """`data` on the grid (x, y, z, and the number of the orbital if there are several), `origin`,
     `axes`, and the atoms: `numbers`, `charges`, `positions`. The field is held in memory.
     """
@@ -32,17 +32,8 @@ class CubeReader(Reader):
     name: ClassVar[str] = "cube"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["cube"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - what a cube file holds has names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            return EntrySource(path, _entries(path, file), file.close)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return opened(path, partial(_entries, path))
 
 
 def _entries(path: Path, file: InputFile) -> Any:
@@ -133,13 +124,8 @@ class _Field:
 
 def _row(lines: Lines, widths: tuple[int, ...] | None) -> list[float]:
     """The numbers of a line. Raises CorruptFileError for another number of them, or none."""
-    words = lines.next().split()
-    try:
-        numbers = [parse_float(word) for word in words]
-    except OverflowError:
-        numbers = [None]
-    found = [value for value in numbers if value is not None]
-    if len(found) != len(numbers) or not found or (widths and len(found) not in widths):
+    found = parse_floats(lines.next().split())
+    if not found or (widths and len(found) not in widths):
         said = " or ".join(map(str, widths)) if widths else "some"
         raise lines.error(f"should hold {said} numbers")
     return found

@@ -9,25 +9,24 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
-from ciwrap.readers.entries import Entry, EntrySource, Listing
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo, as_elements
+from ciwrap.readers.entries import Entry, Listing, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ciwrap.readers.files import InputFile
 
 _CELL_BYTES = 48
 _MAX_TITLE_BYTES = 1 << 20
 
 
-class DcdReader(Reader):
+class DcdReader(CheckedReader):
     """Frames as iterations: `positions` (atoms, 3) and `unit_cell` (6 numbers as stored).
 
     Iterations are the steps that the header tells of (first step, steps between frames).
@@ -36,17 +35,8 @@ class DcdReader(Reader):
     name: ClassVar[str] = "dcd"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["dcd"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - what a trajectory holds has names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            return EntrySource(path, _Dcd(path, file).entries(), file.close)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return opened(path, lambda file: _Dcd(path, file).entries())
 
 
 class _Dcd:
@@ -115,25 +105,12 @@ class _Dcd:
                 cell = f"{self._order}f8"
                 region = FileRegion(str(self._path), at + 4, _CELL_BYTES)
                 info = VariableInfo(f"unit_cell[{number}]", cell, (6,), region, "unit_cell", step)
-                listing.put(Entry(info, self._cell_reader(at)))
+                listing.put(Entry(info, self._file.elements(at + 4, cell)))
                 at += _CELL_BYTES + 8
-            info = VariableInfo(
-                f"positions[{number}]",
-                f"{self._order}f4",
-                (self._atoms, 3),
-                None,
-                "positions",
-                step,
-            )
+            name, dtype, shape = f"positions[{number}]", f"{self._order}f4", (self._atoms, 3)
+            info = VariableInfo(name, dtype, shape, None, "positions", step)
             listing.put(Entry(info, self._frame_reader(at)))
         return listing.entries
-
-    def _cell_reader(self, at: int) -> Any:
-        def read(first: int, count: int) -> NDArray[Any]:
-            data = self._file.read_at(at + 4 + 8 * first, 8 * count)
-            return as_elements(data, f"{self._order}f8")
-
-        return read
 
     def _frame_reader(self, at: int) -> Any:
         dtype = f"{self._order}f4"

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.dtypes import Field, dtype_text, extract, fields_of, storage_dtype
+from ciwrap.closing import closed_on_error
 from ciwrap.errors import (
     CiwrapError,
     CorruptFileError,
@@ -19,6 +20,7 @@ from ciwrap.errors import (
 )
 from ciwrap.late import numpy as np
 from ciwrap.readers.base import FileRegion, Source, VariableInfo, reading
+from ciwrap.readers.files import InputFile
 from ciwrap.structs import Struct, replace
 
 if TYPE_CHECKING:
@@ -124,6 +126,13 @@ class EntrySource(Source):
                 finish()
 
 
+def opened(path: Path, list_entries: Callable[[InputFile], Sequence[Entry]]) -> EntrySource:
+    """A file whose entries read it in place; it stays open as long as the source."""
+    file = InputFile(path)
+    with closed_on_error(file.close):
+        return EntrySource(path, list_entries(file), file.close)
+
+
 @contextlib.contextmanager
 def _blamed(path: Path, variable: str) -> Iterator[None]:
     """Names file and variable in the errors of what reads and knows neither."""
@@ -174,13 +183,12 @@ class Listing:
         rank: int | None = None,
         steps: Sequence[int] | None = None,
         labels: Labels = (),
-        check: Callable[[NDArray[Any]], None] | None = None,
     ) -> None:
         """An array of that dtype and shape; a record array gives one variable per field.
 
         region: where its bytes lie as they are. stored_bytes: how many the file really holds.
         steps: the iterations that its first axis goes through; it then gives one variable for each.
-        labels: as in VariableInfo. check: raises if values of a variable are none, once read.
+        labels: as in VariableInfo.
         What has no defined comparison is listed with its fault.
         """
         lengths = tuple(int(length) for length in shape)
@@ -210,8 +218,7 @@ class Listing:
                 rank,
                 labels=labels,
             )
-            plain = _field_reader(read, dtype, field)
-            self._add(info, plain if check is None else _checked(plain, check), steps)
+            self._add(info, _field_reader(read, dtype, field), steps)
 
     def add_array(self, name: str, array: Any, **facts: Any) -> None:
         """A small array that is in memory; texts of any length become fixed-width unicode."""
@@ -272,15 +279,6 @@ class Listing:
             raise FileLimitError(f"holds more than {MAX_VARIABLES} variables", file=self.path)
         self._names.add(name)
         self.entries.append(entry)
-
-
-def _checked(read: ReadFlat, check: Callable[[NDArray[Any]], None]) -> ReadFlat:
-    def checked(first: int, count: int) -> NDArray[Any]:
-        values = read(first, count)
-        check(values)
-        return values
-
-    return checked
 
 
 def _nothing(*_: int) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import AttributeRule
-from ciwrap.readers.base import FileRegion, Reader, Source, reading
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, reading
 from ciwrap.readers.boxes import FlatReader
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
@@ -23,7 +23,7 @@ from ciwrap.readers.packed import Packing
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ _OFFSETS = {"|u1": -128, ">i2": 1 << 15, ">i4": 1 << 31, ">i8": 1 << 63}
 _WITHOUT_MEANING = {"", "COMMENT", "HISTORY", "END"}
 
 
-class FitsReader(Reader):
+class FitsReader(CheckedReader):
     """Images by the name of their extension; columns of binary tables as EXTENSION.COLUMN.
 
     Units (BUNIT, TUNITn) are labels; all cards are compared if `attributes` asks for it.
@@ -46,18 +46,10 @@ class FitsReader(Reader):
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["fits"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("attributes",)
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - extensions have names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
         library("astropy.io.fits", "fits", file=path)
-        rule = AttributeRule.of(given, path)
+        rule = AttributeRule.of(options, path)
         found = _source(path, rule, unpacks=False)
         if found is None:
             found = SourceApart(path, partial(_unpacked, path, rule), bytes_below(path))
@@ -162,13 +154,6 @@ class _Fits:
             raise CorruptFileError(f"has BITPIX={header['BITPIX']}", file=self._listing.path)
         if header.get("GROUPS") is True:
             self._listing.add_fault(name, "is random groups data, which are not compared")
-            return
-        # Only the first extension may leave them out.
-        rest = (0, 1) if isinstance(hdu, self._fits.PrimaryHDU) else (None, None)
-        counts = header.get("PCOUNT", rest[0]), header.get("GCOUNT", rest[1])
-        if counts != (0, 1):
-            fault = f"has PCOUNT and GCOUNT {counts[0]} and {counts[1]}, an image's are 0 and 1"
-            self._listing.add_fault(name, fault)
             return
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:

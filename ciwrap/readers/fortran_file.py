@@ -10,7 +10,7 @@ from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo, as_elements
 from ciwrap.readers.entries import Entry, EntrySource, Listing
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.fortran_records import KINDS, Marks, Record, records_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RECORDS = "options.records"
 
 
-class FortranReader(Reader):
+class FortranReader(CheckedReader):
     """Records as `WRITE(unit)` leaves them, streamed; each is described by `records`.
 
     A file has the described records once, or again and again: every repetition is an iteration
@@ -41,20 +41,12 @@ class FortranReader(Reader):
         *HISTORY_OPTIONS,
     )
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the description names the variables
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
-        kinds = _kinds(given, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        rule = IterationRule.of(options, path)
+        kinds = _kinds(options, path)
         file = InputFile(path)
         with closed_on_error(file.close):
-            if "records" not in given:
+            if "records" not in options:
                 raise UnreadFileError(
                     "nothing says what its records hold",
                     file=path,
@@ -62,7 +54,7 @@ class FortranReader(Reader):
                     " [{names: [it, n], dtype: i4}, {u: f8}]",
                 )
             marks, records = records_of(file, kinds)
-            layout = _Layout(path, given, marks, rule)
+            layout = _Layout(path, options, marks, rule)
             return EntrySource(path, layout.entries(file, records), file.close)
 
 

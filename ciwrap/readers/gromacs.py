@@ -12,13 +12,13 @@ from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
-from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.base import CheckedReader, Source
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile, check_is_file
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 # A frame of TRR begins with a number, the length of a version, that length again, 12 characters,
 # and 13 whole numbers: the bytes of ten parts, which follow time and lambda, then atoms and step.
 _SIZES = struct.Struct(">24x13i")
-_BOX, _POSITIONS, _ATOMS = 2, slice(7, 10), 10
+# Of these, that of the box, positions, velocities and forces.
+_PARTS = (2, 7, 8, 9)
+_ATOMS = 10
 _TRR = b"\0\0\x07\xc9"
 _XTC = (b"\0\0\x07\xcb", b"\0\0\x07\xe7")
 _FIELDS = (("x", "positions"), ("v", "velocities"), ("f", "forces"))
 
 
-class GromacsReader(Reader):
+class GromacsReader(CheckedReader):
     """Frames as iterations, numbered by their steps: positions, velocities, forces, box, time.
 
     XTC holds positions rounded to its precision. Numbers are in the file's own units.
@@ -41,18 +43,12 @@ class GromacsReader(Reader):
     name: ClassVar[str] = "gromacs"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["gromacs"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - what a trajectory holds has names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
-        boxes = _boxes(path) if _is_trr(path) else None
+        if _is_trr(path):
+            _refuse_double(path)
         _library(path)
-        return SourceApart(path, partial(_source, path, boxes), bytes_below(path))
+        return SourceApart(path, partial(_source, path), bytes_below(path))
 
 
 def _is_trr(path: Path) -> bool:
@@ -66,49 +62,33 @@ def _library(path: Path) -> Any:
     return library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
 
 
-def _boxes(path: Path) -> list[bool]:
-    """Whether the frames of a TRR file have a box, as far as there are whole headers: MDAnalysis
-    would make up one.
-
-    Raises UnsupportedFormatError for double precision, which it would round without a word.
+def _refuse_double(path: Path) -> None:
+    """Raises UnsupportedFormatError for a TRR file in double precision, which MDAnalysis would
+    round to single without a word.
     """
-    found: list[bool] = []
     with closing(InputFile(path)) as file:
-        at = 0
-        while len(head := file.read_some(at, _SIZES.size)) == _SIZES.size:
-            sizes = _SIZES.unpack(head)
-            item = _item_bytes(sizes)
-            if item == 8:
-                raise UnsupportedFormatError(
-                    f"frame {len(found)} is written in double precision, which MDAnalysis rounds to"
-                    " single",
-                    file=path,
-                )
-            found.append(sizes[_BOX] > 0)
-            at += _SIZES.size + 2 * item + max(0, sum(sizes[:_ATOMS]))
-    return found
+        head = file.read_some(0, _SIZES.size)
+    if len(head) < _SIZES.size:
+        return  # MDAnalysis will say so
+    sizes = _SIZES.unpack(head)
+    doubles = (9 * 8, *(3 * 8 * sizes[_ATOMS],) * 3)
+    if any(sizes[part] == size != 0 for part, size in zip(_PARTS, doubles, strict=True)):
+        raise UnsupportedFormatError(
+            "is written in double precision, which MDAnalysis rounds to single", file=path
+        )
 
 
-def _item_bytes(sizes: tuple[int, ...]) -> int:
-    """4 or 8: of a number in a frame with parts of these sizes."""
-    if sizes[_BOX] != 0:
-        return 8 if sizes[_BOX] == 72 else 4
-    return 8 if 24 * sizes[_ATOMS] in (*filter(None, sizes[_POSITIONS]),) else 4
-
-
-def _source(path: Path, boxes: list[bool] | None) -> Source:
-    """boxes: which frames of a TRR file have one; None for XTC, where all do."""
+def _source(path: Path) -> Source:
     module = _library(path)
-    kind = module.XTCFile if boxes is None else module.TRRFile
+    kind = module.TRRFile if _is_trr(path) else module.XTCFile
     with guarded(path):
         file = kind(str(path))
     with closed_on_error(file.close), guarded(path):
-        listing = _listing(file, path, boxes)
+        listing = _listing(file, path)
     return EntrySource(path, listing.entries, file.close)
 
 
-def _listing(file: Any, path: Path, boxes: list[bool] | None) -> Listing:
-    """boxes: which frames have one; None: all."""
+def _listing(file: Any, path: Path) -> Listing:
     listing = Listing(path)
     frames = _Frames(file)
     count = len(file)
@@ -122,9 +102,7 @@ def _listing(file: Any, path: Path, boxes: list[bool] | None) -> Listing:
             for field, called in _FIELDS
             if getattr(frame, f"has{field}", field == "x")
         ]
-        if boxes is None or boxes[number : number + 1] != [False]:
-            held.append(("box", "box"))
-        for field, called in (*held, ("time", "time")):
+        for field, called in (*held, ("box", "box"), ("time", "time")):
             array = np.asarray(getattr(frame, field))
             listing.add(
                 f"{called}[{number}]",

@@ -181,27 +181,15 @@ class _Values:
             return FlatReader(shape, base, read_box, chunk_rows)
 
         read = self._opened.reader(dataset.name, field, make)
-        # Of bools every byte is looked at.
-        is_direct = field is None and base.kind != "b"
         self._listing.add(
             name,
             base,
             shape,
             read,
-            region=_region(self._h5py, self._listing.path, dataset) if is_direct else None,
-            check=_refuse_odd_bools,
+            region=None if field else _region(self._h5py, self._listing.path, dataset),
             # Chunks may lack what was never written, and compress without limit.
             stored_bytes=dataset.id.get_storage_size(),
             **self._facts,
-        )
-
-
-def _refuse_odd_bools(values: NDArray[Any]) -> None:
-    """Raises CorruptFileError for what is neither FALSE nor TRUE, which NumPy takes for true."""
-    if values.dtype.kind == "b" and values.size and values.view(np.uint8).max() > 1:
-        raise CorruptFileError(
-            "holds a number that is neither FALSE (0) nor TRUE (1), the words of its type",
-            remedy="write no others, or write integers",
         )
 
 
@@ -280,30 +268,7 @@ def storage_fault(h5py: Any, dataset: Any) -> str | None:
             return f"is packed with the HDF5 filter {code} ({known}), which is not installed"
     if dataset.size and _is_unfilled(h5py, layout) and _lacks_storage(h5py, dataset, layout):
         return "has elements that were never written, and no fill value"
-    if _is_short(h5py, dataset, layout):
-        return "is damaged: the file stores fewer bytes than it has elements; write it again"
     return None
-
-
-def _is_short(h5py: Any, dataset: Any, layout: Any) -> bool:
-    """Whether there are elements of which the file does not store all bytes. For those the library
-    gives zeros, or what is in memory, and not the same each time.
-
-    Of packed chunks nobody knows it before they are unpacked.
-    """
-    filters = [layout.get_filter(number)[0] for number in range(layout.get_nfilters())]
-    if any(code != h5py.h5z.FILTER_SHUFFLE for code in filters):
-        return False
-    stored, elements = dataset.id.get_storage_size(), dataset.size or 0
-    is_chunked = layout.get_layout() == h5py.h5d.CHUNKED
-    if is_chunked:
-        elements = dataset.id.get_num_chunks() * math.prod(dataset.chunks)
-    elif layout.get_layout() == h5py.h5d.CONTIGUOUS and dataset.id.get_offset() is None:
-        return False  # never written
-    wanted = elements * dataset.id.get_type().get_size()
-    # A list takes more room in a file than in memory.
-    is_exact = is_chunked and not dataset.dtype.hasobject
-    return bool(stored != wanted if is_exact else stored < wanted)
 
 
 def _is_unfilled(h5py: Any, layout: Any) -> bool:

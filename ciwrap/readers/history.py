@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.readers.attributes import AttributeRule
-from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.base import CheckedReader, Source
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Place(Struct, frozen=True):
         return {"called": self.called, "iteration": self.iteration, "rank": self.rank}
 
 
-class HistoryReader(Reader):
+class HistoryReader(CheckedReader):
     """A reader of files that name their variables and may hold a history of them.
 
     How iterations are found, and which attributes are compared, is asked for in the same way
@@ -143,17 +143,9 @@ class HistoryReader(Reader):
 
     option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its variables
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
-        return self.open_history(path, rule, AttributeRule.of(given, path))
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        rule = IterationRule.of(options, path)
+        return self.open_history(path, rule, AttributeRule.of(options, path))
 
     @abstractmethod
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:

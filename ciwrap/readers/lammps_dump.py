@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing, array_of_texts
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, Source
+from ciwrap.readers.entries import Entry, Listing, array_of_texts, opened
 from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
 from ciwrap.readers.labels import labels_of
-from ciwrap.readers.text_cells import parse_float
+from ciwrap.readers.text_cells import parse_floats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.readers.base import Labels
+    from ciwrap.readers.files import InputFile
 
 _ITEM = "ITEM: "
 _USUAL = "ATOMS"
@@ -27,7 +27,7 @@ _WHOLE = frozenset({"id", "mol", "proc", "procp1", "type", "ix", "iy", "iz"})
 _WORDS = frozenset({"element", "typelabel"})
 
 
-class LammpsReader(Reader):
+class LammpsReader(CheckedReader):
     """Frames as iterations, by their time step: `box.xlo` and so on, and every column by its name,
     such as `id`, which `align_by` takes.
     """
@@ -35,21 +35,11 @@ class LammpsReader(Reader):
     name: ClassVar[str] = "lammps"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["lammps"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - what a dump holds has names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            steps, frames = _frames(path, file)
-            return EntrySource(path, frame_entries(Listing(path), file, frames, steps), file.close)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return opened(path, partial(_entries, path))
 
 
-def _frames(path: Path, file: InputFile) -> tuple[list[int], list[Frame]]:
+def _entries(path: Path, file: InputFile) -> list[Entry]:
     lines = Lines(file)
     steps: list[int] = []
     frames: list[Frame] = []
@@ -59,7 +49,7 @@ def _frames(path: Path, file: InputFile) -> tuple[list[int], list[Frame]]:
         frames.append(frame)
     if not frames:
         raise CorruptFileError("holds no frames", file=path)
-    return steps, frames
+    return frame_entries(Listing(path), file, frames, steps)
 
 
 def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
@@ -127,12 +117,8 @@ def _box(lines: Lines) -> Iterator[tuple[str, float]]:
 
 def _numbers(lines: Lines) -> list[float]:
     words = lines.next().split()
-    try:
-        found = [parse_float(word) for word in words[:9]]
-    except OverflowError:
-        found = []
-    numbers = [value for value in found if value is not None]
-    if not numbers or len(numbers) != len(words):
+    numbers = parse_floats(words) if len(words) < 10 else None
+    if not numbers:
         raise lines.error("does not hold numbers, as it should")
     return numbers
 

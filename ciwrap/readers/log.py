@@ -48,7 +48,7 @@ class LogReader(Reader):
         self,
         path: Path,
         *,
-        name: str | None = None,  # noqa: ARG002 - the rules name its variables
+        name: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> LogSource:
         given = dict(options or {})

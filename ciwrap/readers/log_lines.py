@@ -6,20 +6,16 @@ from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Protocol
 
 from ciwrap.errors import CorruptFileError, FileLimitError
-from ciwrap.late import numpy as np
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from ciwrap.readers.files import InputFile
 
 MOST_LINE_BYTES = 64 << 10
 _BLOCK_BYTES = 4 << 20
-_LINE_BREAK = 10
 
 
 class Line(Struct, frozen=True):
@@ -61,22 +57,11 @@ class Listener(Protocol):
     literal: bytes | None
     follows: bool
 
-    def candidates(self, block: bytes) -> Iterator[int] | None:
-        """Places in lines that may match, ascending; None: those of the literal."""
-
-    def take_block(self, block: Block) -> bool:
-        """All lines of a block at once; False: they are to be handed out one by one."""
-
     def hear(self, line: Line) -> None:
         """A line that holds the literal."""
 
     def follow(self, line: Line) -> None:
         """A line after one that was heard, as long as `follows` says so."""
-
-    def follow_many(self, block: Block, begin: int, end: int) -> int:
-        """Many such lines at once, of those from `begin` to before `end`; where those begin that
-        are left.
-        """
 
 
 class Block(Struct, frozen=True):
@@ -85,14 +70,6 @@ class Block(Struct, frozen=True):
     data: bytes
     offset: int
     first_line: int
-
-    def has_pieces(self) -> bool:
-        """Whether a carriage return stands within a line."""
-        return self.data.count(b"\r") != self.data.count(b"\r\n")
-
-    def line_breaks(self) -> NDArray[np.int64]:
-        """Where lines end."""
-        return np.flatnonzero(np.frombuffer(self.data, dtype=np.uint8) == _LINE_BREAK)
 
 
 def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
@@ -165,8 +142,7 @@ def _hand_out_block(block: Block, listeners: Sequence[Listener]) -> None:
     wanted = [
         (begin, rank)
         for rank, listener in enumerate(listeners)
-        if not listener.take_block(block)
-        for begin in _line_starts(data, listener)
+        for begin in _line_starts(data, listener.literal)
     ]
     wanted.sort()
     # Lines are counted from the last one that was handed out.
@@ -174,12 +150,6 @@ def _hand_out_block(block: Block, listeners: Sequence[Listener]) -> None:
     position, begin = 0, 0
     while begin < len(data):
         following = [one for one in listeners if one.follows]
-        if len(following) == 1:
-            until = wanted[position][0] if position < len(wanted) else len(data)
-            after = following[0].follow_many(block, begin, until)
-            if after > begin:
-                begin = after
-                continue
         if not following:
             if position == len(wanted):
                 return
@@ -201,26 +171,12 @@ def _hand_out_block(block: Block, listeners: Sequence[Listener]) -> None:
         begin = end + 1
 
 
-def _line_starts(data: bytes, listener: Listener) -> Iterator[int]:
-    """Where the lines begin that a listener may want."""
-    found = listener.candidates(data)
-    if found is not None:
-        yield from found
-    elif listener.literal is None:
-        begin = 0
-        while begin < len(data):
-            yield begin
-            end = data.find(b"\n", begin)
-            begin = len(data) if end < 0 else end + 1
-    else:
-        yield from _lines_with(data, listener.literal)
-
-
-def _lines_with(data: bytes, literal: bytes) -> Iterator[int]:
-    at = data.find(literal)
-    while at >= 0:
+def _line_starts(data: bytes, literal: bytes | None) -> Iterator[int]:
+    """Where the lines begin that hold the literal; all of them without one."""
+    at = 0 if literal is None else data.find(literal)
+    while 0 <= at < len(data):
         yield data.rfind(b"\n", 0, at) + 1
         end = data.find(b"\n", at)
         if end < 0:
             return
-        at = data.find(literal, end)
+        at = end + 1 if literal is None else data.find(literal, end)

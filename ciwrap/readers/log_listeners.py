@@ -6,22 +6,20 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import CorruptFileError
-from ciwrap.logs.found import Field, Found, Problem, fits, goes_on, minus_apart
+from ciwrap.logs.found import Field, Found, Problem, fits, minus_apart, no_number
 from ciwrap.logs.numbers import WHOLE, WORD, end_of_more, means_number
 from ciwrap.logs.rules import STEP, STEP_SUFFIX
 from ciwrap.logs.template import Template, TooManyAttemptsError
 from ciwrap.model.forms import cut
-from ciwrap.readers.log_many import ManyLines, rows_of
 from ciwrap.readers.log_series import Series, Steps
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.logs.found import Match
     from ciwrap.logs.rules import LinesRule, SectionRule, TableRule, ValueRule
-    from ciwrap.readers.log_lines import Block, Line
+    from ciwrap.readers.log_lines import Line
     from ciwrap.readers.log_regex import Regex
 
 MOST_COLUMNS = 10_000
@@ -39,9 +37,6 @@ class Listening:
         self.literal = pattern.literal
         self._path = path
 
-    def candidates(self, block: bytes) -> Iterator[int] | None:
-        return None if isinstance(self.pattern, Template) else self.pattern.candidates(block)
-
     def matched(self, line: Line, pattern: Template | Regex | None = None) -> Match:
         """What the pattern finds in a line; by default the one that is listened for."""
         pattern = pattern or self.pattern
@@ -54,12 +49,6 @@ class Listening:
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
             ) from None
-
-    def take_block(self, block: Block) -> bool:  # noqa: ARG002
-        return False
-
-    def follow_many(self, block: Block, begin: int, end: int) -> int:  # noqa: ARG002
-        return begin
 
     def hear(self, line: Line) -> None:
         if fits(line.data, self.matched(line)):
@@ -86,7 +75,7 @@ class Gate(Listening):
         self._section = section
         self._opens = opens
 
-    def take(self, line: Line) -> None:  # noqa: ARG002
+    def take(self, line: Line) -> None:
         self._section.is_open = self._opens
 
 
@@ -176,14 +165,6 @@ class ValueFinder(Listening):
             )
             label = f"{name}{STEP_SUFFIX}" if is_labelled else None
             self.series[one.name] = Series(name, one.kind, steps=label)
-        # What neither other lines nor words of its own line decide.
-        is_alone = steps is None and section is None and rule.column is None and rule.lines is None
-        self._many: ManyLines | None = None
-        if is_alone and isinstance(pattern, Template):
-            self._many = ManyLines(pattern, self.series, is_absolute=rule.is_absolute)
-
-    def take_block(self, block: Block) -> bool:
-        return self._many is not None and self._many.take(block)
 
     def hear(self, line: Line) -> None:
         if self._section is not None and not self._section.is_open:
@@ -194,12 +175,15 @@ class ValueFinder(Listening):
         if self.rule.lines is not None:
             self._begin_lines(self.rule.lines)
         elif isinstance(found, Problem):
-            for one in self.series.values():
-                one.fail(line, found.start, found.text)
+            self._fail(line, found.start, found.text)
         elif self.rule.column is not None:
             self._take_column(line, self.rule.column)
         else:
             self._take_fields(line, found)
+
+    def _fail(self, line: Line, at: int, problem: str) -> None:
+        for series in self.series.values():
+            series.fail(line, at, problem)
 
     def _take_column(self, line: Line, column: int) -> None:
         (series,) = self.series.values()
@@ -214,7 +198,7 @@ class ValueFinder(Listening):
         says_minus = isinstance(self.pattern, Template) and self.pattern.words[-1] == "-"
         problem = None if says_minus else minus_apart(line.data, word.start())
         if problem is None and more is not None:
-            problem = goes_on(line.data, word.start(), more)
+            problem = no_number(line.data, word.start(), more)
         if problem is not None:
             series.fail(line, problem.start, problem.text)
             return
@@ -226,13 +210,11 @@ class ValueFinder(Listening):
             if one.field.name == STEP:
                 step = _whole(line, one)
                 if step is None:
-                    for series in self.series.values():
-                        series.fail(line, one.start, "is not a step from 0 on")
+                    self._fail(line, one.start, "is not a step from 0 on")
                     return
         if self._has_own_step and step is None:
             # A group of a regular expression that was passed over.
-            for series in self.series.values():
-                series.fail(line, found[0].start if found else 0, "belongs to no step")
+            self._fail(line, found[0].start if found else 0, "belongs to no step")
             return
         if not any(one.field.name in self.series for one in found):
             # Of a regular expression, too: a choice of which the number is no part.
@@ -303,7 +285,6 @@ class TableFinder(Listening):
         self._section = section
         self._end = end
         self._columns: list[str] = []
-        self._one_by_one_until = 0
         self.first: Line | None = None
 
     def hear(self, line: Line) -> None:
@@ -343,20 +324,6 @@ class TableFinder(Listening):
             self.follows = False
         elif is_row:
             self._take_row(line, words)
-
-    def follow_many(self, block: Block, begin: int, end: int) -> int:
-        end_literal = None if self._end is None else self._end.literal
-        if end_literal is None or block.offset + begin < self._one_by_one_until:
-            return begin
-        at = block.data.find(end_literal, begin, end)
-        end = end if at < 0 else block.data.rfind(b"\n", begin, at) + 1
-        columns = [self.series[one] for one in self._columns]
-        label = None if self.rule.iteration is None else self._columns.index(self.rule.iteration)
-        if end > begin and rows_of(block, begin, end, columns, label):
-            return end
-        # Not to look through all of it again at each of its lines.
-        self._one_by_one_until = block.offset + end
-        return begin
 
     def _take_row(self, line: Line, words: list[Any]) -> None:
         if len(words) != len(self._columns):

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.errors import ConfigError, one_line
-from ciwrap.logs.found import Field, Found, goes_on
+from ciwrap.logs.found import Field, Found, no_number
 from ciwrap.logs.numbers import EXPONENT
 from ciwrap.logs.rules import STEP
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from ciwrap.logs.found import Match
 
 _UNIT = "unit"
 _MOST_MEMORY = 16 << 20
-_NO_LINES = re.compile(r"\(\?[A-Za-z]*-[A-Za-z]*m")
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 
 
@@ -35,14 +32,11 @@ class Regex:
     def __init__(self, text: str, value: str, path: Path, *, needs_group: bool) -> None:
         re2 = library("re2", "log", file=path)
         self.text = text
-        # Of where lines begin and end within a block they know nothing.
-        self._is_whole = "\\A" in text or "\\z" in text or _NO_LINES.search(text) is not None
         options = re2.Options()
         options.log_errors = False
         options.max_mem = _MOST_MEMORY
         options.encoding = re2.Options.Encoding.LATIN1
         try:
-            # Lines begin and end within what is searched at once.
             self._pattern: Any = re2.compile(b"(?m)" + text.encode(), options)
         except re2.error as error:
             lookaround = next((one for one in _LOOKAROUND if one in text), None)
@@ -86,26 +80,8 @@ class Regex:
         for field, start, end in spans:
             more = EXPONENT.match(line, end) if end == found.end() else None
             if start >= 0 and field.kind != "text" and more is not None:
-                return goes_on(line, start, more.end())
+                return no_number(line, start, more.end())
         return tuple(Found(field, start, end) for field, start, end in spans if start >= 0)
-
-    def candidates(self, block: bytes) -> Iterator[int] | None:
-        """Where the lines begin that may match; each is looked at by itself afterwards."""
-        # Carriage returns end lines, too, of which `^` and `$` know nothing in a whole block.
-        has_ends = "$" in self.text or "^" in self.text
-        if self._is_whole or (has_ends and b"\r" in block):
-            return None
-        return self._starts(block)
-
-    def _starts(self, block: bytes) -> Iterator[int]:
-        at = 0
-        while at < len(block):
-            found = self._pattern.search(block, at)
-            if found is None:
-                return
-            yield block.rfind(b"\n", 0, found.start()) + 1
-            end = block.find(b"\n", found.start())
-            at = len(block) if end < 0 else end + 1
 
 
 def _as_text(name: str | bytes) -> str:

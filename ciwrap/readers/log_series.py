@@ -10,12 +10,10 @@ from ciwrap.late import numpy as np
 from ciwrap.logs.numbers import printed_digits
 from ciwrap.model.forms import cut
 from ciwrap.readers.log_lines import as_text
-from ciwrap.readers.text_cells import LOST_MINUS, first_lost, loses_minus, parse_float
+from ciwrap.readers.text_cells import LOST_MINUS, loses_minus, parse_float
 from ciwrap.structs import Struct, field
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from ciwrap.readers.log_lines import Line
@@ -44,17 +42,6 @@ class Steps(Struct):
         labels.append(self.current if self.is_after else NO_STEP)
         if not self.is_after:
             self.open.append((labels, len(labels) - 1))
-
-
-class Places(Struct, frozen=True):
-    """Where words stand: the numbers of their lines, the offsets of their first bytes in the file,
-    their columns from 1, their lengths in bytes.
-    """
-
-    lines: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    lengths: NDArray[np.int64]
 
 
 class Series:
@@ -119,38 +106,6 @@ class Series:
         if len(self.values) <= _MOST_PRINTED and self.kind == "number":
             self._note_digits(text)
         return True
-
-    def parsed(self, texts: Sequence[bytes]) -> NDArray[Any] | None:
-        """Many numbers at once, as `add` would read them; None if that has to look at each."""
-        if self.kind == "text":
-            return None
-        read: Any = int if self.kind == "int" else float
-        try:
-            # Python reads 1_0, which is no number here; the patterns let none through.
-            found = np.fromiter(map(read, texts), dtype=self._dtype, count=len(texts))
-        except (ValueError, OverflowError):
-            return None
-        if self.kind == "int":
-            is_told = any(
-                loses_minus(texts[row].decode()) for row in np.flatnonzero(found == 0).tolist()
-            )
-            return None if is_told else found
-        if first_lost(found, lambda row: texts[row].decode()) is None:
-            return found
-        return None
-
-    def add_many(
-        self, values: NDArray[Any], texts: Sequence[bytes], places: Places, *, is_absolute: bool
-    ) -> None:
-        """Takes what `parsed` has made of texts that stand in these places."""
-        left = _MOST_PRINTED - len(self.values) if self.kind == "number" else 0
-        for text in texts[: max(0, left)]:
-            self._note_digits(text.decode("ascii"))
-        self.values.frombytes((np.abs(values) if is_absolute else values).tobytes())
-        self._lines.frombytes(places.lines.astype(np.int64).tobytes())
-        self._offsets.frombytes(places.offsets.astype(np.int64).tobytes())
-        self._columns.frombytes(places.columns.astype(np.intc).tobytes())
-        self._lengths.frombytes(places.lengths.astype(np.intc).tobytes())
 
     @property
     def _dtype(self) -> str:

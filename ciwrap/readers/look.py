@@ -12,14 +12,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import re
 import select
 import struct
 from typing import IO, TYPE_CHECKING
 
-from ciwrap.errors import CiwrapError, CorruptFileError, FileLimitError
-from ciwrap.readers.child import DATA, Child, Teller, check_told
-from ciwrap.readers.little_memory import little_memory, too_much
+from ciwrap.errors import CiwrapError, CorruptFileError
+from ciwrap.readers.child import DATA, Child, Teller, check_told, limit_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Source
 
 _IDLE_SECONDS = 1.0
-# What damaged files may have left behind in its memory is given back.
-_MOST_LOOKS = 1000
 _LENGTH = struct.Struct("<Q")
-# HDF5's words for it, since it has no error of its own for that.
-_NO_ROOM = re.compile("memory allocation failed|(unable to|can't) allocate", re.IGNORECASE)
 
 _seen: set[tuple[str, int, int, int, int]] = set()
 
@@ -81,7 +75,7 @@ class _Looker:
 
     def __init__(self) -> None:
         self.child = Child(_serve)
-        self.owner = _owner()
+        self.owner = os.getpid()  # a copy of this process needs another one
         self.looks = 0
 
     def look(self, path: Path, byte_count: int, question: bytes) -> tuple[bytes, bytearray]:
@@ -93,15 +87,10 @@ class _Looker:
 _idle: list[_Looker] = []
 
 
-def _owner() -> tuple[int, int, int]:
-    """A copy of this process, or one with other rights, needs a process of its own."""
-    return os.getpid(), os.geteuid(), os.getegid()
-
-
 def _take_looker() -> _Looker:
     while _idle:
         looker = _idle.pop()
-        if looker.owner == _owner():
+        if looker.owner == os.getpid():
             return looker
         looker.child.close()
     return _Looker()
@@ -114,18 +103,11 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
     """Looks at files until there is nothing to do, or the library holds one open: it would take
     what it knows of that for what another of the same name holds.
     """
-    for number in range(_MOST_LOOKS):
-        if number > 0 and not select.select([questions], [], [], _IDLE_SECONDS)[0]:
-            return
-        head = questions.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
-            return
+    while len(head := questions.read(_LENGTH.size)) == _LENGTH.size:
         question = questions.read(_LENGTH.unpack(head)[0])
         has_open_files = True
         with teller.telling_errors():
             folder, path, open_source, library_has_open_files = pickle.loads(question)
-            if number == 0 and not library_has_open_files():
-                _close_all_but(questions, teller)
             try:
                 if folder:
                     os.chdir(folder)
@@ -133,40 +115,16 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
             finally:
                 has_open_files = library_has_open_files()
             teller.tell(DATA, b"")
-        if has_open_files:
+        if has_open_files or not select.select([questions], [], [], _IDLE_SECONDS)[0]:
             return
 
 
-def _close_all_but(questions: IO[bytes], teller: Teller) -> None:
-    """Closes what was copied with the parent, who may wait for the end of a pipe."""
-    kept = {0, 1, 2, questions.fileno(), teller.fileno()}
-    with contextlib.suppress(OSError):
-        for number in {int(name) for name in os.listdir("/dev/fd")} - kept:  # noqa: PTH208
-            with contextlib.suppress(OSError):
-                os.close(number)
-
-
 def _look_at(path: Path, open_source: Callable[[], Source]) -> None:
-    with little_memory(path), _opened(path, open_source) as source:
+    limit_memory(path)
+    with open_source() as source:
         for info in source.variables:
             if info.fault is None and info.element_count:
                 # What cannot be read is told when it is compared.
                 with contextlib.suppress(CiwrapError):
                     source.read(info.name, 0, 1)
                     source.read(info.name, info.element_count - 1, 1)
-
-
-def _opened(path: Path, open_source: Callable[[], Source]) -> Source:
-    """The source, if no variable of it wants more memory than there is here: the process that asks
-    has no such limit.
-    """
-    try:
-        source = open_source()
-    except FileLimitError as error:
-        if isinstance(error.__cause__, MemoryError):
-            raise too_much(path) from None
-        raise
-    if any(info.fault is not None and _NO_ROOM.search(info.fault) for info in source.variables):
-        source.close()
-        raise too_much(path)
-    return source

@@ -11,15 +11,14 @@ from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import MEANING
-from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.base import CheckedReader, Source
+from ciwrap.readers.child import limit_memory
 from ciwrap.readers.entries import EntrySource, Listing, guarded
 from ciwrap.readers.files import InputFile
-from ciwrap.readers.little_memory import little_memory
 from ciwrap.readers.optional import library
 from ciwrap.readers.registry import reader_named
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 _HEAD_BYTES = 128
@@ -31,7 +30,7 @@ _MEANING = (*MEANING, "MATLAB_class", "MATLAB_empty", "MATLAB_int_decode", "MATL
 _OF_THE_FILE = frozenset({"__header__", "__version__", "__globals__"})
 
 
-class MatReader(Reader):
+class MatReader(CheckedReader):
     """Variables by name; fields of structures as `s.field`, cells as `c.0` and how they lie as
     `c.shape`, texts row by row. Version 5 is held in memory, by a process of its own: SciPy crashes
     on some damage.
@@ -40,14 +39,7 @@ class MatReader(Reader):
     name: ClassVar[str] = "mat"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["mat"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its variables
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         file = InputFile(path)
         head = file.read_some(0, _HEAD_BYTES)
         file.close()
@@ -73,8 +65,8 @@ def _library(path: Path) -> Any:
 def _open(path: Path) -> EntrySource:
     listing = Listing(path)
     with guarded(path):
-        with little_memory(path):
-            shown, stored = _loaded(path)
+        limit_memory(path)
+        shown, stored = _loaded(path)
         for called, value in shown.items():
             if called not in _OF_THE_FILE:
                 _add(listing, called, value, stored[called], 0)
@@ -87,8 +79,7 @@ def _loaded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """All values in the classes that MATLAB shows, and in the types that they are stored in.
 
     MATLAB stores doubles as bytes where all of them are small whole numbers. SciPy drops imaginary
-    parts when it makes classes of them, so complex values are to be taken as they are stored, and
-    makes other numbers of those that a class cannot hold.
+    parts when it makes classes of them, so complex values are to be taken as they are stored.
     Raises DuplicateVariableError for a name that comes twice, of which SciPy has the last variable.
     """
 
@@ -143,18 +134,9 @@ def _add(listing: Listing, called: str, value: Any, stored: Any, depth: int) -> 
             zip(array.reshape(-1), kept.reshape(-1), strict=True)
         ):
             _add(listing, f"{called}.{number}", cell, bare, depth + 1)
-    elif kept.dtype.kind in "iuf" and not np.array_equal(array, kept, equal_nan=True):
-        listing.add_fault(called, f"holds numbers that are no {_class_of(array)}, as it says")
     else:
         with listing.one(called):
             listing.add_array(called, kept if kept.dtype.kind == "c" else array)
-
-
-def _class_of(array: Any) -> str:
-    """What MATLAB calls the class of an array."""
-    names = {"bool": "logical", "float32": "single", "float64": "double"}
-    kind = str(array.dtype.name)
-    return names.get(kind, kind)
 
 
 def _add_shape(listing: Listing, called: str, shape: tuple[int, ...]) -> None:

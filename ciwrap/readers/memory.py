@@ -47,8 +47,8 @@ class ArrayReader(Reader):
         self,
         path: Path,
         *,
-        name: str | None = None,  # noqa: ARG002 - the arrays have names
-        options: Mapping[str, Any] | None = None,  # noqa: ARG002 - there are none
+        name: str | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> Source:
         return ArraySource(path, self._arrays)
 

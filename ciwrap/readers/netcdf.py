@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.closing import closed_on_error
-from ciwrap.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.errors import ConfigError, UnsupportedFormatError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.attributes import add_attributes
@@ -22,7 +22,6 @@ from ciwrap.readers.hdf5_datasets import (
     storage_fault,
 )
 from ciwrap.readers.history import HistoryReader, IterationRule, Place, time_axis
-from ciwrap.readers.labels import plain_name
 from ciwrap.readers.look import look_first
 from ciwrap.readers.netcdf_classic import ClassicFile
 from ciwrap.readers.optional import library
@@ -177,7 +176,6 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
     with closed_on_error(file.close), guarded(path):
         # Where this fails h5netcdf leaves half an object behind that complains on its own.
         file.attrs.get("_nc3_strict")
-        _refuse_odd_names(h5py, file, path)
         netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
         listing = Listing(path)
         _Walk(h5py, OpenDatasets(file), listing, rule, attributes).group(netcdf, ())
@@ -187,41 +185,6 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
         file.close()
 
     return EntrySource(path, listing.entries, finish)
-
-
-def _refuse_odd_names(h5py: Any, file: Any, path: Path) -> None:
-    """Raises CorruptFileError for a link that leads nowhere and for a name that is not UTF-8;
-    h5netcdf opens no file with one.
-    """
-
-    links: list[bytes] = []
-    not_utf8: list[bytes] = []
-
-    def look(name: bytes, info: Any) -> None:
-        if "\ufffd" in name.decode("utf-8", "replace"):
-            not_utf8.append(name)
-        if info.type != h5py.h5l.TYPE_HARD:
-            links.append(name)
-
-    file.id.links.visit(look, info=True)
-    if not_utf8:
-        raise CorruptFileError(
-            "is a name that is not UTF-8, as those of NetCDF are",
-            file=path,
-            variable=plain_name(not_utf8[0]),
-            remedy="'format: hdf5' compares the file",
-        )
-    name = b""
-    try:
-        for name in links:
-            file[name]
-    except (KeyError, OSError, RuntimeError) as error:
-        raise CorruptFileError(
-            "is a broken link",
-            file=path,
-            variable=plain_name(name),
-            remedy="'format: hdf5' compares all other names of the file",
-        ) from error
 
 
 class _Walk:

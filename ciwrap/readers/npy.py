@@ -8,32 +8,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source, VariableInfo
+from ciwrap.readers.base import CheckedReader, Source, VariableInfo
 from ciwrap.readers.files import InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
 
-class NpyReader(Reader):
+class NpyReader(CheckedReader):
     """One array per file, named after the file; a record array gives one variable per field."""
 
     name: ClassVar[str] = "npy"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npy"].suffixes
     names_inside: ClassVar[bool] = False
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        return NpySource(path, name or path.stem)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return NpySource(path, name)
 
 
 class NpySource(Source):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
+import io
 import math
-import re
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.arrays.dtypes import Field, fields_of
@@ -16,6 +16,7 @@ from ciwrap.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.late import numpy as np
+from ciwrap.readers.entries import guarded
 from ciwrap.structs import Struct
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ MAGIC_PREFIX = b"\x93NUMPY"
 MAX_HEAD_BYTES = len(MAGIC_PREFIX) + 2 + 4 + MAX_HEADER_BYTES
 MAX_DIMENSIONS = 32
 _REMEDY = "leave the file out with 'exclude' in ciwrap.yaml, or write it as another type"
-# A length written by Python 2.
-_LONG = re.compile(r"(?<=\d)L(?=\s*[,)])")
 
 
 class NpyHeader(Struct, frozen=True):
@@ -85,9 +84,7 @@ def read_header(
             file=file,
             variable=name,
         )
-    text = take(length).decode("utf-8" if major == 3 else "latin-1", "replace")
-    descr, fortran_order, shape = _parse(text, file, name)
-    dtype = _dtype(descr, file, name)
+    shape, fortran_order, dtype = _parsed(take(length), major, file, name)
     header = NpyHeader(
         dtype=dtype,
         shape=shape,
@@ -113,25 +110,20 @@ def _fields(name: str, dtype: np.dtype[Any], file: str | os.PathLike[str]) -> tu
         ) from None
 
 
-def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, bool, tuple[int, ...]]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            value = ast.literal_eval(_LONG.sub("", text.strip()))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise CorruptFileError(
-            "has a header that is not a dictionary", file=file, variable=name
-        ) from None
-    if not isinstance(value, dict) or set(value) != {"descr", "fortran_order", "shape"}:
-        raise CorruptFileError(
-            "has a header without exactly descr, fortran_order and shape", file=file, variable=name
-        )
-    shape, order = value["shape"], value["fortran_order"]
-    if not isinstance(order, bool):
-        raise CorruptFileError("has a header with a wrong fortran_order", file=file, variable=name)
-    is_shape = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-    if not is_shape:
-        raise CorruptFileError("has a header with a wrong shape", file=file, variable=name)
+def _parsed(
+    text: bytes, version: int, file: str | os.PathLike[str], name: str
+) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether the order is Fortran's, and dtype, as NumPy reads them."""
+    from numpy.lib.format import read_array_header_2_0
+
+    with guarded(Path(file), name), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Version 3 is version 2 in UTF-8; escaped, NumPy takes its characters for what they are.
+        plain = text.decode().encode("ascii", "backslashreplace") if version == 3 else text
+        stream = io.BytesIO(len(plain).to_bytes(4, "little") + plain)
+        shape, order, dtype = read_array_header_2_0(stream)
+    if dtype.subdtype is not None or not all(type(n) is int and n >= 0 for n in shape):
+        raise CorruptFileError("has a wrong descr or shape", file=file, variable=name)
     if len(shape) > MAX_DIMENSIONS:
         raise UnsupportedFormatError(
             f"has {len(shape)} dimensions, of which {MAX_DIMENSIONS} at most are read",
@@ -139,35 +131,4 @@ def _parse(text: str, file: str | os.PathLike[str], name: str) -> tuple[Any, boo
             variable=name,
             remedy="write it with fewer",
         )
-    return value["descr"], order, shape
-
-
-def _dtype(descr: Any, file: str | os.PathLike[str], name: str) -> np.dtype[Any]:
-    from numpy.lib.format import descr_to_dtype
-
-    if isinstance(descr, str) and descr[-1:] == "O":
-        raise PickledArrayError(
-            "holds Python objects; unpickling them could run code, so they are refused",
-            file=file,
-            variable=name,
-            remedy="write numbers or fixed-width strings",
-        )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            dtype = descr_to_dtype(descr)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        SyntaxError,
-        MemoryError,
-        RecursionError,
-    ):
-        dtype = None
-    if dtype is None or dtype.subdtype is not None:
-        raise CorruptFileError("has a header with a wrong descr", file=file, variable=name)
-    return dtype
+    return shape, order, dtype

@@ -19,14 +19,13 @@ from ciwrap.errors import (
     one_line,
 )
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source, VariableInfo, reading
+from ciwrap.readers.base import CheckedReader, Source, VariableInfo, reading
 from ciwrap.readers.entries import fault_text
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.npy_array import NpyArray
 from ciwrap.readers.npy_format import NpyHeader, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,20 +38,13 @@ _END_RECORD_BYTES = 22
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 
 
-class NpzReader(Reader):
+class NpzReader(CheckedReader):
     """The arrays of an archive, named as in it; record arrays give one variable per field."""
 
     name: ClassVar[str] = "npz"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npz"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the archive names its arrays
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return NpzSource(path)
 
 
@@ -83,12 +75,6 @@ class NpzSource(Source):
         entries = self._archive.infolist()
         if len(entries) > MAX_MEMBERS:
             raise FileLimitError(f"has more than {MAX_MEMBERS} members", file=self.path)
-        packed = sum(entry.compress_size for entry in entries)
-        if packed > self._file.byte_count:
-            raise FileLimitError(
-                f"its members claim {packed} packed bytes, the file has {self._file.byte_count}",
-                file=self.path,
-            )
         infos: list[VariableInfo] = []
         faults: list[CiwrapError] = []
         self._where: dict[str, tuple[_Member, int]] = {}

@@ -12,13 +12,13 @@ from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
 from ciwrap.readers.apart import SourceApart, bytes_below
 from ciwrap.readers.attributes import AttributeRule
-from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.base import CheckedReader, Source
 from ciwrap.readers.entries import MAX_TEXTS, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ciwrap.readers.base import Labels
 
 
-class ParquetReader(Reader):
+class ParquetReader(CheckedReader):
     """Every column is a variable. One with nulls also gives `NAME.is_null`, so that a null is no
     zero and no NaN; times count in their own units as whole numbers, and a label tells their type.
     """
@@ -34,14 +34,7 @@ class ParquetReader(Reader):
     name: ClassVar[str] = "parquet"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["parquet"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the columns have names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
         _libraries(path)  # once, and not in the process of each file
         # Arrow ends the process on some damaged files.
@@ -150,20 +143,12 @@ class _Groups:
         counts = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
         self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
         self._kept: tuple[int, Any] | None = None
-        self._has_nulls = False
 
     def group(self, number: int) -> Any:
         if self._kept is None or self._kept[0] != number:
             self._kept = None
             table = self._file.read_row_group(number, columns=[self._column], use_threads=False)
-            column = table.column(self._column)
-            wanted = int(self._firsts[number + 1] - self._firsts[number])
-            if len(column) != wanted:
-                raise CorruptFileError(
-                    f"row group {number} has {len(column)} rows where {wanted} are stated",
-                    variable=self._column,
-                )
-            column = column.combine_chunks()
+            column = table.column(self._column).combine_chunks()
             if self._arrow.types.is_dictionary(column.type):
                 column = column.cast(column.type.value_type)
             self._kept = (number, column)
@@ -174,10 +159,6 @@ class _Groups:
 
     def has_nulls(self) -> bool:
         """By the file's statistics; where they are missing, by looking."""
-        self._has_nulls = self._find_nulls()
-        return self._has_nulls
-
-    def _find_nulls(self) -> bool:
         metadata = self._file.metadata
         names = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
         for group in range(metadata.num_row_groups):
@@ -211,20 +192,10 @@ class _Groups:
 
         return read
 
-    def _refuse_denied(self, number: int, column: Any) -> None:
-        """Raises CorruptFileError for nulls, which would be read as 0, where there are none."""
-        if column.null_count and not self._has_nulls:
-            raise CorruptFileError(
-                f"row group {number} has nulls, which the statistics of the file deny",
-                variable=self._column,
-                remedy="write it again",
-            )
-
     def _values(self, number: int, dtype: np.dtype[Any] | None) -> NDArray[Any]:
         column = self.group(number)
         if dtype is None:
             return np.asarray(column.is_null())
-        self._refuse_denied(number, column)
         if self._arrow.types.is_fixed_size_list(column.type):
             column = column.flatten()
         kind = column.type
@@ -234,7 +205,6 @@ class _Groups:
             column = column.view(
                 self._arrow.int64() if dtype.itemsize == 8 else self._arrow.int32()
             )
-        self._refuse_denied(number, column)
         if column.null_count:
             column = column.fill_null(False if dtype.kind == "b" else 0)
         values: NDArray[Any] = column.to_numpy(zero_copy_only=False)

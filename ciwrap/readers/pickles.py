@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.errors import ReaderPluginError, UnreadFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source, VariableInfo
+from ciwrap.readers.base import CheckedReader, Source, VariableInfo
 from ciwrap.readers.entries import Entry, EntrySource, Listing, guarded
 from ciwrap.readers.files import check_is_file
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 # Before it, `weights_only` could be made to run code (CVE-2025-32434).
@@ -22,20 +21,13 @@ _SAFE_TORCH = (2, 6)
 _MOST_DEPTH = 64
 
 
-class PickleReader(Reader):
+class PickleReader(CheckedReader):
     """Opens nothing: a pickle is a program, and reading it runs it."""
 
     name: ClassVar[str] = "pickle"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["pickle"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - nothing is opened
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
         raise UnreadFileError(
             "is a pickle, which runs code when it is read",
@@ -44,7 +36,7 @@ class PickleReader(Reader):
         )
 
 
-class TorchReader(Reader):
+class TorchReader(CheckedReader):
     """Tensors and numbers of a file of `torch.save`, by the keys that lead to them; nothing else
     that its pickle may hold is loaded.
     """
@@ -52,14 +44,7 @@ class TorchReader(Reader):
     name: ClassVar[str] = "torch"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["torch"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
         torch = library("torch", "torch", file=path)
         version = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
@@ -72,7 +57,7 @@ class TorchReader(Reader):
         with guarded(path):
             value = torch.load(str(path), map_location="cpu", weights_only=True)
             listing = Listing(path)
-            _add(listing, torch, name or path.stem, "", value, 0)
+            _add(listing, torch, name, "", value, 0)
             return EntrySource(path, listing.entries)
 
 

@@ -14,7 +14,7 @@ from ciwrap.documents.load_json import load_json
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _MAX_SIDECAR_BYTES = 1 << 20
 _MAX_DIMENSIONS = 32
 
 
-class RawReader(Reader):
+class RawReader(CheckedReader):
     """One array per file, named after the file.
 
     dtype, shape, offset and byte_order come from `options:` in ciwrap.yaml, or else from a sidecar
@@ -38,23 +38,16 @@ class RawReader(Reader):
     names_inside: ClassVar[bool] = False
     option_names: ClassVar[tuple[str, ...]] = ("dtype", "shape", "offset", "byte_order")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         if options:
-            return RawSource(path, name or path.stem, options, path)
+            return RawSource(path, name, options, path)
         # Whether the file is there comes before the question of what describes it.
         InputFile(path).close()
         for sidecar in self.companions(path):
             if sidecar.is_file():
-                given = _read_sidecar(sidecar)
-                self.check_options(given, sidecar)
-                return RawSource(path, name or path.stem, given, sidecar)
+                options = _read_sidecar(sidecar)
+                self.check_options(options, sidecar)
+                return RawSource(path, name, options, sidecar)
         raise UnreadFileError(
             "nothing says which dtype and shape it has",
             file=path,

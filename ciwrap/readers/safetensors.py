@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import CorruptFileError, FileLimitError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
-from ciwrap.readers.entries import Entry, EntrySource, Listing
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo
+from ciwrap.readers.entries import Entry, Listing, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
+
+    from ciwrap.readers.files import InputFile
 
 _MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
 _DTYPES = {
@@ -26,23 +26,14 @@ _DTYPES = {
 }  # fmt: skip
 
 
-class SafetensorsReader(Reader):
+class SafetensorsReader(CheckedReader):
     """Every tensor is a variable; each lies in one stretch of the file."""
 
     name: ClassVar[str] = "safetensors"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["safetensors"].suffixes
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the file names its tensors
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            return EntrySource(path, _entries(path, file), file.close)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return opened(path, partial(_entries, path))
 
 
 def _entries(path: Path, file: InputFile) -> list[Entry]:

@@ -10,7 +10,7 @@ from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError, DuplicateVariableError, UnreadFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source, VariableInfo, as_elements, reading
+from ciwrap.readers.base import CheckedReader, Source, VariableInfo, as_elements, reading
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.history import IterationRule
 from ciwrap.readers.text_cells import (
@@ -50,7 +50,7 @@ _DELIMITER_WORDS = {
 }
 
 
-class TextReader(Reader):
+class TextReader(CheckedReader):
     """Tables in UTF-8 text.
 
     Columns are named by a header line, by a comment line before the first row with as many words
@@ -74,15 +74,8 @@ class TextReader(Reader):
         "iteration_step",
     )
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - the columns have names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        return TextSource(path, dict(options or {}))
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return TextSource(path, options)
 
 
 class TextSource(Source):

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.late import numpy as np
+from ciwrap.logs.numbers import DECIMAL, NOT_FINITE, WITHOUT_LETTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eEdDqQ][+-]?[0-9]+)?")
+_DECIMAL = re.compile(DECIMAL)
 _FRACTION = re.compile(r"[0-9]+([eEdDqQ][+-]?[0-9]+)?")
 # As hours and degrees are printed whose minutes follow: a 0 would be without its sign.
 _MINUS_OF_MORE = re.compile(r"-00+")
-_BARE_EXPONENT = re.compile(r"([+-]?(?:[0-9]+\.[0-9]*|\.[0-9]+))([+-][0-9]{3})")
+_WITHOUT_LETTER = re.compile(WITHOUT_LETTER)
 _HEXADECIMAL = re.compile(
     r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?"
 )
-_WORD = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_WORD = re.compile(NOT_FINITE)
 _HEXADECIMAL_WHOLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 _IS_NO_ZERO = re.compile(r"[+-]?(?:0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
 LOST_MINUS = "has a minus that 0 loses, as of an angle"
@@ -77,8 +78,8 @@ def _nearest(text: str) -> float | None:
             return float.fromhex(text)
         except OverflowError:
             return float("inf")
-    if found := _BARE_EXPONENT.fullmatch(text):
-        return float(f"{found[1]}e{found[2]}")
+    if _WITHOUT_LETTER.fullmatch(text):
+        return float(f"{text[:-4]}e{text[-4:]}")
     return None
 
 
@@ -124,6 +125,16 @@ def first_lost(
 def loses_minus(text: str) -> bool:
     """Whether the number 0 would be without the minus that a whole number has."""
     return _MINUS_OF_MORE.fullmatch(text.strip()) is not None
+
+
+def parse_floats(words: Sequence[str]) -> list[float] | None:
+    """The numbers in words; None if one of them is none, or one that no double is."""
+    try:
+        found = [parse_float(word) for word in words]
+    except OverflowError:
+        return None
+    numbers = [value for value in found if value is not None]
+    return numbers if len(numbers) == len(found) else None
 
 
 def is_number(cell: str) -> bool:

@@ -8,7 +8,7 @@ from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, TextRules
 from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo, as_elements
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo, as_elements
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.registry import is_known_suffix
 from ciwrap.readers.sniff import formats_of
@@ -25,7 +25,7 @@ SNIFFED_BYTES = 64 << 10
 _ENDS = tuple(bytes((one,)) for one in b"0123456789.")
 
 
-class TokensReader(Reader):
+class TokensReader(CheckedReader):
     """One text per file, named after the file: its bytes, with the rules for comparing them."""
 
     name: ClassVar[str] = "tokens"
@@ -33,15 +33,8 @@ class TokensReader(Reader):
     names_inside: ClassVar[bool] = False
     option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
-        return TokensSource(path, name or path.stem, _rules(options or {}, path))
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return TokensSource(path, name, _rules(options, path))
 
 
 class TokensSource(Source):

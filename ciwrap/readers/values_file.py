@@ -20,14 +20,13 @@ from ciwrap.documents.load_json import load_json
 from ciwrap.documents.load_yaml import load_yaml
 from ciwrap.errors import CorruptFileError, FileLimitError
 from ciwrap.late import numpy as np
-from ciwrap.readers.base import Reader, Source
+from ciwrap.readers.base import CheckedReader, Source
 from ciwrap.readers.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
 from ciwrap.readers.files import InputFile
 from ciwrap.readers.labels import labels_of
 from ciwrap.readers.optional import library
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -39,29 +38,19 @@ _MOST_DEPTH = 64
 _MOST_DIMENSIONS = 32
 # Whole numbers up to here are exact in a double.
 _LARGEST_EXACT = 1 << 53
-# Of a TOML document: texts in quotes, and times that Python's own cannot hold.
-_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'')
-_FINE_TIME = re.compile(r":[0-9]{2}\.[0-9]{7}")
 # Keys that a name does not show as they are: a dot is in them, there is nothing of them, or they
 # read as the number of an element, or as a null.
 _AMBIGUOUS = re.compile(r"\.|\A\Z|\A(?:[0-9]+|is_null)\Z")
 
 
-class ValuesReader(Reader):
+class ValuesReader(CheckedReader):
     """Numbers, texts and yes or no by the keys that lead to them; a list of numbers, or of lists of
     them that are equally long, is an array. Other lists are counted from 0: `steps.0.energy`.
     """
 
     suffixes: ClassVar[tuple[str, ...]] = ()
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        self.check_options(options or {}, path)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         file = InputFile(path)
         with closed_on_error(file.close):
             if file.byte_count > _MOST_BYTES:
@@ -75,7 +64,7 @@ class ValuesReader(Reader):
         except DocumentError as error:
             raise self._refused(path, str(error)) from None
         listing = Listing(path)
-        _add(listing, value, (), name or path.stem)
+        _add(listing, value, (), name)
         return EntrySource(path, listing.entries)
 
     @abstractmethod
@@ -91,7 +80,7 @@ class JsonReader(ValuesReader):
 
     name: ClassVar[str] = "json"
 
-    def load(self, data: bytes, path: Path) -> Any:  # noqa: ARG002 - needs no library
+    def load(self, data: bytes, path: Path) -> Any:
         return load_json(data, takes_constants=True)
 
 
@@ -100,7 +89,7 @@ class YamlReader(ValuesReader):
 
     name: ClassVar[str] = "yaml"
 
-    def load(self, data: bytes, path: Path) -> Any:  # noqa: ARG002 - needs no optional library
+    def load(self, data: bytes, path: Path) -> Any:
         return load_yaml(data)
 
 
@@ -112,8 +101,7 @@ class TomlReader(ValuesReader):
     def load(self, data: bytes, path: Path) -> Any:
         toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", "toml", file=path)
         try:
-            text = data.decode("utf-8")
-            found = toml.loads(text, parse_float=_toml_float)
+            return toml.loads(data.decode("utf-8"), parse_float=_toml_float)
         except UnicodeDecodeError:
             raise DocumentError("is not UTF-8 text") from None
         except toml.TOMLDecodeError as error:
@@ -124,9 +112,6 @@ class TomlReader(ValuesReader):
             raise DocumentError(
                 "is nested too deeply, or holds a number that is too long"
             ) from None
-        if _FINE_TIME.search(_QUOTED.sub("", text)):
-            raise DocumentError("holds a time finer than microseconds, which would be cut off")
-        return found
 
 
 def _toml_float(text: str) -> float:

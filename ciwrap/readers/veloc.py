@@ -7,22 +7,21 @@ import struct
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.dtypes import parse_dtype, storage_dtype
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import FileRegion, Reader, Source, VariableInfo
-from ciwrap.readers.entries import MAX_VARIABLES, Entry, EntrySource, Listing
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, FileRegion, Source, VariableInfo
+from ciwrap.readers.entries import MAX_VARIABLES, Entry, Listing, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
+
+    from ciwrap.readers.files import InputFile
 
 _COUNT = struct.Struct("<Q")
 _REGION = struct.Struct("<iQ")
 
 
-class VelocReader(Reader):
+class VelocReader(CheckedReader):
     """Every region is a variable, `region_ID` or as `regions` in the options calls it.
 
     The file says only how many bytes a region has; its dtype and shape come from the options.
@@ -32,22 +31,12 @@ class VelocReader(Reader):
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["veloc"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("regions",)
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - regions have ids
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        regions = given.get("regions") or {}
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        regions = options.get("regions") or {}
         if not isinstance(regions, dict):
             raise ConfigError("must be a mapping of ids", file=path, key="options.regions")
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            entries = _entries(path, file, {str(key): value for key, value in regions.items()})
-            return EntrySource(path, entries, file.close)
+        described = {str(key): value for key, value in regions.items()}
+        return opened(path, lambda file: _entries(path, file, described))
 
 
 def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry]:

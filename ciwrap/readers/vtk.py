@@ -67,7 +67,7 @@ class VtkReader(HistoryReader):
         self,
         path: Path,
         rule: IterationRule,
-        attributes: AttributeRule,  # noqa: ARG002 - the format has none
+        attributes: AttributeRule,
     ) -> Source:
         check_is_file(path)
         if rule.axis not in ("auto", "none", TIME):

@@ -6,22 +6,20 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.closing import closed_on_error
 from ciwrap.errors import ConfigError, CorruptFileError
 from ciwrap.late import numpy as np
 from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers.base import Reader, Source
-from ciwrap.readers.entries import EntrySource, Listing
-from ciwrap.readers.files import InputFile
+from ciwrap.readers.base import CheckedReader, Source
+from ciwrap.readers.entries import Entry, Listing, opened
 from ciwrap.readers.frames import MOST_COLUMNS, TEXT_DTYPE, Column, Frame, Lines, frame_entries
 from ciwrap.readers.history import IterationRule
-from ciwrap.readers.text_cells import parse_float
+from ciwrap.readers.text_cells import parse_floats
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from ciwrap.readers.base import Labels
+    from ciwrap.readers.files import InputFile
 _MOST_BRACKETS = 6
 
 
@@ -58,7 +56,7 @@ _TYPES = {"R": "<f8", "I": "<i8", "L": "|b1", "S": TEXT_DTYPE}
 _PLAIN = (Column("species", TEXT_DTYPE), Column("pos", "<f8", 3))
 
 
-class XyzReader(Reader):
+class XyzReader(CheckedReader):
     """Frames as iterations: `species` and `pos` (atoms, 3), or the columns that `Properties` of
     extended XYZ names; and every `key=value` of the line of comment.
     """
@@ -67,21 +65,14 @@ class XyzReader(Reader):
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["xyz"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iteration_variable", "iteration_step")
 
-    def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,  # noqa: ARG002 - what a trajectory holds has names
-        options: Mapping[str, Any] | None = None,
-    ) -> Source:
-        given = dict(options or {})
-        self.check_options(given, path)
-        rule = IterationRule.of(given, path)
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            frames = _frames(path, file)
-            steps = _steps(frames, rule, path)
-            return EntrySource(path, frame_entries(Listing(path), file, frames, steps), file.close)
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        rule = IterationRule.of(options, path)
+        return opened(path, lambda file: _entries(path, file, rule))
+
+
+def _entries(path: Path, file: InputFile, rule: IterationRule) -> list[Entry]:
+    frames = _frames(path, file)
+    return frame_entries(Listing(path), file, frames, _steps(frames, rule, path))
 
 
 def _frames(path: Path, file: InputFile) -> list[Frame]:
@@ -142,11 +133,8 @@ def _fact(text: str) -> Any:
     if text.startswith("{") and text.endswith("}"):
         text = text[1:-1]
     words = _BRACKETS.split(text.strip("[] ")) if text.startswith("[") else text.split()
-    try:
-        numbers = [parse_float(word) for word in words]
-    except OverflowError:
-        numbers = [None]
-    if not numbers or None in numbers:
+    numbers = parse_floats(words)
+    if not numbers:
         return _text(text)
     array = np.array(numbers, dtype=np.float64)
     return array if len(numbers) > 1 else array[0]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
+import re
 import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,8 +28,6 @@ from ciwrap.readers.history import HistoryReader, IterationRule, Place, place_of
 from ciwrap.readers.optional import library
 from ciwrap.readers.packed import Packing
 from ciwrap.readers.sniff import ZARR_MARKERS
-from ciwrap.readers.zarr_chunks import ChunkCheck
-from ciwrap.readers.zarr_places import ChunkNames, folder_fault, inner_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 _UNDESCRIBED = "is a folder in which no zarr.json, .zarray or .zgroup says what it holds"
-_INSIDE = "is inside the folder of an array, where nothing but its chunks is looked for"
 _MAX_METADATA_BYTES = 64 << 20
+# What may lie in the folder of an array besides its chunks.
+_DESCRIPTIONS = (*ZARR_MARKERS, ".zattrs")
 
 
 class ZarrReader(HistoryReader):
@@ -169,10 +170,7 @@ class _Walk:
         attributes = dict(array.attrs)
         self._all_attributes(attributes, (*above, name))
         attributes = _with_fill_value(array, attributes)
-        for inner in inner_folders(listing.path / array.path, array):
-            facts = self._place((*above, name), inner).facts
-            listing.add_fault("/".join([path, inner]), _INSIDE, **facts)
-        fault = folder_fault(listing.path / array.path, array) or _codec_fault(array)
+        fault = _folder_fault(listing.path / array.path, array) or _codec_fault(array)
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         is_text = dtype.hasobject or dtype.kind == "T"
         if fault is None and is_text and math.prod(shape) > MAX_TEXTS:
@@ -186,12 +184,11 @@ class _Walk:
         labels = self._attributes.labels(dimensions, attributes, packing)
         facts = {**place.facts, "steps": steps, "labels": labels}
         if is_text:
-            read_box = _box_reader(listing.path, array)
-            values = read_box((0,) * len(shape), shape).astype(object)
+            values = _box_reader(array)((0,) * len(shape), shape).astype(object)
             listing.add_array(path, values, **facts)
             return
         chunk_rows = next(iter(array.chunks)) if shape else 0
-        read: Any = FlatReader(shape, dtype, _box_reader(listing.path, array), chunk_rows).read
+        read: Any = FlatReader(shape, dtype, _box_reader(array), chunk_rows).read
         stored = _stored_bytes(listing.path, array)
         if packing is not None:
             dtype, read = packing.dtype, packing.reader(read)
@@ -271,28 +268,63 @@ def _with_fill_value(array: Any, attributes: Mapping[str, Any]) -> dict[str, Any
     return {"_FillValue": array.fill_value, **attributes} if is_there else dict(attributes)
 
 
-def _box_reader(path: Path, array: Any) -> Any:
-    check = ChunkCheck(path, array)
+def _box_reader(array: Any) -> Any:
     read_box = box_reader(array)
 
     def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-        check.look(start, lengths)
         with _quiet():
             return read_box(start, lengths)
 
     return read
 
 
-def _codec_fault(array: Any) -> str | None:
-    """Why an array must not be decoded."""
+def _first_chunk(array: Any) -> str:
+    """The name of the file of an array's first chunk, below its folder."""
+    return str(array.metadata.encode_chunk_key((0,) * len(array.shape)))
+
+
+def _folder_fault(folder: Path, array: Any) -> str | None:
+    """What lies in an array's folder and is none of its chunks.
+
+    zarr-python takes chunks of other names, as some older programs write them, and links that lead
+    nowhere for chunks that were never written, and gives the fill value for their numbers.
+    """
+    chunk = re.compile(re.escape(_first_chunk(array)).replace("0", r"\d+"))
+    start = len(str(folder)) + 1
+    is_blosc = _codec_names(array)[-1:] == ["blosc"]
+    for here, _, names in os.walk(folder):
+        for name in names:
+            inner = os.path.join(here, name)[start:]  # noqa: PTH118 - there may be many
+            if inner in _DESCRIPTIONS or (name.startswith(".") and name not in ZARR_MARKERS):
+                continue
+            if not chunk.fullmatch(inner) or not (folder / inner).is_file():
+                return f"has {inner!r} in its folder, which is none of its chunks"
+            if is_blosc and _is_cut_off(folder / inner):
+                return f"is damaged: its chunk {inner!r} is cut off"
+    return None
+
+
+def _codec_names(array: Any) -> list[str]:
+    """What the chunks are packed with, in this order."""
     described = array.metadata.to_dict()
     codecs = [*(described.get("filters") or ()), *(described.get("codecs") or ())]
     codecs.append(described.get("compressor") or {})
-    for codec in codecs:
-        name = str(codec.get("id") or codec.get("name") or "") if isinstance(codec, dict) else ""
-        if name.rpartition(".")[2] == "pickle":
-            return "holds pickled objects; unpickling them could run code, so they are refused"
+    names = (str(one.get("id") or one.get("name") or "") for one in codecs if isinstance(one, dict))
+    return [name.rpartition(".")[2] for name in names if name]
+
+
+def _codec_fault(array: Any) -> str | None:
+    """Why an array must not be decoded."""
+    if "pickle" in _codec_names(array):
+        return "holds pickled objects; unpickling them could run code, so they are refused"
     return None
+
+
+def _is_cut_off(chunk: Path) -> bool:
+    """Whether a chunk of blosc ends before it says: blosc would read on in what memory holds."""
+    with chunk.open("rb") as file:
+        head = file.read(16)
+    return len(head) < 16 or int.from_bytes(head[12:], "little") > chunk.stat().st_size
 
 
 def _stored_bytes(path: Path, array: Any) -> int | None:
@@ -317,7 +349,7 @@ def _region(path: Path, array: Any, dtype: np.dtype[Any]) -> FileRegion | None:
         # The dtype is the native one, whatever order the bytes have.
         order = (codecs[0].get("configuration") or {}).get("endian", "little") if codecs else ""
         is_plain = is_plain and (dtype.itemsize == 1 or order == "little")
-    file = path / array.path / ChunkNames(array).of((0,) * len(array.shape))
+    file = path / array.path / _first_chunk(array)
     if not is_plain or not file.is_file() or file.stat().st_size != array.nbytes:
         return None
     return FileRegion(str(file), 0, int(array.nbytes))

@@ -72,7 +72,7 @@ def test_a_file_that_is_cut_off(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(child, "IDLE_SECONDS", 0.3)
+    monkeypatch.setattr(child, "PATIENCE_SECONDS", 2.0)
     write(tmp_path / name)
     copy = tmp_path / "copy" / name
     copy.parent.mkdir()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import CiwrapError, CorruptFileError, UnsupportedFormatError
+from ciwrap.errors import CiwrapError, CorruptFileError, StillWrittenError, UnsupportedFormatError
 from ciwrap.readers import child
 from ciwrap.readers.adios2 import Adios2Reader
 from ciwrap.readers.layout import find_outputs
@@ -31,7 +31,7 @@ class TestAdios2(ReaderSuite):
     shapes = ((1,), (7,), (1000,), (3, 5), (2, 3, 4))
     keeps_order = False
     fixed_size = False
-    # Waiting for data takes IDLE_SECONDS each time.
+    # Waiting for data takes PATIENCE_SECONDS each time.
     fuzz_examples = 400 if os.environ.get("CIWRAP_LONG") == "1" else 10
     slowly = 701
     # What damage is told as depends on how long ADIOS2 waits.
@@ -63,7 +63,7 @@ class TestAdios2(ReaderSuite):
     @pytest.fixture(autouse=True)
     def _impatience(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """ADIOS2 waits for data that a file promises and does not hold: not for long here."""
-        monkeypatch.setattr(child, "IDLE_SECONDS", 0.12)
+        monkeypatch.setattr(child, "PATIENCE_SECONDS", 1.0)
 
     def test_reading_leaves_no_file_behind(self, tmp_path: Path) -> None:
         path = tmp_path / f"read_{uuid.uuid4().hex}.bp"
@@ -105,6 +105,11 @@ class Adios2Damage(TestAdios2):
     test_every_dtype = test_every_shape = test_several_variables = None  # type: ignore[assignment]
     test_missing_file = test_unreadable_file = test_truncated_data_are_refused = None  # type: ignore[assignment]
     test_folder_and_file_exchanged = test_pipe_instead_of_file = None  # type: ignore[assignment]
+
+    def test_empty_file(self, tmp_path: Path) -> None:
+        path, arrays = self.example(tmp_path)
+        self.part(path).write_bytes(b"")
+        self.refused(path, arrays, (CorruptFileError, StillWrittenError))
 
     def test_garbage(self, tmp_path: Path) -> None:
         path, arrays = self.example(tmp_path)

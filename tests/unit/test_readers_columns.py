@@ -125,23 +125,6 @@ def test_what_columns_of_parquet_mean(tmp_path: Path) -> None:
     assert found == {"x": units, "name": units, "when": {"type": "timestamp[us]", **units}}
 
 
-def test_nulls_that_the_statistics_of_a_file_deny(tmp_path: Path) -> None:
-    """They are not taken for zeros."""
-    arrow, pq = needs("pyarrow"), needs("pyarrow.parquet")
-    path = tmp_path / "x.parquet"
-    table = arrow.table({"x": arrow.array([1.0, None, 3.0]), "y": arrow.array([1.0, 2.0, 3.0])})
-    pq.write_table(table, path)
-    whole = path.read_bytes()
-    # A count of one, behind the smallest value.
-    assert whole.count(b"\xf0?\x16\x02") == 2
-    path.write_bytes(whole.replace(b"\xf0?\x16\x02", b"\xf0?\x16\x00"))
-    with ParquetReader().open(path) as source:
-        assert [info.name for info in source.variables] == ["x", "y"]
-        with pytest.raises(CorruptFileError, match=r"x: row group 0 has nulls, which .* deny"):
-            source.read("x", 0, 3)
-        assert source.read("y", 0, 3).tolist() == [1, 2, 3]
-
-
 def test_what_is_said_beside_the_numbers_of_plain_formats_is_not_compared(tmp_path: Path) -> None:
     """As docs/how-to/formats.md tells: metadata of safetensors, the time step of a DCD."""
 

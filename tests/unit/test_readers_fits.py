@@ -214,21 +214,3 @@ def test_a_scale_of_zero(tmp_path: Path, kind: str, is_table: bool) -> None:
         faults = {info.name: info.fault for info in source.variables}
     name = "X.c" if is_table else "X"
     assert faults == {name: "has a scale of 0, which makes all of its numbers equal"}
-
-
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize(("key", "count"), [("PCOUNT", 0), ("PCOUNT", 8), ("GCOUNT", 2)])
-def test_more_data_than_an_image(tmp_path: Path, is_first: bool, key: str, count: int) -> None:
-    """They are behind the image, or in front of it; count 0: the card is not there."""
-    fits = needs("astropy.io.fits")
-    path, data = tmp_path / "x.fits", np.arange(3.0)
-    hdu = fits.PrimaryHDU(data) if is_first else fits.ImageHDU(data)
-    if count:
-        hdu.header[key] = count
-    elif not is_first:
-        del hdu.header[key]
-    hdus = [hdu] if is_first else [fits.PrimaryHDU(), hdu]
-    fits.HDUList(hdus).writeto(path, output_verify="ignore")
-    with FitsReader().open(path) as source:
-        faults = [info.fault for info in source.variables]
-    assert [fault is None for fault in faults] == [is_first and not count]

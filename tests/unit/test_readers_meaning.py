@@ -237,7 +237,7 @@ def test_a_link_that_leads_nowhere_in_netcdf(tmp_path: Path) -> None:
     path = netcdf(tmp_path / "x.nc", "NETCDF4", "x")
     with h5py.File(path, "a") as file:
         file["deep/gone"] = h5py.SoftLink("/no")
-    with pytest.raises(CorruptFileError, match=r"x.nc: deep/gone: is a broken link.*format: hdf5"):
+    with pytest.raises(CorruptFileError, match=r"x\.nc: cannot be read.*not found"):
         NetcdfReader().open(path)
 
 

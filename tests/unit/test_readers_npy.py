@@ -64,6 +64,7 @@ def refused(path: Path, data: bytes, kind: type[CiwrapError], match: str | None 
 # --- .npy ---
 
 PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }"
+WRONG = "x.npy: x: (cannot be read|has a wrong)"
 
 
 def test_a_header_of_ours_is_read(tmp_path: Path) -> None:
@@ -85,30 +86,63 @@ def test_a_header_of_ours_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "match"),
     [
-        ("", "not a dictionary"),
-        ("{", "not a dictionary"),
-        ("[]", "exactly descr"),
-        ("{'descr': '<f8'}", "exactly descr"),
-        (PLAIN[:-1] + "'more': 1}", "exactly descr"),
-        ("__import__('os').system('true')", "not a dictionary"),
-        ("{'descr': '<f8', 'fortran_order': 0, 'shape': (2,)}", "wrong fortran_order"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': [2]}", "wrong shape"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': 2}", "wrong shape"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (-2,)}", "wrong shape"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (2.0,)}", "wrong shape"),
-        ("{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2)}", "wrong shape"),
+        ("", WRONG),
+        ("{", WRONG),
+        ("[]", WRONG),
+        ("{'descr': '<f8'}", WRONG),
+        (PLAIN[:-1] + "'more': 1}", WRONG),
+        ("__import__('os').system('true')", WRONG),
+        (
+            "{'descr': '<f8', 'fortran_order': 0, 'shape': (2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': [2]}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': 2}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (-2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (2.0,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2)}",
+            WRONG,
+        ),
         (
             f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({1 << 63}, {1 << 63})}}",
             "shape is",
         ),
         (f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({1 << 40},)}}", "truncated"),
-        ("{'descr': '<q9', 'fortran_order': False, 'shape': (2,)}", "wrong descr"),
-        ("{'descr': 3, 'fortran_order': False, 'shape': (2,)}", "wrong descr"),
-        ("{'descr': [('a',)], 'fortran_order': False, 'shape': (2,)}", "wrong descr"),
-        ("{'descr': ('<f8', (2,)), 'fortran_order': False, 'shape': (2,)}", "wrong descr"),
-        ("{'descr': '<f8'" + "(" * 4000 + ")" * 4000 + "}", "not a dictionary"),
+        (
+            "{'descr': '<q9', 'fortran_order': False, 'shape': (2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': 3, 'fortran_order': False, 'shape': (2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': [('a',)], 'fortran_order': False, 'shape': (2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': ('<f8', (2,)), 'fortran_order': False, 'shape': (2,)}",
+            WRONG,
+        ),
+        (
+            "{'descr': '<f8'" + "(" * 4000 + ")" * 4000 + "}",
+            WRONG,
+        ),
         ("-" * 9000 + "1", None),
-        ("'\\d': " + PLAIN, "not a dictionary"),
+        ("'\\d': " + PLAIN, WRONG),
     ],
 )
 def test_wrong_headers(tmp_path: Path, header: str, match: str | None) -> None:
@@ -424,7 +458,7 @@ def test_bombs(tmp_path: Path) -> None:
     refused(path, lying_archive(size, deflated(header)), FileLimitError, "claims to unpack")
     # More packed bytes than the file has.
     data = lying_archive(size, deflated(header), claimed_packed=1 << 31)
-    refused(path, data, FileLimitError, "packed bytes")
+    refused(path, data, CorruptFileError)
     # Data that go on after what they claim: only what is claimed is unpacked.
     small = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (10,)}", b"\0" * 10)
     data = lying_archive(len(small), deflated(small + b"\0" * (64 << 20)))

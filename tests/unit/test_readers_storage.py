@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,38 +60,6 @@ def test_elements_that_are_filled(tmp_path: Path, fill_time: str, chunks: Any) -
         file.create_dataset("x", (5,), "f8", chunks=chunks, fillvalue=2.5, fill_time=fill_time)
     with reader_for(tmp_path / "x.h5").open(tmp_path / "x.h5") as source:
         assert source.read("x", 0, 5).tolist() == [2.5] * 5
-
-
-SHORT = "is damaged: the file stores fewer bytes than it has elements; write it again"
-
-
-@pytest.mark.parametrize("suffix", [".h5", ".nc"])
-def test_fewer_bytes_than_elements(tmp_path: Path, suffix: str) -> None:
-    """The library reads the numbers of a file at once, and zeros for some of them one by one."""
-    h5py = needs("h5py")
-    if suffix == ".nc":
-        needs("h5netcdf")
-    path = tmp_path / f"x{suffix}"
-    with h5py.File(path, "w", libver="earliest") as file:
-        file["x"] = np.arange(1.0, 9.0)
-        offset = file["x"].id.get_offset()
-    assert fault_of(path) is None
-    data, place = path.read_bytes(), struct.pack("<QQ", offset, 64)
-    assert data.count(place) == 1
-    path.write_bytes(data.replace(place, struct.pack("<QQ", offset, 32)))
-    assert fault_of(path) == SHORT
-
-
-@pytest.mark.parametrize("is_shuffled", [False, True])
-@pytest.mark.parametrize("length", [8, 24, 32, 40])
-def test_chunks_that_end_too_early(tmp_path: Path, length: int, is_shuffled: bool) -> None:
-    """The library reads on in whatever memory holds behind them."""
-    h5py = needs("h5py")
-    with h5py.File(tmp_path / "x.h5", "w", libver="earliest") as file:
-        one = file.create_dataset("x", (12,), "f8", chunks=(4,), shuffle=is_shuffled)
-        one[:4] = 1.0
-        one.id.write_direct_chunk((8,), b"\0" * length)
-    assert fault_of(tmp_path / "x.h5") == (None if length == 32 else SHORT)
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])

@@ -10,7 +10,7 @@ import pytest
 from optional_libraries import needs
 from told_by_readers import told
 
-from ciwrap.errors import CorruptFileError, UnsupportedDtypeError
+from ciwrap.errors import UnsupportedDtypeError
 from ciwrap.readers import reader_for
 
 if TYPE_CHECKING:
@@ -149,36 +149,6 @@ def test_packed_integers_stay_apart(tmp_path: Path) -> None:
         found = told(path)["x"]
         assert found[0] == wanted
         assert found[3][0] != found[3][1]
-
-
-@pytest.mark.parametrize("shards", [None, "start", "end", "twice"])
-def test_chunks_of_blosc_that_are_cut_off(tmp_path: Path, shards: str | None) -> None:
-    """Its decoder would read on in whatever memory holds, also for a chunk within a shard."""
-    zarr = needs("zarr")
-    path = tmp_path / "x.zarr"
-    codecs: list[Any] = [zarr.codecs.BytesCodec(), zarr.codecs.BloscCodec(clevel=0, typesize=8)]
-    for length in {None: (), "twice": (10, 20)}.get(shards, (20,)):
-        codecs = [
-            zarr.codecs.ShardingCodec(
-                chunk_shape=(length,),
-                codecs=codecs,
-                index_location="end" if shards == "end" else "start",
-            )
-        ]
-    zarr.open_group(path, mode="w", zarr_format=3)
-    one = zarr.create(
-        store=path / "x", shape=(80,), chunks=(40,), dtype="f8", codecs=codecs, zarr_format=3
-    )
-    one[:] = np.random.default_rng(1).random(80)
-    assert told(path)["x"][3] == one[:].tolist()
-    chunk = path / "x" / "c" / "1"
-    whole = chunk.read_bytes()
-    for length in (1, 12, 40, len(whole) - 8, len(whole) - 1):
-        chunk.write_bytes(whole[:length])
-        with reader_for(path).open(path) as source:
-            assert source.read("x", 0, 40).tolist() == one[:40].tolist()
-            with pytest.raises(CorruptFileError, match="a chunk is cut off"):
-                source.read("x", 40, 40)
 
 
 def packed(folder: Path, dtype: str, numbers: list[int], **attributes: float) -> Source:
