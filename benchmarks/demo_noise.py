@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ciwrap.demo.simulation import Settings, run_simulation
+from ciwrap.studies.simulation import Settings, run_simulation
 
 VARIABLES = ("x", "y", "vx", "vy", "density", "potential")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ciwrap.statistics.ensemble import EnsembleVerdict, compare_with_ensemble
+from ciwrap.statistics.factors import EnsembleVerdict, compare_with_ensemble
 
 PLACES = 40
 FORCING = 8.0

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.golden.evidence import capture
-from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow, capture
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
 

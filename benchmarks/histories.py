@@ -45,8 +45,8 @@ from benchmarks.history_runs import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ciwrap.captures.capture import CaptureReport
     from ciwrap.model import CheckResult
+    from ciwrap.runs.capture import CaptureReport
 
 # --- measuring ------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ def warm_up(folder: Path) -> None:
 
 
 def rules() -> Any:
-    from ciwrap.cli.rules import RuleOptions
+    from ciwrap.cli.compare import RuleOptions
     from ciwrap.model import ErrorBound, SettingsLayer
 
     layer = SettingsLayer({"bound": ErrorBound(ATOL)})
@@ -98,10 +98,10 @@ def rules() -> Any:
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
     """Without what reports of small runs show besides."""
-    from ciwrap.captures.side import open_run
-    from ciwrap.compare.histories import compare_histories
-    from ciwrap.compare.outcome import HistoryOptions
-    from ciwrap.readers.layout import find_in
+    from ciwrap.check.compatible import HistoryOptions
+    from ciwrap.formats.find_outputs import find_in
+    from ciwrap.runs.compare_runs import compare_histories
+    from ciwrap.runs.sides import open_run
 
     pairs = [(first, None), (second, None)]
     if captures is not None:
@@ -119,8 +119,8 @@ def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> Ch
 
 
 def capture(run: Path, target: Path, **options: Any) -> CaptureReport:
-    from ciwrap.captures.capture import CaptureOptions, capture_run
-    from ciwrap.readers.layout import find_in
+    from ciwrap.formats.find_outputs import find_in
+    from ciwrap.runs.capture import CaptureOptions, capture_run
 
     return capture_run(
         run,

@@ -56,7 +56,7 @@ def machine() -> dict[str, Any]:
     import numpy
 
     from ciwrap import _core
-    from ciwrap.snapshot.machine import machine_facts
+    from ciwrap.snapshot.take import machine_facts
 
     return {
         "cpu": machine_facts()["cpu"],

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ciwrap.native.library import include_folder, library_path
+from ciwrap.recording.native import include_folder, library_path
 
 # A plate of n x n float64 in double buffers; a checkpoint every `every` steps.
 SOURCE = r"""

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ciwrap.native.library import include_folder, library_path
+from ciwrap.recording.native import include_folder, library_path
 
 # Arguments: rows, columns, repeats, layout (plain, ghosts, strided, transposed). Prints the seconds
 # of a memcpy and of a checkpoint.

@@ -10,15 +10,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ciwrap.compare.check import check_outputs
-from ciwrap.config.loading import load_config
-from ciwrap.demo.simulation import Settings, run_simulation
+from ciwrap.check.check import check_outputs
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import CheckResult, Verdict
+from ciwrap.project.config import load_config
+from ciwrap.studies.simulation import Settings, run_simulation
 
 THREADS = 2
 CONFIG = f"""\
-run: [{json.dumps(sys.executable)}, -m, ciwrap.demo.simulation, out, --threads, "{THREADS}"]
+run: [{json.dumps(sys.executable)}, -m, ciwrap.studies.simulation, out, --threads, "{THREADS}"]
 checks:
   mesh:
     outputs: out

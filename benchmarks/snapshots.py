@@ -21,13 +21,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config import CommandSettings
-from ciwrap.running.run_command import run_command
-from ciwrap.snapshot.describe import describe_environment
-from ciwrap.snapshot.kept_files import SUFFIXES, object_files, unpack_archive, write_archive
-from ciwrap.snapshot.program import ProgramWatcher
+from ciwrap.project.run_command import run_command
+from ciwrap.project.settings import CommandSettings
+from ciwrap.snapshot.difference import describe_environment
 from ciwrap.snapshot.restore import check_objects, recipes
-from ciwrap.snapshot.take import snapshot_of_program
+from ciwrap.snapshot.store import SUFFIXES, object_files, unpack_archive, write_archive
+from ciwrap.snapshot.take import ProgramWatcher, snapshot_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Callable

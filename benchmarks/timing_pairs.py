@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from ciwrap.statistics.pairs import TimingVerdict, compare_pairs
-from ciwrap.timing.order import pair_order
+from ciwrap.statistics.spread import TimingVerdict, compare_pairs
+from ciwrap.studies.timing import pair_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,19 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ciwrap.errors import NotAvailableError
-from ciwrap.variability.curve import curve_of_prediction, curve_of_runs
-from ciwrap.variability.gaussian_process import fit_process, likeliest_kernel
-from ciwrap.variability.measured import Measured, prepare
-from ciwrap.variability.predictors import PREDICTORS
-from ciwrap.variability.table import Roles, read_runs
-from ciwrap.variability.validation import (
+from ciwrap.base.errors import NotAvailableError
+from ciwrap.studies.variability.judge import (
     bounded,
     conformal_factor,
     cross_validate,
+    curve_of_prediction,
+    curve_of_runs,
     noise_floor,
     sorted_residuals,
 )
+from ciwrap.studies.variability.predictors import PREDICTORS, fit_process, likeliest_kernel
+from ciwrap.studies.variability.runs import Measured, Roles, prepare, read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,18 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ciwrap.api import (
-        Golden,
-        build_tree,
-        check_array,
-        compare_arrays,
-        make_golden,
-        read_golden,
-    )
-    from ciwrap.errors import CiwrapError, GoldenMismatch
+    from ciwrap.api import Golden, build_tree, check_array, compare_arrays, make_golden, read_golden
+    from ciwrap.base.errors import CiwrapError, GoldenMismatch
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
-    from ciwrap.native.recorder import Recorder
+    from ciwrap.recording.native import Recorder
 
+if TYPE_CHECKING:
     __version__: str
 
 _API = (
@@ -35,10 +29,10 @@ _API = (
 
 # Where each public name lives.
 _HOMES = {
-    "Recorder": "ciwrap.native.recorder",
+    "Recorder": "ciwrap.recording.native",
     **dict.fromkeys(_API, "ciwrap.api"),
-    "CiwrapError": "ciwrap.errors",
-    "GoldenMismatch": "ciwrap.errors",
+    "CiwrapError": "ciwrap.base.errors",
+    "GoldenMismatch": "ciwrap.base.errors",
     "ErrorBound": "ciwrap.model",
     "Evidence": "ciwrap.model",
     "VariableResult": "ciwrap.model",
@@ -69,7 +63,7 @@ def __getattr__(name: str) -> Any:
 
         return version("ciwrap")
     if name == "_core":
-        from ciwrap.core_loading import load_core
+        from ciwrap.base.late import load_core
 
         return load_core()
     home = _HOMES.get(name)

@@ -1,7 +1,7 @@
 """The compiled core: quantising, hashing, trees, golden files, streaming comparison.
 
 Arrays go in as anything with the buffer protocol (C-contiguous) and come out as NumPy arrays. Long calls release
-the GIL and stop at Ctrl-C. Errors are those of `ciwrap.errors`, made by `ciwrap.core_errors` from these codes:
+the GIL and stop at Ctrl-C. Errors are those of `ciwrap.base.errors`, made by `ciwrap.base.errors` from these codes:
 invalid_argument, io, corrupt_file, unsupported, too_large, not_available, interrupted, internal.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ciwrap.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError
 
 __version__: str
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ciwrap import _core
-from ciwrap.arrays.containers import parts_of
+from ciwrap.arrays.intake import parts_of
 from ciwrap.arrays.values import ArrayValues, as_bytes
-from ciwrap.compare.explaining import explainer
-from ciwrap.compare.judge import check_golden, compare_values
-from ciwrap.compare.work import Work
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CiwrapError,
     UnreadableFileError,
     UnsupportedDtypeError,
@@ -25,10 +25,15 @@ from ciwrap.errors import (
     VariableMissingError,
     WriteFailedError,
 )
-from ciwrap.golden.evidence import capture
-from ciwrap.golden.golden_file import decode, read_golden_file
-from ciwrap.golden.variables import golden_id
-from ciwrap.late import numpy as np
+from ciwrap.base.late import numpy as np
+from ciwrap.check.compatible import Work
+from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.explain.across import explainer
+from ciwrap.formats.memory import labels_in
+from ciwrap.golden.manifest import capture
+from ciwrap.golden.store import decode, golden_id, read_golden_file
+from ciwrap.golden.trees import bound_of, tree_parameters
+from ciwrap.golden.trees import build_tree as stream_tree
 from ciwrap.model import (
     SettingsLayer,
     VariableId,
@@ -36,11 +41,6 @@ from ciwrap.model import (
     VariableSettings,
     fit_fill_values,
 )
-from ciwrap.readers.memory import labels_in
-from ciwrap.structs import Struct, replace
-from ciwrap.trees.bounds import bound_of
-from ciwrap.trees.build import build_tree as stream_tree
-from ciwrap.trees.build import tree_parameters
 
 if TYPE_CHECKING:
     import os

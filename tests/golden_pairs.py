@@ -10,8 +10,7 @@ from ciwrap import _core
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
 
 if TYPE_CHECKING:
-    from ciwrap.golden.pair import StoredGolden
-    from ciwrap.golden.store import GoldenStore
+    from ciwrap.golden.store import GoldenStore, StoredGolden
 
 
 def variable(value: float, atol: float = 1e-3) -> _core.GoldenVariable:

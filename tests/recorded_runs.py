@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.recording import RecordedCapture
-from ciwrap.native.library import LIBRARY_NAME, include_folder
+from ciwrap.recording.native import LIBRARY_NAME, include_folder
+from ciwrap.recording.recorded_run import RecordedCapture
+from ciwrap.runs.capture_index import read_checkpoint, read_index
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ciwrap.captures.index import CapturedVariable
+    from ciwrap.runs.capture_index import CapturedVariable
 
 LIBRARY = Path(str(include_folder.__globals__["__file__"])).parent / LIBRARY_NAME
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from command_line import call
 
-from ciwrap.details import IndexBox
 from ciwrap.model import (
     CheckResult,
     DifferingElement,
@@ -24,6 +23,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.variable_result import IndexBox
 from ciwrap.report.document import from_document
 
 if TYPE_CHECKING:

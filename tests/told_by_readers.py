@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.readers import reader_for, reader_named
+from ciwrap.formats.find_outputs import reader_for, reader_named
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ciwrap.errors import CiwrapError
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.base.errors import CiwrapError
+from ciwrap.pytest_plugin.fixture import catalog_of
 
 Pair = namedtuple("Pair", "low high")
 

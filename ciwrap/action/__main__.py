@@ -7,13 +7,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from ciwrap.action.gate import gate
-from ciwrap.action.inputs import MEASURES, read_inputs
-from ciwrap.action.runner import Runner, command_line
-from ciwrap.errors import CiwrapError, one_line
+from ciwrap.action.github import MEASURES, Api, Runner, command_line, read_inputs
+from ciwrap.action.orders import carry_out, comment_on_run, run_check, run_merge
+from ciwrap.action.steps import gate, open_pull_request, run_measure, run_update
+from ciwrap.base.errors import CiwrapError, one_line
+from ciwrap.report.markdown import escaped
 
 if TYPE_CHECKING:
-    from ciwrap.action.inputs import Inputs
+    from ciwrap.action.github import Inputs
 
 
 def main(arguments: list[str]) -> int:
@@ -31,8 +32,6 @@ def main(arguments: list[str]) -> int:
 
 def _summarize(error: CiwrapError | OSError) -> None:
     """Says in the job summary, too, why a step came to nothing."""
-    from ciwrap.report.markdown import escaped
-
     with contextlib.suppress(OSError):
         Runner.here().add_summary(f"**ciwrap: error.** {escaped(one_line(error), 1000)}\n\n")
 
@@ -46,20 +45,12 @@ def _compare(step: str) -> int:
     # The step that runs programs is called by the input, which may be empty.
     step = step.strip() or inputs.mode
     if step == "check":
-        from ciwrap.action.check import run_check
-
         run_check(inputs, runner)
     elif step == "merge":
-        from ciwrap.action.merge import run_merge
-
         run_merge(inputs, runner)
     elif step == "update":
-        from ciwrap.action.update import run_update
-
         run_update(inputs, runner)
     elif step in MEASURES:
-        from ciwrap.action.measure import run_measure
-
         run_measure(inputs, runner)
     else:
         return _with_token(step, inputs, runner)
@@ -68,20 +59,12 @@ def _compare(step: str) -> int:
 
 def _with_token(step: str, inputs: Inputs, runner: Runner) -> int:
     """The steps that write to the repository; they run no program."""
-    from ciwrap.action.api import Api
-
     api = Api.of(os.environ)
     if step == "comment":
-        from ciwrap.action.comment import comment_on_run
-
         runner.set_output("status", comment_on_run(inputs, runner, api))
     elif step == "accept":
-        from ciwrap.action.order import carry_out
-
         runner.set_output("changed", "true" if carry_out(inputs, runner, api) else "false")
     elif step == "pull-request":
-        from ciwrap.action.update import open_pull_request
-
         runner.set_output("pull-request-url", open_pull_request(inputs, runner, api))
     else:
         print(command_line("error", f"there is no step {one_line(step)!r}", title="ciwrap"))

@@ -1,287 +1,342 @@
-"""One array out of whatever a caller has, with nothing lost on the way, or an error.
+"""Python's own objects as arrays that are compared exactly: text, None, dates, decimals, enums.
 
-NumPy drops much in silence when it makes an array: units, masks, what a subclass carries, the
-difference of large integers. Here it is kept, or the value is refused.
+NumPy has no type for most of them. They become text, and a label says what they were, so that None
+is no match for the text 'None'.
+
+Lists and tuples as arrays, where NumPy takes every value over as it is.
+
+It makes floats of integers that no integer type holds together, and text of numbers beside text;
+values that differ would then be equal, or be compared without their bound.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
+import functools
+import types
+import uuid
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.dtypes import dtype_text, fields_of, native
-from ciwrap.arrays.intake import take_over
-from ciwrap.arrays.lists import array_of_list
-from ciwrap.arrays.objects import own_attributes
-from ciwrap.errors import CiwrapError, UnsupportedDtypeError, UsageError
-from ciwrap.late import numpy as np
-from ciwrap.structs import Struct, replace
+from ciwrap.base.errors import UnsupportedDtypeError, UsageError
+from ciwrap.base.late import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Values
-
-# What NumPy's own subclasses keep besides: where a memmap lies, what a matrix is about to do.
-_OF_NUMPY = frozenset({"_mmap", "filename", "mode", "offset", "_getitem"})
-# What astropy's and unyt's quantities and columns have; of it the unit counts.
-_OF_QUANTITY = frozenset({"unit", "units", "info", "name", "description", "indices"})
-_NO_UNIT = frozenset({"", "dimensionless"})
-_QUICK = frozenset({np.ndarray, float, int, bool, complex})
-
-
-class OneArray(Struct, frozen=True):
-    """An array, and what else says which numbers they are.
-
-    array: a NumPy array, or values that NumPy has no type for, or that lie on a device. unit: as
-    text; None without one. dims: names of the dimensions, () without any. left_out: whether the
-    value has further attributes, which are not compared. labels: what else belongs to its identity.
-    """
-
-    array: NDArray[Any] | Values
-    unit: str | None = None
-    dims: tuple[str | None, ...] = ()
-    left_out: bool = False
-    labels: tuple[tuple[str, str], ...] = ()
+TYPE = "type"
+_AS_TEXT: dict[type, str] = {
+    enum.Enum: "enum",
+    datetime.datetime: "datetime",
+    datetime.date: "date",
+    datetime.time: "time",
+    datetime.timedelta: "timedelta",
+    decimal.Decimal: "decimal",
+    fractions.Fraction: "fraction",
+    uuid.UUID: "uuid",
+}
 
 
-def one_array(value: Any, name: str | None = None) -> OneArray:
-    """The value as an array, without a copy if that can be.
-
-    name: for errors. Raises UnsupportedDtypeError for what has no defined comparison or would lose
-    something, UsageError for text and for lists whose parts have different shapes, and the errors
-    of `take_over`.
-    """
-    if type(value) in _QUICK:
-        return _made(take_over(value, name), value, name)
-    if isinstance(value, (str, bytes, os.PathLike)):
-        raise UsageError(
-            f"{name!r} is text or a path" if name else "it is text or a path",
-            remedy="check files one by one or by their folder; numpy.array(...) for text",
-        )
-    if isinstance(value, (list, tuple)):
-        return _made(array_of_list(value, name, _plain_part), value, name)
-    if isinstance(value, (Mapping, set, frozenset)) or _has_several(value):
-        raise _undefined(value, name)
-    _refuse_missing(value, name)
-    if getattr(value, "uncertainty", None) is not None:  # astropy's NDData
-        raise UnsupportedDtypeError(
-            f"{_kind_of(value)} has uncertainties, which would be lost",
-            variable=name,
-            remedy="give its data and its uncertainty.array as two arrays",
-        )
-    unit = unit_of(value)
-    dims = _dims_of(value)
-    attributes = _attributes_of(value)
-    if unit is None and "units" in attributes:
-        unit = unit_text(attributes["units"])
-    numbers = value
-    if hasattr(value, "units") and not isinstance(value, np.ndarray):
-        numbers = getattr(value, "magnitude", value)  # pint's; its `__array__` drops the unit
-    if isinstance(numbers, np.ndarray):
-        numbers = _without_subclass(numbers, name)
-    elif numbers is not value:
-        inner = one_array(numbers, name)
-        return replace(inner, unit=unit, dims=inner.dims or dims, left_out=bool(attributes))
-    try:
-        taken = take_over(numbers, name)
-    except CiwrapError:
-        raise
-    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"{repr(name) if name else 'it'} is not an array: {error}", remedy="give it as one"
-        ) from error
-    if isinstance(taken, np.ndarray) and type(taken) is not np.ndarray:
-        _refuse_missing(taken, name)  # what an `__array__` gave
-        taken = _without_subclass(taken, name)
-    left_out = any(key != "units" for key in attributes)
-    return replace(_made(taken, value, name), unit=unit, dims=dims, left_out=left_out)
-
-
-def _made(taken: NDArray[Any] | Values, value: Any, name: str | None) -> OneArray:
-    """What was taken over, checked; dates and durations as text, which no bound is meant for."""
-    if isinstance(taken, np.ndarray) and taken.dtype.kind in "mM":
-        # NumPy writes dates of the other byte order as if they were of this one.
-        times = taken.astype(native(taken.dtype), copy=False)
-        return OneArray(_time_text(times), labels=(("type", str(times.dtype)),))
-    return OneArray(_checked(taken, value, name))
-
-
-def _time_text(times: NDArray[Any]) -> NDArray[Any]:
-    """In ASCII: as ISO 8601 to the unit of the dtype, durations as their number of units."""
-    if times.dtype.kind == "M":
-        return np.asarray(np.datetime_as_string(times)).astype("S")  # of one time it makes a text
-    numbers = times.astype(np.int64).astype("S21")
-    return np.where(np.isnat(times), np.bytes_(b"NaT"), numbers)
-
-
-_UNIT_KEYS = ("unit", "units")
-
-
-def _has_unit(value: Any) -> bool:
-    return any(hasattr(value, key) for key in _UNIT_KEYS)
-
-
-def unit_of(value: Any) -> str | None:
-    """The unit of a quantity (astropy, pint, unyt, netCDF4) as text; None if it has none."""
-    for key in _UNIT_KEYS:
-        unit = getattr(value, key, None)
-        if unit is not None and not callable(unit):
-            return unit_text(unit)
+def kind_of_object(value: Any) -> str | None:
+    """What an object is that has an exact text: "str", "bytes", "date", ...; None for others."""
+    if type(value) is str or type(value) is np.str_:
+        return "str"
+    if type(value) is bytes or type(value) is np.bytes_:
+        return "bytes"
+    for kind, word in _AS_TEXT.items():
+        if isinstance(value, kind):
+            return word
     return None
 
 
-def unit_text(unit: Any) -> str | None:
-    """None for what has no dimension."""
-    text = unit.decode(errors="backslashreplace") if isinstance(unit, bytes) else str(unit)
-    text = f"{text.strip()}{_rest_of_scale(unit)}"
-    return None if text in _NO_UNIT else text
+def is_nothing(value: Any) -> bool:
+    """Whether this stands for a missing value: None, pandas' NA."""
+    return value is None or type(value).__name__ == "NAType"
 
 
-def _rest_of_scale(unit: Any) -> str:
-    """The factor of a unit of astropy, of which its text has six digits, if it has more."""
-    scale = getattr(unit, "scale", None)
-    is_whole = not isinstance(scale, float) or float(f"{scale:g}") == scale
-    return "" if is_whole else f" (x {scale!r})"
-
-
-def _dims_of(value: Any) -> tuple[str | None, ...]:
-    """Names of the dimensions, as xarray, h5py and netCDF4 give them."""
-    found = getattr(value, "dims", None)
-    if found is None and hasattr(value, "ncattrs"):
-        found = value.dimensions
-    if found is None or callable(found) or isinstance(value, np.ndarray):
-        return ()
-    names = [one if isinstance(one, str) else getattr(one, "label", None) for one in found]
-    return tuple(names) if any(names) else ()
-
-
-def _attributes_of(value: Any) -> Mapping[str, Any]:
-    attributes = getattr(value, "attrs", None)
-    return attributes if isinstance(attributes, Mapping) else {}
-
-
-def _refuse_missing(value: Any, name: str | None) -> None:
-    """Raises for a value some of whose elements are marked as missing beside the values."""
-    if isinstance(value, np.ma.MaskedArray):
-        mask: Any = np.ma.getmaskarray(value)
-    else:
-        mask = getattr(value, "mask", None)
-    has_mask = isinstance(mask, (np.ndarray, np.bool_)) and bool(truth_values(mask).any())
-    has_masks = isinstance(getattr(value, "masks", None), Mapping) and len(value.masks) > 0
-    nulls = getattr(value, "null_count", 0)
-    if has_mask or has_masks or (nulls() if callable(nulls) else nulls):
-        raise missing(value, name)
-
-
-def truth_values(mask: NDArray[Any] | np.bool_) -> NDArray[np.bool_]:
-    """The values of a mask, those of each field for one of records, in one dimension."""
-    values: NDArray[np.bool_] = np.ascontiguousarray(mask).reshape(-1).view(np.bool_)
-    return values
-
-
-def missing(value: Any, name: str | None) -> UnsupportedDtypeError:
-    return UnsupportedDtypeError(
-        f"{_kind_of(value)} has masked or missing elements, and NumPy would show what lies behind"
-        " them",
-        variable=name,
-        remedy="give values and mask as two arrays, or use .filled(...)",
-    )
-
-
-def _without_subclass(array: NDArray[Any], name: str | None) -> NDArray[Any]:
-    """The same elements as a plain array. Raises what `refuse_carried` raises."""
-    if type(array) is np.ndarray:
-        return array
-    refuse_carried(array, name)
-    return np.asarray(array)
-
-
-def refuse_carried(array: NDArray[Any], name: str | None) -> None:
-    """Raises UnsupportedDtypeError for an array of a subclass that has attributes of its own,
-    besides those that are known: of a mask, a unit, or where the elements lie.
+def text_of_object(value: Any, name: str | None) -> str | bytes:
+    """The exact text of an object that has a kind. Raises UnsupportedDtypeError for a text that
+    ends with a zero.
     """
-    known: Iterable[str] = ()
-    if isinstance(array, (np.memmap, np.matrix)):
-        known = _OF_NUMPY
-    elif isinstance(array, np.ma.MaskedArray):
-        known = vars(np.ma.masked)
-    own = {key: one for key, one in own_attributes(array).items() if one is not None}
-    carried = own.keys() - known
-    if _has_unit(array) or hasattr(array, "unmasked"):
-        # How libraries keep a unit is their business.
-        carried = {one for one in carried - _OF_QUANTITY if not one.startswith("_")}
-    if carried:
+    if isinstance(value, enum.Enum):
+        return _text_of_member(value)
+    if isinstance(value, (str, bytes)):
+        refuse_zero_at_end(value, name)
+        return value
+    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
+        return value.isoformat()
+    return str(value)
+
+
+def refuse_zero_at_end(text: str | bytes, name: str | None) -> None:
+    if text[-1:] in ("\0", b"\0"):
         raise UnsupportedDtypeError(
-            f"{_kind_of(array)} carries {', '.join(sorted(carried))}, which would be lost",
+            "holds text that ends with a zero, which NumPy would drop",
             variable=name,
-            remedy="give numpy.asarray(...) of it, and what else counts as arrays of their own",
+            remedy="write the text without it",
         )
 
 
-def _plain_part(value: Any, name: str | None) -> NDArray[Any]:
-    """An array that is an item of a list, where there is no room for more than its elements."""
-    found = one_array(value, name)
-    if found.unit is not None or found.dims or not isinstance(found.array, np.ndarray):
-        what = "a unit" if found.unit else "names of its dimensions" if found.dims else "its type"
-        raise UnsupportedDtypeError(
-            f"a list of {type(value).__name__}: {what} would be lost",
-            variable=name,
-            remedy="give the whole as one array, or each part by its name",
-        )
-    return found.array
+def _text_of_member(value: enum.Enum) -> str:
+    kind, name = type(value).__name__, getattr(value, "name", None)
+    if name is None:  # a combination of flags may have none
+        return f"{kind}({value.value!r})"
+    # One that is a number is computed with; another one is known by its name.
+    number = f" = {value.value!r}" if isinstance(value, (int, float, complex)) else ""
+    return f"{kind}.{name}{number}"
 
 
-def _checked(taken: NDArray[Any] | Values, value: Any, name: str | None) -> NDArray[Any] | Values:
-    if not isinstance(taken, np.ndarray):
-        return taken
-    if taken.dtype.hasobject:
-        raise _undefined(value, name)
-    try:
-        if taken.dtype.names is None:
-            dtype_text(taken.dtype, variable=name)
-        else:
-            fields_of(name or "array", taken.dtype)
-    except UnsupportedDtypeError as error:
-        raise UnsupportedDtypeError(
-            error.message, variable=error.variable, remedy="convert it to numbers or text"
-        ) from None
-    return taken
+def array_of_object(value: Any, name: str | None) -> tuple[Any, tuple[tuple[str, str], ...]] | None:
+    """An object as an array of one element, and its labels; None if it is none of these kinds.
+
+    Raises what `text_of_object` raises.
+    """
+    if is_nothing(value):
+        return np.asarray(False), ((TYPE, "None"),)
+    kind = kind_of_object(value)
+    if kind is None:
+        return None
+    labels = () if kind in ("str", "bytes") else ((TYPE, kind),)
+    return np.asarray(text_of_object(value, name)), labels
 
 
-def _has_several(value: Any) -> bool:
-    """Whether it is more than one array; those are taken apart in `containers`."""
-    frames = ("iloc", "data_vars", "coords", "colnames", "column_names", "get_columns")
-    lazy_frame = "collect_schema"  # of Polars
-    return any(hasattr(type(value), key) for key in (*frames, lazy_frame))
+def array_of_objects(
+    values: list[Any], name: str | None
+) -> tuple[Any, tuple[tuple[str, str], ...]] | None:
+    """Objects of one kind as an array of their texts, and its labels; None if they are not.
+
+    Raises what `text_of_object` raises.
+    """
+    kinds = {kind_of_object(one) for one in values}
+    if len(kinds) != 1 or None in kinds:
+        return None
+    kind = str(kinds.pop())
+    labels = () if kind in ("str", "bytes") else ((TYPE, kind),)
+    return np.asarray([text_of_object(one, name) for one in values]), labels
 
 
-def _kind_of(value: Any) -> str:
-    return f"an array of type {type(value).__name__}"
+def fields_of_object(value: Any) -> dict[str, Any] | None:
+    """The fields of an object that is no more than its fields: a data class, a named tuple, a
+    SimpleNamespace, or one of attrs, msgspec or pydantic. None for others, and for classes.
 
-
-def _undefined(value: Any, name: str | None) -> UnsupportedDtypeError:
-    kind = type(value).__name__
-    if isinstance(value, int):
-        what = "an integer beyond 64 bits"
-    elif hasattr(value, "__len__") and not isinstance(value, (Mapping, set, frozenset)):
-        what = f"{kind} of Python objects"
+    What else it carries under a public name is something to compare as well: SciPy's named tuples
+    have results there.
+    """
+    kind = type(value)
+    if isinstance(value, type):
+        return None
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    elif isinstance(value, types.SimpleNamespace):
+        return dict(vars(value))
+    elif isinstance(value, tuple) and hasattr(kind, "_fields"):
+        names = list(kind._fields)
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = [field.name for field in kind.__attrs_attrs__]
+    elif hasattr(kind, "__struct_fields__"):
+        names = list(kind.__struct_fields__)
+    elif isinstance(getattr(kind, "model_fields", None), dict):
+        names = list(kind.model_fields)
     else:
-        what = f"a value of type {kind}"
-    return UnsupportedDtypeError(
-        f"{what} has no defined comparison",
-        variable=name,
-        remedy=_REMEDIES.get(type(value), "give numbers, or a mapping or list of them")
-        if what.startswith("a value")
-        else "give numbers; for fixed-width text numpy.array(values, dtype=str)",
-    )
+        return None
+    found = {name: getattr(value, name) for name in names}
+    extra = {key: one for key, one in own_attributes(value).items() if not key.startswith("_")}
+    return {**extra, **(getattr(value, "__pydantic_extra__", None) or {}), **found}
 
 
-_REMEDIES = {
-    type(None): "put it into a mapping, where None is compared: {'x': None}",
-    set: "give a sorted list",
-    frozenset: "give a sorted list",
-}
+def own_attributes(value: Any) -> dict[str, Any]:
+    """What an object carries by itself, in its `__dict__` and in slots, by name; but for what its
+    class works out of that, and keeps (`functools.cached_property`).
+    """
+    bases = type(value).__mro__
+    found = {
+        key: one
+        for key, one in getattr(value, "__dict__", {}).items()
+        if not any(isinstance(vars(base).get(key), functools.cached_property) for base in bases)
+    }
+    for base in bases:
+        for key, member in vars(base).items():
+            if isinstance(member, types.MemberDescriptorType) and hasattr(value, key):
+                found[key] = getattr(value, key)
+    return found
+
+
+if TYPE_CHECKING:
+    ArrayOf = Callable[[Any, str | None], NDArray[Any]]
+
+_MOST_DIMENSIONS = 64
+# Older versions of NumPy have arrays of 32 dimensions.
+_MOST_TOGETHER = 32
+_NUMBERS = frozenset({float, int, bool, complex})
+# What a value has that says more than its elements.
+_CARRY = ("unit", "units", "mask", "dims", "iloc", "coords", "colnames", "column_names")
+# Integers up to here are exact in float64.
+_LARGEST_EXACT = 1 << 53
+_ONE_BY_ONE = "compare its parts one by one, each by its name"
+
+
+def is_one_array(values: Sequence[Any]) -> bool:
+    """Whether all items, and items of items, are of one kind (numbers, bool, text) and shape.
+
+    A list of other things, quantities or None say, is more than one array has room for.
+    """
+    return _shape_and_kind(values, 0) is not None
+
+
+def _shape_and_kind(value: Any, depth: int) -> tuple[tuple[int, ...], str] | None:
+    """None if there is no one shape, or no one kind (text, bool, number; '' for nothing at all)."""
+    if isinstance(value, (list, tuple)):
+        if depth >= _MOST_TOGETHER:
+            return None
+        if depth and hasattr(type(value), "_fields"):
+            return None
+        kinds = set(map(type, value))
+        if kinds <= _NUMBERS:
+            return _of_numbers(len(value), kinds)
+        inner = {_shape_and_kind(one, depth + 1) for one in value}
+        found = inner.pop()
+        return None if inner or found is None else ((len(value), *found[0]), found[1])
+    if isinstance(value, (str, bytes)):
+        return (), "text" if isinstance(value, str) else "bytes"
+    if isinstance(value, Enum):
+        return None
+    if isinstance(value, (int, float, complex)):
+        return (), "bool" if isinstance(value, bool) else "number"
+    is_plain = type(value) is np.ndarray or isinstance(value, np.generic)
+    if is_plain or (
+        hasattr(type(value), "__array__") and not any(hasattr(value, key) for key in _CARRY)
+    ):
+        return _of_array(value)
+    return None
+
+
+def _of_numbers(count: int, kinds: set[type]) -> tuple[tuple[int, ...], str] | None:
+    """bool is a kind of its own: NumPy would make numbers of it, for which a bound is meant."""
+    if bool not in kinds:
+        return (count,), "number" if kinds else ""
+    return ((count,), "bool") if len(kinds) == 1 else None
+
+
+def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
+    dtype = getattr(value, "dtype", None)
+    kind = getattr(dtype, "kind", "f")
+    if kind in "OV":
+        return None
+    if kind in "mM":
+        return tuple(value.shape), str(dtype)
+    word = {"U": "text", "S": "bytes", "b": "bool"}.get(kind, "number")
+    return tuple(getattr(value, "shape", ())), word
+
+
+class _Found:
+    """Which kinds of values a list holds. integers: one of them all that are large."""
+
+    def __init__(self) -> None:
+        self.kinds: set[str] = set()
+        self.largest = 0
+
+    def add_integers(self, values: Sequence[Any]) -> None:
+        self.kinds.add("i")
+        self.largest = max(self.largest, int(max(values)), -int(min(values)))
+
+
+def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) -> NDArray[Any]:
+    """An array of the same values; an object array where there is none.
+
+    array_of: makes arrays of what is neither a number, text nor a list. Raises UsageError if parts
+    have different shapes or numbers stand beside text, UnsupportedDtypeError if integers would be
+    rounded.
+    """
+    found = _Found()
+    _look_through(values, found, name, array_of, 0)
+    is_text = bool(found.kinds & {"U", "S"})
+    if is_text and len(found.kinds) > 1:
+        raise UsageError(
+            f"{_called(name)} holds text beside other values, and NumPy would make text of all",
+            remedy="give numbers and text as two arrays",
+        )
+    if "b" in found.kinds and len(found.kinds) > 1:
+        raise UsageError(
+            f"{_called(name)} holds bools beside numbers, and NumPy would make numbers of all",
+            remedy="give numbers and bools as two arrays",
+        )
+    if "i" in found.kinds and found.kinds & {"f", "c"} and found.largest > _LARGEST_EXACT:
+        raise UnsupportedDtypeError(
+            "holds floats and an integer beyond 2^53, which float64 would round",
+            variable=name,
+            remedy="give integers and floats as two arrays",
+        )
+    try:
+        array = np.asarray(values)
+    except (OverflowError, ValueError):
+        raise UsageError(
+            f"{_called(name)} is not an array: its parts have different lengths or shapes",
+            remedy=_ONE_BY_ONE,
+        ) from None
+    if array.dtype.hasobject and found.kinds <= {"i", "b"} and found.kinds:
+        raise UnsupportedDtypeError(
+            "holds an integer beyond 64 bits, which has no defined comparison",
+            variable=name,
+            remedy="give smaller integers, or text",
+        )
+    if array.dtype.kind in "fc" and found.kinds <= {"i", "b"} and "i" in found.kinds:
+        raise UnsupportedDtypeError(
+            "holds integers that no integer type of NumPy holds together; float64 would round them",
+            variable=name,
+            remedy="give numpy.array(values, dtype='uint64'), or smaller numbers",
+        )
+    return array
+
+
+def _look_through(
+    values: Sequence[Any], found: _Found, name: str | None, array_of: ArrayOf, depth: int
+) -> None:
+    if depth > _MOST_DIMENSIONS:
+        raise UsageError(
+            f"{_called(name)} is nested deeper than an array can be", remedy=_ONE_BY_ONE
+        )
+    kinds = set(map(type, values))
+    for kind in kinds:
+        if kind is float:
+            found.kinds.add("f")
+            continue
+        some: Sequence[Any] = (
+            values if len(kinds) == 1 else [one for one in values if type(one) is kind]
+        )
+        if issubclass(kind, (list, tuple)):
+            for one in some:
+                _look_through(one, found, name, array_of, depth + 1)
+        elif issubclass(kind, (str, bytes)):
+            _look_at_text(some, found, name)
+        elif issubclass(kind, (bool, np.bool_)):
+            found.kinds.add("b")
+        elif issubclass(kind, (int, np.integer)):
+            found.add_integers(some)
+        elif issubclass(kind, (float, complex, np.inexact)):
+            found.kinds.add("f")
+        else:
+            _look_at_arrays([array_of(one, name) for one in some], found)
+
+
+def _look_at_text(values: Sequence[Any], found: _Found, name: str | None) -> None:
+    found.kinds.add("S" if isinstance(values[0], bytes) else "U")
+    for one in values:
+        refuse_zero_at_end(one, name)
+
+
+def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _Found) -> None:
+    for array in arrays:
+        kind = "i" if array.dtype.kind == "u" else array.dtype.kind
+        found.kinds.add(kind)
+        if kind == "i" and array.size:
+            found.add_integers([int(array.max()), int(array.min())])
+
+
+def _called(name: str | None) -> str:
+    return repr(name) if name else "the list"

@@ -13,8 +13,8 @@ _GC_THRESHOLD = 100_000
 def main() -> None:
     """Entry point of `ciwrap`."""
     gc.set_threshold(_GC_THRESHOLD)
-    from ciwrap.cli.streams import settle_streams
-    from ciwrap.late import use_one_thread
+    from ciwrap.base.late import use_one_thread
+    from ciwrap.cli.main import settle_streams
 
     settle_streams()
     use_one_thread()

@@ -1,34 +1,70 @@
-"""`ciwrap check`: the outputs against their goldens."""
+"""`ciwrap check`: the outputs against their goldens.
+
+`ciwrap run`: the configured command, then the check of what it wrote.
+
+`ciwrap report`: a page, a job summary, JUnit, SARIF and annotations of JSON results.
+"""
 
 from __future__ import annotations
 
+import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import click
+from msgspec.structs import replace
 
-from ciwrap.cli.options import (
+from ciwrap.base.errors import CiwrapError, ConfigError, UsageError
+from ciwrap.base.files import RUN_NOTES
+from ciwrap.check.check import check_outputs
+from ciwrap.check.compatible import Work, failed_check
+from ciwrap.cli.load_project import load_project
+from ciwrap.cli.main import (
     check_option,
     config_options,
     json_option,
     pending_option,
+    progress_bar,
     report_option,
     resource_options,
     verbose_option,
 )
-from ciwrap.structs import replace
+from ciwrap.explain.across import explainer
+from ciwrap.golden.places import ensemble_orphans, ensemble_path, golden_orphans
+from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
+from ciwrap.model.results import ProjectOptions
+from ciwrap.project.outputs import Stamps, files_of, recorded_run_of
+from ciwrap.project.settings import CommandSettings
+from ciwrap.report.document import (
+    document_text,
+    from_document,
+    load_document,
+    merge_results,
+    reading_result,
+    to_document,
+)
+from ciwrap.report.outputs import (
+    write_junit,
+    write_markdown,
+    write_picture,
+    write_report,
+    write_sarif,
+)
+from ciwrap.report.terminal import render
+from ciwrap.review.project import checks_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
-    from ciwrap.cli.session import Session
-    from ciwrap.compare.work import Work
-    from ciwrap.config import Check
+    from ciwrap.base.progress import Progress
+    from ciwrap.cli.main import Session
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.model import CheckResult, CommandOutcome, Message, RunResult
-    from ciwrap.progress import Progress
+    from ciwrap.model import CommandOutcome
+    from ciwrap.project.settings import Check
     from ciwrap.review.project import Project
+    from ciwrap.snapshot.take import ProgramWatcher
 
 
 @click.command(name="check", short_help="Compare the outputs with their goldens.")
@@ -41,7 +77,7 @@ if TYPE_CHECKING:
 @verbose_option
 @resource_options
 @click.pass_obj
-def command(
+def check_command(
     session: Session,
     names: tuple[str, ...],
     check_names: tuple[str, ...],
@@ -57,8 +93,6 @@ def command(
     Exit codes: 0 match or consistent, 1 differ or inconsistent, 2 usage or configuration, 3 could
     not compare.
     """
-    from ciwrap.cli.load_project import load_project
-
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if pending_dir is not None:
         project = with_pending(project, pending_dir)
@@ -76,8 +110,6 @@ def run_checks(
     command: CommandOutcome | None = None,
 ) -> RunResult:
     """Checks all of the project's checks, but those already `done`."""
-    from ciwrap.cli.progress import progress_bar
-
     started = time.monotonic()
     session.golden_dir = project.golden_dir
     settled = {result.name: result for result in done}
@@ -93,10 +125,6 @@ def run_checks(
 
 def _check_one(session: Session, project: Project, check: Check, progress: Progress) -> CheckResult:
     """One check against its golden, whatever its outputs are."""
-    from ciwrap.compare.explaining import explainer
-    from ciwrap.compare.work import Work
-    from ciwrap.work_folder import RUN_NOTES
-
     work = Work(session.resources, progress, explain=explainer)
     result = _kind_of(check)(check, project.store, work)
     is_known = session.environment is not None or check.ensemble
@@ -108,24 +136,21 @@ def _check_one(session: Session, project: Project, check: Check, progress: Progr
 def _kind_of(check: Check) -> Callable[[Check, GoldenStore, Work], CheckResult]:
     """What compares the outputs of a check: those of an ensemble, a recorded run, or files."""
     if check.ensemble:
-        from ciwrap.ensemble.check import check_ensemble
+        from ciwrap.studies.ensemble import check_ensemble
 
         return check_ensemble
-    from ciwrap.compare.outputs import recorded_run_of
 
     if recorded_run_of(check) is not None:
-        from ciwrap.compare.recorded import check_recorded
+        from ciwrap.recording.recorded_run import check_recorded
 
         return check_recorded
-    from ciwrap.compare.check import check_outputs
 
     return check_outputs
 
 
 def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResult:
     """The result with the environment of the `ciwrap run` that made the outputs, if one did."""
-    from ciwrap.compare.outputs import files_of
-    from ciwrap.snapshot.runs import environment_of_outputs
+    from ciwrap.snapshot.difference import environment_of_outputs
 
     known = environment_of_outputs(root, files_of(check))
     return result if known is None else replace(result, environment=known)
@@ -148,10 +173,7 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
     A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError,
     once the result has been seen.
     """
-    from ciwrap.errors import CiwrapError
-    from ciwrap.report.document import document_text, to_document
-    from ciwrap.report.terminal import render
-    from ciwrap.review.keep_pending import keep_unmatched
+    from ciwrap.review.pending import keep_unmatched
 
     result = session.with_circumstances(result, project.root)
     documents = {
@@ -185,9 +207,6 @@ def make_result(
     command: CommandOutcome | None = None,
 ) -> RunResult:
     """All results as one."""
-    from ciwrap.model import RunResult, Verdict
-    from ciwrap.model.commands import ProjectOptions
-
     options = None if project.options == ProjectOptions() else project.options
     return RunResult(
         verdict=Verdict.worst(result.verdict for result in results),
@@ -203,10 +222,6 @@ def orphan_messages(project: Project) -> Iterator[Message]:
     """Goldens and ensembles that no check uses: of a check renamed or removed, perhaps by accident,
     or of one that names no runs. What another configuration's checks use is passed over.
     """
-    from ciwrap.golden.names import golden_orphans
-    from ciwrap.golden.paths import ensemble_orphans, ensemble_path
-    from ciwrap.model import Message, MessageLevel
-
     checks = project.own_config.checks
     known = [check.name for check in checks]
     orphans = golden_orphans(project.golden_dir, known)
@@ -223,10 +238,6 @@ def orphan_messages(project: Project) -> Iterator[Message]:
 
 
 def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) -> Iterator[Message]:
-    from ciwrap.errors import ConfigError
-    from ciwrap.model import Message, MessageLevel
-    from ciwrap.review.other_configs import checks_of_others
-
     try:
         others = checks_of_others(project)
     except ConfigError as error:
@@ -241,3 +252,231 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
             " the check's name"
         )
         yield Message(MessageLevel.WARNING, text, file=str(path))
+
+
+@click.command(name="run", short_help="Run the configured command, then check what it wrote.")
+@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@check_option
+@pending_option
+@click.option(
+    "--command",
+    "own_command",
+    metavar="TEXT",
+    help="Run this, for the shell, instead of the configured commands.",
+)
+@config_options
+@json_option
+@report_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def run_command(
+    session: Session,
+    names: tuple[str, ...],
+    check_names: tuple[str, ...],
+    pending_dir: str | None,
+    own_command: str | None,
+    config_path: str | None,
+    golden_dir: str | None,
+) -> int:
+    """Run the command of ciwrap.yaml (and those of its checks), then check what it wrote.
+
+    An output that was there before and that the command did not write again is an error: it would
+    say nothing about this run. The command's own output goes to stderr. A command that fails, or
+    runs out of its time, is exit code 3.
+    """
+    project = load_project(config_path, golden_dir, (*names, *check_names))
+    if pending_dir is not None:
+        project = with_pending(project, pending_dir)
+    if own_command is not None:
+        project = with_command(project, own_command)
+    found, fresh = run_and_check(session, project)
+    has_run = found.command is None or found.command.exit_code == 0
+    if pending_dir is not None and has_run:
+        leave_pending(session, replace(project, checks=fresh), found)
+    return session.emit(found, project.root)
+
+
+def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[Check, ...]]:
+    """Runs a project's commands and checks what they wrote; also the checks whose outputs are new.
+
+    Raises UsageError if there is no command.
+    """
+    from ciwrap.project.run_command import failure_of, run_command
+    from ciwrap.snapshot.take import ProgramWatcher
+
+    if project.own_config.command is None and not any(check.command for check in project.checks):
+        raise UsageError(
+            "the configuration has no command to run",
+            file=project.own_config.path,
+            remedy="give one under 'run', or use `ciwrap check`",
+        )
+    started = time.monotonic()
+    stamps = Stamps(project.checks)
+    # What looks at the commands while they run, unless the configuration says not to.
+    watcher = ProgramWatcher() if project.own_config.snapshot.objects else None
+    command = project.own_config.command
+    overall = None if command is None else run_command(command, watcher=watcher)
+    if overall is not None and overall.exit_code != 0:
+        if watcher is not None:
+            _keep_snapshot(session, project, watcher)
+        error = failure_of(overall)
+        results = tuple(
+            failed_check(check.name, error, str(project.store.path(check.name)))
+            for check in project.checks
+        )
+        seconds = time.monotonic() - started
+        return make_result(session, project, results, seconds, command=overall), ()
+    done = tuple(
+        result
+        for check in project.checks
+        if (result := _run_check_command(project, check, stamps, overall, watcher)) is not None
+    )
+    if watcher is not None:
+        _keep_snapshot(session, project, watcher)
+    # Of a check whose command failed there is nothing to accept: what lies there is old.
+    stale = {check.name for check in done}
+    fresh = tuple(check for check in project.checks if check.name not in stale)
+    if watcher is not None:
+        _note_outputs(session, project, fresh)
+    return run_checks(session, project, done=done, command=overall), fresh
+
+
+def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
+    """The project with one command for all of its checks, run where the configuration is."""
+    if not "".join(words).strip():
+        raise UsageError("the command is empty")
+    configured = project.own_config.command
+    settings = (
+        CommandSettings(words, project.own_config.root)
+        if configured is None
+        else replace(configured, words=words)
+    )
+    return replace(
+        project,
+        config=replace(project.own_config, command=settings),
+        checks=tuple(replace(check, command=None) for check in project.checks),
+    )
+
+
+def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
+    """Keeps what the commands ran with, whatever became of them."""
+    from ciwrap.snapshot.difference import environment_of_program
+
+    commands = (project.own_config.command, *(check.command for check in project.checks))
+    text = "; ".join(one.text for one in commands if one is not None)
+    session.environment = environment_of_program(project.root, watcher, text)
+
+
+def _note_outputs(session: Session, project: Project, checks: tuple[Check, ...]) -> None:
+    """Notes that a run with this environment made the outputs of these checks. What was noted of
+    others stays: their files are those of an earlier run.
+    """
+    from ciwrap.snapshot.difference import note_outputs
+
+    outputs = {check.name: files_of(check) for check in checks}
+    note_outputs(project.root, session.environment or {}, outputs)
+
+
+def _run_check_command(
+    project: Project,
+    check: Check,
+    stamps: Stamps,
+    overall: CommandOutcome | None,
+    watcher: ProgramWatcher | None,
+) -> CheckResult | None:
+    """Runs a check's own command; its result if there is nothing left to compare, else None."""
+    from ciwrap.project.run_command import failure_of, run_command
+
+    golden_path = str(project.store.path(check.name))
+    own = None if check.command is None else run_command(check.command, watcher=watcher)
+    if own is not None and own.exit_code != 0:
+        return replace(failed_check(check.name, failure_of(own), golden_path), command=own)
+    stale = stamps.stale_messages(check) if own is not None or overall is not None else ()
+    if not stale:
+        return None
+    return CheckResult(
+        check.name,
+        Verdict.NOT_COMPARABLE,
+        golden_path=golden_path,
+        messages=stale,
+        command=own,
+    )
+
+
+@click.command(name="report", short_help="Make a page, a summary and more from JSON results.")
+@click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
+@click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
+@click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")
+@click.option("--junit", metavar="FILE", help="JUnit XML.")
+@click.option("--sarif", metavar="FILE", help="SARIF 2.1.0.")
+@click.option("--picture", metavar="FILE.png", help="Golden, new and difference of the first one.")
+@click.option("--link", metavar="URL", help="Where the page will lie, for links in the summary.")
+@click.option("--annotations", is_flag=True, help="Print GitHub annotations to stdout.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME",
+    help="What to call each result, in order (default: their files' names).",
+)
+@click.pass_obj
+def report_command(
+    session: Session,
+    results: tuple[str, ...],
+    output: str | None,
+    markdown: str | None,
+    junit: str | None,
+    sarif: str | None,
+    picture: str | None,
+    link: str | None,
+    annotations: bool,
+    labels: tuple[str, ...],
+) -> int:
+    """Render what `--json` wrote; several results become one.
+
+    With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
+    verdict, so that a later step can judge; what is not a result of ciwrap is an error. Beside the
+    page's URL (--link), the summary shows the picture as well; without a difference there is none.
+
+    Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
+    """
+    if labels and len(labels) != len(results):
+        raise UsageError(f"{len(results)} results, but {len(labels)} times --label")
+    run = merge_results([read_result(Path(path)) for path in results], labels or _labels(results))
+    if link is not None and not re.match("https?://", link):
+        raise UsageError(f"--link {link}: is not an http address")
+    if output is None and not (markdown or junit or sarif or picture or annotations):
+        output = "report.html"
+    has_picture = picture is not None and write_picture(picture, run)
+    if markdown is not None:
+        shown = ""
+        if link is not None and picture is not None and has_picture:
+            shown = urljoin(link, Path(picture).name)
+        write_markdown(markdown, run, link or "", shown)
+    for write, target in (
+        (write_report, output),
+        (write_junit, junit),
+        (write_sarif, sarif),
+    ):
+        if target is not None:
+            write(target, run)
+    if annotations:
+        from ciwrap.report.markdown import render_annotations
+
+        click.echo(render_annotations(run), nl=False)
+    elif output not in (None, "-") and "-" not in (markdown, junit, sarif):
+        session.console.print(f"{run.verdict.words}: wrote {output}")
+    return 0
+
+
+def _labels(paths: tuple[str, ...]) -> list[str]:
+    """File names without suffix; whole paths where those are not distinct."""
+    stems = [Path(path).stem for path in paths]
+    return stems if len(set(stems)) == len(stems) else list(paths)
+
+
+def read_result(path: Path) -> RunResult:
+    """A JSON result. Raises UnreadableFileError, InvalidResultError."""
+    with reading_result(path, "check, run or compare"):
+        return from_document(load_document(path))

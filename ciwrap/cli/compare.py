@@ -1,44 +1,739 @@
-"""`ciwrap compare`: two files or folders against each other, the data of both at hand."""
+"""`ciwrap compare`: two files or folders against each other, the data of both at hand.
+
+The options of `ciwrap compare` for two runs, and which of them contradict each other.
+
+What `ciwrap compare` does with two folders: captures, memory, lists of differences.
+
+Bounds and rules of `compare` and `capture`, from a configured check or from the options.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
 import sys
 import time
+from functools import cached_property, partial, wraps
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ciwrap.cli.compare_options import (
-    history_options,
-    own_files,
-    refuse_contradictions,
-    refuse_list_among_outputs,
-    refuse_same_files,
-    refuse_with_fingerprints,
-    refuse_without_folders,
-    refuse_writing_over,
-)
-from ciwrap.cli.history import compare_sides, with_layout_of
-from ciwrap.cli.options import (
+from ciwrap.base.errors import CiwrapError, InterruptedCallError, UsageError
+from ciwrap.base.processes import endings_call
+from ciwrap.check.compatible import HistoryOptions
+from ciwrap.cli.main import (
+    INTERRUPTED,
+    common_option,
     json_detail_option,
     json_option,
+    progress_bar,
     report_option,
     resource_options,
     verbose_option,
 )
-from ciwrap.cli.rules import RuleOptions, rule_options
-from ciwrap.errors import CiwrapError, InterruptedCallError, UsageError
+from ciwrap.formats.catalog import Arrangement, Rules
+from ciwrap.formats.find_outputs import Choice, find_in, outputs_within
+from ciwrap.formats.recorded import is_recording
+from ciwrap.formats.source_files import inode_of, inodes_of
+from ciwrap.model import (
+    SETTINGS,
+    Message,
+    MessageLevel,
+    RunResult,
+    SettingsLayer,
+    StrictVariables,
+    VariableId,
+    VariableSettings,
+    fit_fill_values,
+)
+from ciwrap.model.settings import FormatRule, FormError
+from ciwrap.project.outputs import arrangement_of
+from ciwrap.recording.recorded_run import (
+    capture_of,
+    files_beside_journals,
+    fingerprint_of,
+    open_capture,
+)
+from ciwrap.report.text import plural, safe_name, safe_text
+from ciwrap.runs.capture_index import read_index
+from ciwrap.runs.compare_runs import compare_histories
+from ciwrap.runs.differences import DifferenceList
+from ciwrap.runs.sides import capture_paths, open_fingerprint, open_run
+from ciwrap.runs.spread import Spread, open_pool, process_count
+from ciwrap.runs.units import (
+    EndableProgress,
+    Ending,
+    has_name_of_list,
+    list_named,
+    remove_former_lists,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ciwrap.cli.session import Session
-    from ciwrap.compare.ending import Ending
-    from ciwrap.compare.engines import Pool
-    from ciwrap.model import CheckResult, Message
-    from ciwrap.readers.layout import FoundOutputs
+    from ciwrap.base.progress import Progress
+    from ciwrap.cli.main import Session
+    from ciwrap.formats.find_outputs import FoundOutputs
+    from ciwrap.golden.trees import Resources
+    from ciwrap.model import CheckResult
+    from ciwrap.model.settings import Setting
+    from ciwrap.project.settings import Check
+    from ciwrap.runs.sides import Run
+    from ciwrap.runs.spread import Pool
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+_SMALLEST_MEMORY_BYTES = 1 << 20
+# Options that say how captures are used.
+_OF_CAPTURES = ("capture_a", "capture_b", "verify_checksums")
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _memory(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    match = re.fullmatch(r"(\d{1,12})\s*([kmg]?)(?:i?b)?", value.strip().lower())
+    if match is None:
+        raise click.BadParameter("write it as 256M or 1G", ctx, param)
+    count = int(match[1]) * _UNITS[match[2]]
+    if count < _SMALLEST_MEMORY_BYTES:
+        raise click.BadParameter("at least 1M is needed", ctx, param)
+    return count
+
+
+def history_options(function: _F) -> _F:
+    for decorate in (
+        click.option(
+            "--memory",
+            "memory_bytes",
+            default="256M",
+            show_default=True,
+            callback=_memory,
+            metavar="SIZE",
+            help="For the buffers that data are read into (folders).",
+        ),
+        click.option(
+            "--list",
+            "list_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="Write every differing element to FILE.csv or FILE.parquet (folders).",
+        ),
+        click.option(
+            "--verify-checksums",
+            is_flag=True,
+            help="Trust no file times: look whether the files still are what was captured.",
+        ),
+        click.option(
+            "--no-captures", is_flag=True, help="Read all data, whatever captures there are."
+        ),
+        click.option(
+            "--silence",
+            "silence_seconds",
+            type=click.FloatRange(0.1),
+            metavar="SECONDS",
+            help="End, and tell what is known, if nothing was done for this long; default: wait.",
+        ),
+        click.option(
+            "--resume", is_flag=True, help="Go on with the journal, if it already exists."
+        ),
+        click.option(
+            "--journal",
+            "journal_path",
+            metavar="FILE",
+            type=click.Path(dir_okay=False),
+            help="Keep what is done in FILE, to go on there after a crash.",
+        ),
+        click.option(
+            "--scheduler",
+            metavar="FILE",
+            help="What `dask scheduler --scheduler-file FILE` wrote, for --executor dask.",
+        ),
+        click.option(
+            "--executor",
+            metavar="NAME",
+            help="Who compares: process, mpi, dask, or package.module:function, which returns a"
+            " concurrent.futures.Executor; default: this process.",
+        ),
+        common_option,
+        click.option(
+            "--offset",
+            type=int,
+            default=0,
+            metavar="N",
+            help="Compare iteration i of A with i + N of B.",
+        ),
+        click.option("--capture-b", type=click.Path(), help="The capture of folder B."),
+        click.option(
+            "--capture-a",
+            type=click.Path(),
+            help="The capture of folder A; default: .ciwrap.tree inside, or A.tree beside.",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+def _option(name: str) -> str:
+    """What an option is called on the command line."""
+    return "--" + name.removesuffix("_path").replace("_", "-")
+
+
+def refuse_without_folders(history: Mapping[str, Any]) -> None:
+    """Raises UsageError for options that single files have no use for."""
+    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
+        if history[name]:
+            raise UsageError(f"{_option(name)} is for folders", remedy="give two folders")
+
+
+def refuse_list_among_outputs(folders: Sequence[Path], list_path: str) -> None:
+    """Raises UsageError for a list that the next comparison would take for an output."""
+    for folder in folders:
+        if own_files(folder, list_path):
+            raise UsageError(
+                f"--list would put {list_path} among the outputs of {folder}",
+                remedy="write it beside the two runs",
+            )
+
+
+def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
+    """Raises UsageError where two things would be written to one file, the second over the first;
+    then no document is written to that file either.
+    """
+    said = {
+        "--journal": history["journal_path"],
+        "--list": history["list_path"],
+        "--json": session.json_target,
+        "--report": session.report_target,
+    }
+    paths = {
+        name: Path(os.path.realpath(value))
+        for name, value in said.items()
+        if value not in (None, "-")
+    }
+    for (one, path), (other, second) in combinations(paths.items(), 2):
+        is_list = "--list" in (one, other) and path.parent == second.parent
+        listed, beside = (path, second) if one == "--list" else (second, path)
+        if path == second or (is_list and has_name_of_list(listed, beside)):
+            for name in {one, other} & {"--json", "--report"}:
+                session.give_up(name)
+            raise UsageError(
+                f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
+                remedy="give each a name of its own",
+            )
+
+
+def refuse_writing_over(
+    session: Session, inputs: Sequence[FoundOutputs | Path], captures: Sequence[Path]
+) -> None:
+    """Raises UsageError where a document would be written over what is compared; then it is not
+    written at all. inputs, captures: what is compared, and the captures that may be.
+    """
+    known = set().union(*(inodes_of(one.files) for one in inputs if not isinstance(one, Path)))
+    alone = [one for one in inputs if isinstance(one, Path)]
+    known |= {inode_of(path) for path in (*alone, *captures) if path.exists()}
+    said = {"--json": session.json_target, "--report": session.report_target}
+    refused = {
+        name: target
+        for name, target in said.items()
+        if target not in (None, "-") and Path(target).exists() and inode_of(Path(target)) in known
+    }
+    for name in refused:
+        session.give_up(name)
+    for name, target in refused.items():
+        raise UsageError(
+            f"{name} would be written over {target}, which is compared", remedy="give another name"
+        )
+
+
+def refuse_with_fingerprints(history: Mapping[str, Any], prints: Sequence[Path | None]) -> None:
+    """Raises UsageError for options that captures without data have no use for."""
+    refused = ["no_captures", "list_path", "offset"]
+    refused += ["capture_a"] if prints[0] else []
+    refused += ["capture_b"] if prints[1] else []
+    refused += ["verify_checksums"] if all(prints) else []
+    for name in refused:
+        if history[name]:
+            option = _option(name)
+            one = next(path for path in prints if path is not None)
+            raise UsageError(
+                f"{option}, but {one} is a capture without the run's data",
+                remedy=f"compare without {option}, or where the data are",
+            )
+
+
+def refuse_captures(history: Mapping[str, Any], why: str) -> None:
+    """Raises UsageError if a capture is to be used where it cannot be, for its trees are of the
+    files as they are.
+    """
+    for name in _OF_CAPTURES:
+        if history[name]:
+            raise UsageError(
+                f"{why}, which captures know nothing of",
+                remedy=f"compare without {_option(name)}",
+            )
+
+
+def refuse_contradictions(history: Mapping[str, Any]) -> None:
+    """Raises UsageError for options that say nothing without others, or beside them."""
+    for name, needed in (("resume", "journal_path"), ("scheduler", "executor")):
+        if history[name] and history[needed] is None:
+            other = _option(needed)
+            raise UsageError(f"--{name} needs {other}", remedy=f"give {other}")
+    for name in _OF_CAPTURES:
+        if history[name] and history["no_captures"]:
+            raise UsageError(
+                f"{_option(name)}, but --no-captures has all data read",
+                remedy="leave out one of them",
+            )
+
+
+def own_files(folder: Path, *paths: Path | str) -> tuple[str, ...]:
+    """Files of ours that lie inside the run, as patterns to leave out."""
+    whole = Path(os.path.realpath(folder))
+    files = [Path(os.path.realpath(path)) for path in paths]
+    return tuple(file.relative_to(whole).as_posix() for file in files if file.is_relative_to(whole))
+
+
+# Options that change what is found, beside the rules.
+_DECIDING = ("no_captures", "verify_checksums", "common", "offset")
+
+
+def with_layout_of(chosen: RuleOptions, prints: Sequence[Path | None]) -> RuleOptions:
+    """The options with the layout that a fingerprint was captured with, unless one is given: a run
+    with data is read in the same way. Raises the errors of `CaptureFile`.
+    """
+    if chosen.layout is not None or chosen.check is not None:
+        return chosen
+
+    for path in prints:
+        if path is not None:
+            with open_capture(path) as capture:
+                chosen = replace(chosen, layout=read_index(capture).header.layout)
+    return chosen
+
+
+class HistoryEnding(Struct, frozen=True):
+    """What is left to do once the result is out. tidy: removes lists of earlier comparisons, where
+    one is written; raises WriteFailedError. exit: ends the process where it could not end by
+    itself, since a worker hangs.
+    """
+
+    result: CheckResult
+    tidy: Callable[[], None] | None
+    exit: Callable[[int], None] | None = None
+
+
+def compare_sides(
+    paths: tuple[Path, Path],
+    found: tuple[FoundOutputs | Path, FoundOutputs | Path],
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    *,
+    pool: Pool | None,
+    has_documents: bool,
+    is_verbose: bool,
+    is_brief: bool,
+    resources: Resources,
+    progress: Progress,
+) -> HistoryEnding:
+    """Compares two folders, or two files: each is a run of one checkpoint, without a capture.
+
+    found: what each of them holds, or the capture that is all that there is of it. has_documents:
+    whether a document or a report will be made of the result; the terminal shows no samples and
+    maps. is_verbose: whether it shows every detail else. is_brief: as in `HistoryOptions`.
+    """
+    rules = chosen.make_rules()
+    list_path = None if history["list_path"] is None else Path(history["list_path"])
+    if rules.arrangement is not None:
+        refuse_captures(history, "rows are aligned, or copies chosen")
+    if history["offset"]:
+        refuse_captures(history, "iterations are counted otherwise")
+    spread = _spread(chosen, history, pool, list_path, is_brief=is_brief)
+    options = HistoryOptions(
+        history["memory_bytes"],
+        is_common=history["common"],
+        is_explained=True,
+        has_timelines=has_documents or is_verbose,
+        is_brief=is_brief,
+    )
+    with contextlib.ExitStack() as stack:
+        if all(isinstance(one, Path) for one in found):
+            _refuse_choice_of_files(chosen, paths)
+        sides = []
+        for path, held, capture in zip(paths, found, ("capture_a", "capture_b"), strict=True):
+            side = _opened(path, held, history[capture], history)
+            stack.callback(side.close)
+            if side.is_recorded:
+                side.faults += files_beside_journals(path, chosen.exclude_of(paths))
+            sides.append(side)
+        if history["verify_checksums"] and not any(side.capture for side in sides):
+            raise UsageError(
+                "--verify-checksums, but neither run has a capture",
+                remedy="leave it out: all data are read anyway",
+            )
+        files = (file for side in sides for file in side.found.files)
+        has_iterations = any(file.iteration is not None for file in files)
+        # What a journal keeps may be shown in another way when it goes on. Of a single checkpoint
+        # all that differs is explained, of a whole run the first difference.
+        if has_iterations and not has_documents and not spread.is_by_units:
+            options = replace(options, detail_bytes=0)
+        differences = None
+        if list_path is not None and not spread.is_by_units:
+            differences = stack.enter_context(DifferenceList(list_path))
+        result = compare_histories(
+            f"{paths[0]} : {paths[1]}",
+            sides[0],
+            sides[1],
+            rules,
+            options,
+            golden_path=str(paths[0]),
+            source_path=str(paths[1]),
+            resources=resources,
+            progress=progress,
+            differences=differences,
+            spread=spread,
+        )
+
+    tidy = None if list_path is None else partial(_remove_former_lists, list_path, spread)
+    return HistoryEnding(
+        result, tidy, pool.end if pool is not None and spread.has_ended_early else None
+    )
+
+
+def _spread(
+    chosen: RuleOptions,
+    history: Mapping[str, Any],
+    pool: Pool | None,
+    list_path: Path | None,
+    *,
+    is_brief: bool,
+) -> Spread:
+    """Who compares, and what is kept meanwhile."""
+    journal_path = history["journal_path"]
+    spread = Spread(
+        pool=pool,
+        journal_path=None if journal_path is None else Path(journal_path),
+        silence_seconds=history["silence_seconds"],
+    )
+    if not spread.is_by_units:
+        return spread
+    captures = (history["capture_a"], history["capture_b"])
+    decides = (*captures, *(history[name] for name in _DECIDING), list_path, is_brief)
+    return replace(
+        spread,
+        make_rules=chosen,
+        rules_text=repr((chosen.text, *decides)),
+        resume=history["resume"],
+        list_path=list_path,
+    )
+
+
+def _refuse_choice_of_files(chosen: RuleOptions, fingerprints: tuple[Path, Path]) -> None:
+    """Raises UsageError for options that choose files, of which there are none on either side, but
+    beside the journals of recorded runs.
+    """
+    option = "--include" if chosen.include else "--exclude"
+    if (chosen.include or chosen.exclude) and not any(map(is_recording, fingerprints)):
+        raise UsageError(
+            f"{option} chooses files, of which two fingerprints have none",
+            remedy="leave variables out with --ignore",
+        )
+
+
+def _remove_former_lists(path: Path, spread: Spread) -> None:
+    """Removes lists of an earlier comparison under that name. Raises WriteFailedError."""
+    names = spread.compared_names if spread.is_by_units else None
+    remove_former_lists(path, {path} if names is None else {list_named(path, one) for one in names})
+
+
+def _opened(
+    path: Path, found: FoundOutputs | Path, capture: str | None, history: Mapping[str, Any]
+) -> Run:
+    if isinstance(found, Path):
+        return open_fingerprint(path, found, open_capture)
+    return open_run(
+        path,
+        found,
+        None if capture is None else Path(capture),
+        use_capture=path.is_dir() and not (history["no_captures"] or history["offset"]),
+        verify_checksums=history["verify_checksums"],
+    )
+
+
+# The last one is the first to be added, and the last that help shows.
+_OPTIONS = tuple(one for one in [*SETTINGS.values()][::-1] if one.option is not None)
+
+
+def _read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+    """The value of a setting, which is written as in ciwrap.yaml."""
+    try:
+        return None if value is None else SETTINGS[parameter.name or ""].form.from_text(value)
+    except FormError as error:
+        raise click.BadParameter(error.message, context, parameter) from None
+
+
+def _looks(setting: Setting) -> dict[str, Any]:
+    """What click is told of a setting's option: a flag, or a value of a kind."""
+    kind = setting.form.schema.get("type")
+    if kind == "boolean":
+        return {"is_flag": True, "default": None}
+    metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
+    return {"metavar": metavar, "callback": _read}
+
+
+class RuleOptions(Struct, frozen=True, dict=True):
+    """What the options of `rule_options` say; what they leave open is as the check has it."""
+
+    layer: SettingsLayer
+    check_name: str | None
+    config_path: str | None
+    layout: str | None = None
+    format_texts: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    ignore_tokens: tuple[str, ...] = ()
+    ignore_lines: tuple[str, ...] = ()
+
+    @cached_property
+    def check(self) -> Check | None:
+        """Raises UsageError and ConfigError."""
+        if self.check_name is None:
+            if self.config_path is not None:
+                raise UsageError("--config needs --check", remedy="name a check of it")
+            return None
+        from ciwrap.cli.load_project import load_project
+
+        return load_project(self.config_path, None, (self.check_name,)).checks[0]
+
+    def make_rules(self) -> Rules:
+        from functools import cache
+
+        check, default = self.check, VariableSettings()
+
+        @cache
+        def fitted(settings: VariableSettings, dtype: str, is_counted: bool) -> VariableSettings:
+            settings = settings if is_counted else self.layer.over(settings)
+            if not settings.fill_values:
+                return settings
+            return fit_fill_values(settings, dtype)
+
+        def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
+            if check is None:
+                return fitted(default, dtype, False)
+            return fitted(check.settings_for(identity), dtype, check.is_counted(identity))
+
+        def arrangement() -> Arrangement | None:
+            """As the check has it, with what the options say of all its variables."""
+            said = self.layer.said.keys() & {"align_by", "across_ranks"}
+            if check is None and not said:
+                return None
+
+            if said == {"across_ranks"} and not (check and check.aligns):
+                raise UsageError(
+                    "--across-ranks has no meaning where no rows are aligned",
+                    remedy="name the id variable with --align-by",
+                )
+            if check is not None and not said:
+                return arrangement_of(check)
+
+            def unfitted(identity: VariableId) -> VariableSettings:
+                return self.layer.over(default if check is None else check.settings_for(identity))
+
+            return Arrangement(unfitted, "error" if check is None else check.duplicates)
+
+        def is_ignored(identity: VariableId) -> bool:
+            if self.ignore:
+                from ciwrap.project.settings import name_matches
+
+                if any(name_matches(pattern, identity) for pattern in self.ignore):
+                    return True
+            return check is not None and check.is_ignored(identity)
+
+        return Rules(
+            settings_for,
+            is_ignored,
+            strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
+            arrangement=arrangement(),
+            bounds_are_given=check is not None or "bound" in self.layer.said,
+            bounds_from="given"
+            if check is None or "bound" in self.layer.said
+            else f"check {check.name}",
+            general=self.layer.over(default) if check is None else None,
+            by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
+        )
+
+    def _with_text_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The options of a reader of texts, and those of the command line."""
+        options = dict(options)
+        for name, more in (("ignore", self.ignore_tokens), ("ignore_lines", self.ignore_lines)):
+            if more:
+                options[name] = (*options.get(name, ()), *more)
+        return options
+
+    def for_pair(self, paths: tuple[Path, Path]) -> tuple[RuleOptions, str | None]:
+        """The options for two files; if these are texts that no reader knows, they are compared
+        token by token, and a note says so.
+        """
+        from ciwrap.formats.values_file import is_unknown_text
+
+        given = self._reading
+        is_open = given["format_name"] is None and not given["formats"]
+        there = [path for path in paths if path.exists()]  # of the others, that is to be told
+        if not (is_open and there and all(is_unknown_text(path) for path in there)):
+            return self, None
+        return replace(self, format_texts=("tokens",)), (
+            "compared token by token, as texts that no reader knows; --format says otherwise"
+        )
+
+    @cached_property
+    def _reading(self) -> dict[str, Any]:
+        """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
+        check, names, rules = self.check, [], []
+        for text in self.format_texts:
+            glob, sign, reader = text.rpartition("=")
+            if not sign:
+                names.append(reader)
+            elif glob and reader:
+                options = self._with_text_options({}) if reader == "tokens" else None
+                rules.append(FormatRule(glob, reader, options))
+            else:
+                raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
+        if len(names) > 1:
+            raise UsageError(
+                f"two formats for the same files: {names[0]} and {names[1]}",
+                remedy="say of which files each is: --format '*.e=netcdf'",
+            )
+        given = check.options if check else {}
+        has_texts = any(rule.reader == "tokens" for rule in rules)
+        return {
+            "format_name": names[0] if names else (check.format if check else None),
+            "formats": (*rules, *(check.formats if check else ())),
+            # Not of all files, if only some are texts.
+            "options": given if has_texts else self._with_text_options(given),
+        }
+
+    def is_store(self, path: Path) -> bool:
+        """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
+        return Choice(**self._reading).is_store(path, path.name)
+
+    @property
+    def text(self) -> str:
+        """All that decides verdicts, as a text that is another one as soon as something of it is.
+
+        Raises as `check` does.
+        """
+        check, names = self.check, []
+        if check is not None:
+            # Sets have no order of their own.
+            names = sorted(check.exact_names)
+            check = replace(check, command=None, line=None, exact_names=frozenset())
+        rest = (names, self.layout, self.format_texts, self.include, self.exclude, self.ignore)
+        return repr((self.layer, check, *rest))
+
+    def outputs_of(
+        self,
+        path: Path,
+        *,
+        beside: tuple[Path, ...] = (),
+        leave_out: tuple[str, ...] = (),
+        name: str | None = None,
+    ) -> FoundOutputs:
+        """The outputs of a file or a run's folder; a check's are counted from that folder. beside:
+        the runs that it is compared with. Raises as `find_in` does.
+        """
+        check = self.check
+        outputs: tuple[str, ...] = (".",)
+        if check is not None:
+            outputs, _ = outputs_within((path, *beside), check.outputs, check.exclude)
+        exclude = self.exclude_of((path, *beside))
+        return find_in(
+            path,
+            outputs=outputs,
+            layout=self.layout or (check.layout if check else None),
+            exclude=(*exclude, *leave_out),
+            include=self.include,
+            name=name,
+            **self._reading,
+        )
+
+    def exclude_of(self, runs: tuple[Path, ...]) -> tuple[str, ...]:
+        """What is left out of each of the runs; what a check excludes is counted from there."""
+        check = self.check
+        if check is None:
+            return self.exclude
+        return (*self.exclude, *outputs_within(runs, check.outputs, check.exclude)[1])
+
+
+def rule_options(function: Callable[..., int]) -> Callable[..., int]:
+    """--atol and the other settings that are options, --check, --config, --layout, --format,
+    --include, --exclude, --ignore.
+
+    The command takes all of them as `chosen`.
+    """
+    names = [name for name in RuleOptions.__struct_fields__ if name != "layer"]
+
+    @wraps(function)
+    def command(*arguments: Any, **given: Any) -> int:
+        said = {one.name: given.pop(one.name) for one in _OPTIONS}
+        layer = SettingsLayer.of({name: value for name, value in said.items() if value is not None})
+        chosen = RuleOptions(layer, **{name: given.pop(name) for name in names})
+        return function(*arguments, chosen=chosen, **given)
+
+    for decorate in (
+        click.option(
+            "--ignore-lines",
+            multiple=True,
+            metavar="PATTERN",
+            help="Leave lines of texts out; `*` stands for any text (format tokens).",
+        ),
+        click.option(
+            "--ignore-tokens",
+            multiple=True,
+            metavar="SET",
+            help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
+        ),
+        click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Leave these files out; may be repeated.",
+        ),
+        click.option(
+            "--include",
+            multiple=True,
+            metavar="GLOB",
+            help="Take these files alone; may be repeated.",
+        ),
+        click.option(
+            "--format",
+            "format_texts",
+            multiple=True,
+            metavar="[GLOB=]READER",
+            help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
+            " repeated, the first that fits counts.",
+        ),
+        click.option(
+            "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
+        ),
+        click.option(
+            "--config", "config_path", type=click.Path(), help="Where that check is configured."
+        ),
+        click.option(
+            "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
+        ),
+        *(
+            click.option(f"--{one.name.replace('_', '-')}", **_looks(one), help=one.option)
+            for one in _OPTIONS
+        ),
+    ):
+        command = decorate(command)
+    return command
 
 
 @click.command(name="compare", short_help="Compare two files or folders with each other.")
@@ -52,7 +747,7 @@ if TYPE_CHECKING:
 @verbose_option
 @resource_options
 @click.pass_obj
-def command(
+def compare_command(
     session: Session,
     /,
     golden: str,
@@ -74,7 +769,6 @@ def command(
     refuse_same_files(session, history)
     if history["executor"] is None:
         return _coordinate(session, golden, new, chosen, history, None)
-    from ciwrap.compare.engines import open_pool
 
     with open_pool(history["executor"], history["scheduler"], _warn) as pool:
         # None: this process has served as a worker, and is done.
@@ -94,10 +788,6 @@ def _coordinate(
     pool: Pool | None,
 ) -> int:
     """The command in the process that tells the result, which may be told to end."""
-    from ciwrap.cli.main import INTERRUPTED
-    from ciwrap.compare.ending import Ending
-    from ciwrap.interrupts import endings_call
-
     told_to_end = Ending()
     try:
         with endings_call(told_to_end.tell):
@@ -119,11 +809,6 @@ def _compare(
     pool: Pool | None,
     told_to_end: Ending,
 ) -> int:
-    from ciwrap.captures.fingerprints import fingerprint_of
-    from ciwrap.cli.progress import progress_bar
-    from ciwrap.compare.ending import EndableProgress
-    from ciwrap.model import Message, MessageLevel, RunResult
-
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
     prints = [fingerprint_of(path) for path in (ours, theirs)]
@@ -230,16 +915,12 @@ def _outputs_of(
 
 def _captures(paths: tuple[Path, Path], history: Mapping[str, Any]) -> list[Path]:
     """Where captures of either run may lie."""
-    from ciwrap.captures.listing import capture_paths
-
     given = [Path(history[name]) for name in ("capture_a", "capture_b") if history[name]]
     return [*given, *(one for path in paths for one in capture_paths(path))]
 
 
 def _offset_note(offset: int, result: CheckResult) -> Message:
     """How iterations were paired, and which run's numbers they are called by."""
-    from ciwrap.model import Message, MessageLevel
-
     compared = (one.id for one in result.variables)
     alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
     if all(one.iteration is None for one in (*compared, *alone)):
@@ -255,10 +936,7 @@ def _offset_note(offset: int, result: CheckResult) -> Message:
 
 def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> Iterator[Message]:
     """What differs first between the environments that the captures of both runs know of."""
-    from ciwrap.captures.fingerprints import capture_of
-    from ciwrap.cli.snapshot_finding import of_capture
-    from ciwrap.model import Message, MessageLevel
-    from ciwrap.report.text import safe_text
+    from ciwrap.cli.snapshot import of_capture
     from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
 
     given = (history["capture_a"], history["capture_b"])
@@ -288,9 +966,6 @@ def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> I
 
 def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:
     """A warning where mpiexec started several of us, and each compares everything."""
-    from ciwrap.compare.mpi_job import process_count
-    from ciwrap.model import Message, MessageLevel
-
     count = process_count()
     if count > 1 and history["executor"] != "mpi":
         text = (
@@ -306,10 +981,6 @@ def _shared_files(
     """A warning of files that are on both sides, under whatever names: they match whatever they
     hold.
     """
-    from ciwrap.catalog.files import inode_of, inodes_of
-    from ciwrap.model import Message, MessageLevel
-    from ciwrap.report.text import plural, safe_name
-
     # The comparison has told of what is gone.
     ours, theirs = (
         {inode_of(one)} if isinstance(one, Path) else inodes_of(one.files) for one in sides

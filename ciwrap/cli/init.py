@@ -1,24 +1,62 @@
-"""`ciwrap init`: a commented ciwrap.yaml from the outputs that lie here."""
+"""`ciwrap init`: a commented ciwrap.yaml from the outputs that lie here.
+
+What `ciwrap init` starts from: the outputs that are named, or those that are found.
+
+`ciwrap init --logs`: a configuration from what two logs of one program have in common.
+
+`ciwrap import`: tests of other runners as checks of ciwrap.
+
+`ciwrap demo`: a noisy simulation against its golden, then the same with a planted defect.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
+import tempfile
+from collections import Counter
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
-from ciwrap.cli.options import json_option
-from ciwrap.errors import UsageError
-from ciwrap.files import writing
+from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
+from ciwrap.base.files import writing
+from ciwrap.cli.json_documents import ImportDocument, NotImported
+from ciwrap.cli.main import json_option, resource_options, verbose_option
+from ciwrap.formats.catalog import Catalog
+from ciwrap.formats.find_outputs import find_outputs, is_output_folder
+from ciwrap.formats.log import LogReader
+from ciwrap.formats.log_lines import blocks_of
+from ciwrap.formats.log_template import Proposal, propose
+from ciwrap.formats.look import MAX_FILES, Survey, is_text, survey
+from ciwrap.formats.reader import InputFile
+from ciwrap.model.settings import OWN_FORMATS
+from ciwrap.project.settings import CONFIG_NAME
+from ciwrap.project.starter import (
+    FoundFile,
+    FoundVariable,
+    Starter,
+    StarterCheck,
+    make_starter,
+    quoted,
+)
+from ciwrap.report.document import SCHEMA_VERSION, to_document
+from ciwrap.report.terminal import render
 from ciwrap.report.text import plural, safe_text
-from ciwrap.report.wording import arrays_words
+from ciwrap.report.words import arrays_words
+from ciwrap.studies.demo import run_demo
+from ciwrap.studies.importers import import_cp2k, import_lammps, import_testcode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from ciwrap.cli.session import Session
-    from ciwrap.cli.starter import Starter
+    from ciwrap.cli.main import Session
+    from ciwrap.formats.reader import VariableInfo
+    from ciwrap.model import RunResult
 
 _ATTRIBUTES_LINES = ("*.golden binary diff=ciwrap", "*.goldens text eol=lf diff=ciwrap")
 _GIT_FILES = {
@@ -37,7 +75,7 @@ _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @json_option
 @click.pass_obj
-def command(
+def init_command(
     session: Session, outputs: tuple[str, ...], git: bool, logs: bool, dry_run: bool
 ) -> int:
     """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
@@ -46,8 +84,6 @@ def command(
     An existing ciwrap.yaml is never touched.
     """
     from ciwrap.cli.json_documents import InitDocument, StarterCheck
-    from ciwrap.cli.starter import starter_for
-    from ciwrap.config import CONFIG_NAME
 
     target = Path(CONFIG_NAME)
     if target.exists() and not dry_run:
@@ -55,8 +91,6 @@ def command(
     if git and not dry_run:
         _refuse_without_git()
     if logs:
-        from ciwrap.cli.starter_logs import starter_for_logs
-
         starter = starter_for_logs([Path(one) for one in outputs])
         left_out: list[str] = []
     else:
@@ -148,3 +182,373 @@ def _add_line(path: Path, line: str) -> bool:
     end = "" if not text or text.endswith("\n") else "\n"
     path.write_text(f"{text}{end}{line}\n", encoding="utf-8")
     return True
+
+
+_MOST_NAMED = 5
+
+__all__ = ["Starter", "starter_for"]
+
+
+def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]:
+    """A starter for the given outputs, or for whatever can be read below root or below the folders
+    among them; and, in words, what was left out.
+
+    Raises OutputMissingError if there is nothing, and the errors of reading files that were named:
+    a configuration for files that cannot be read helps nobody.
+    """
+    folders = [one for one in outputs if _is_looked_through(root / one)]
+    named = [one for one in outputs if one not in folders]
+    files = _named(root, named) if named else []
+    result = _looked_through(root, folders if outputs else ["."])
+    left_out = _left_out(result)
+    files += [_found(one.path.as_posix(), one.variables) for one in result.candidates]
+    if not files:
+        more = f" ({left_out[0]})" if left_out else ""
+        raise OutputMissingError(
+            f"there is nothing here or below that ciwrap can read{more}",
+            file=(root / folders[0] if folders else root).absolute(),
+            remedy="run the program first, or name its outputs: ciwrap init out/*.csv",
+        )
+    starter = make_starter(files)
+    text = starter.text + _comment(left_out) + _stubs(root, result)
+    return replace(starter, text=text), left_out
+
+
+def _is_looked_through(path: Path) -> bool:
+    return path.is_dir() and not path.is_absolute() and not is_output_folder(path)
+
+
+def _looked_through(root: Path, folders: Sequence[str]) -> Survey:
+    """What lies below the folders, under its path from root."""
+    found = Survey((), ())
+    for folder in folders:
+        one = survey(root / folder)
+        found = Survey(
+            (*found.candidates, *(replace(c, path=folder / c.path) for c in one.candidates)),
+            (*found.skipped, *((folder / path, why) for path, why in one.skipped)),
+            (*found.unknown, *(folder / path for path in one.unknown)),
+            found.is_complete and one.is_complete,
+        )
+    return found
+
+
+def _comment(left_out: Sequence[str]) -> str:
+    """What is not compared, where whoever reads the configuration sees it."""
+    lines = ["", "# Not compared so far:", *(f"#   {safe_text(one)}" for one in left_out)]
+    return "\n".join([*lines, ""]) if left_out else ""
+
+
+def _stubs(root: Path, result: Survey) -> str:
+    """Checks of raw numbers to fill in and to make part of `checks`."""
+    lines = []
+    for path, _ in result.skipped:
+        if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes:
+            continue
+        size = _byte_count(root / path)
+        scalar = next((one for one in (8, 4) if size and size % one == 0), None)
+        if scalar is None:
+            continue
+        options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
+        lines.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
+    if not lines:
+        return ""
+    head = "\n  # Raw numbers, if these are their types and shapes:\n"
+    return head + "\n".join(lines[:_MOST_NAMED]) + "\n"
+
+
+def _byte_count(path: Path) -> int:
+    """0 for what is no file, such as a link to what is not there; what was left out names it."""
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:
+        return 0
+
+
+def _left_out(result: Survey) -> list[str]:
+    # Prose and lists have the suffixes of tables, too.
+    lines = [f"{path}: {why}" for path, why in result.skipped if not is_text(path)]
+    if len(lines) > _MOST_NAMED:
+        lines[_MOST_NAMED:] = [f"and {len(lines) - _MOST_NAMED} more files"]
+    lines += _unknown(result)
+    if not result.is_complete:
+        lines.append(f"whatever comes after the first {MAX_FILES:,} files")
+    return lines
+
+
+def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
+    found = find_outputs(root, outputs)
+    with Catalog(found) as catalog:
+        if catalog.errors:
+            raise catalog.errors[0]
+    files: list[FoundFile] = []
+    for file in found.files:
+        with file.open() as source:
+            files.append(_found(file.path.relative_to(root).as_posix(), source.variables))
+    return files
+
+
+def _found(path: str, variables: Sequence[VariableInfo]) -> FoundFile:
+    """A file, its variables under the names that rules know them by in every iteration."""
+    return FoundFile(
+        path, tuple(FoundVariable(v.called or v.name, v.dtype, v.shape) for v in variables)
+    )
+
+
+def _unknown(result: Survey) -> list[str]:
+    """Of files that no reader knows, those beside what was found."""
+    counts = Counter(
+        path.suffix or "without a suffix"
+        for path in result.unknown
+        if any(path.parent == one.path.parent for one in result.candidates)
+    )
+    if not counts:
+        return []
+    total = sum(counts.values())
+    named = [f"{suffix} ({count})" for suffix, count in counts.most_common(_MOST_NAMED)]
+    more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
+    kinds = ", ".join([*named, *more])
+    text = (
+        f"{plural(total, 'file')} of which no reader knows suffix or content: {kinds};"
+        " `ciwrap init --logs` proposes values of logs, 'format' names the reader of other files"
+    )
+    return [text]
+
+
+MOST_LIVE = 10
+_HEAD = """\
+# What ciwrap looks for in the log, and how closely. Two runs were compared with each other: a bound
+# is 10 times what they differ by, and at least 1.5 units of the last printed place.
+# `ciwrap values {path}` shows what is found, `ciwrap accept` makes the golden.
+version: 1
+
+checks:
+  {name}:
+    format: log
+    outputs: {path}
+"""
+# A step that is there again, as after `reset_timestep`, counts again.
+_TABLE = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "all"}
+_TABLES = f"""\
+    # A table by steps; its bounds were not measured.
+    tables:
+      thermo: {{{", ".join(f"{key}: {json.dumps(said)}" for key, said in _TABLE.items())}}}
+"""
+# LAMMPS: a line of names that begins with Step, and the line after the rows.
+_IS_HEADER = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
+_IS_END = re.compile(rb"Loop time of ")
+
+
+def starter_for_logs(paths: Sequence[Path]) -> Starter:
+    """A starter for the first of two logs.
+
+    Raises UsageError unless there are two, NotComparableError if they have nothing in common, and
+    the errors of reading them.
+    """
+    if len(paths) != 2:
+        raise UsageError(
+            f"--logs needs the logs of two runs, not {len(paths)}",
+            remedy="ciwrap init --logs run1.log run2.log",
+        )
+    found = _that_work(propose(_lines(paths[0]), _lines(paths[1])), paths)
+    has_table = all(
+        any(map(one.match, _lines(path))) for path in paths for one in (_IS_HEADER, _IS_END)
+    )
+    if not found and not has_table:
+        raise NotComparableError(
+            "the two logs have no number in common that looks like a result (7 digits or more, a"
+            " word of two letters before it, within 1 % of each other, no time, memory or rank)",
+            file=paths[0],
+            remedy="name the values by hand (docs/how-to/logs.md)",
+        )
+    name = re.sub(r"[^A-Za-z0-9_-]", "_", paths[0].stem) or "log"
+    text = _HEAD.format(name=json.dumps(name), path=json.dumps(paths[0].as_posix()))
+    text += "" if not found else "    values:\n"
+    text += "".join(_line(one, is_live=at < MOST_LIVE) for at, one in enumerate(found))
+    text += _TABLES if has_table else ""
+    count = _count_found(found[:MOST_LIVE], paths[0], has_table=has_table)
+    check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
+    return Starter((check,), text)
+
+
+def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> int:
+    """How many variables the rules that were written find: of a table each column is one."""
+    options: dict[str, Any] = {"values": {one.name: _rule(one) for one in found}}
+    if has_table:
+        options["tables"] = {"thermo": _TABLE}
+    with LogReader().open(path, options=options) as source:
+        return len(source.variables)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    file = InputFile(path)
+    blocks = blocks_of(file, path)
+    return chain.from_iterable(block.data.splitlines() for block in blocks)
+
+
+def _that_work(proposals: list[Proposal], paths: Sequence[Path]) -> list[Proposal]:
+    """Those that find the same lines in both logs, no more and no fewer, when they are tried."""
+    if not proposals:
+        return []
+    options = {"values": {one.name: _rule(one) for one in proposals}}
+    counts = []
+    for path in paths:
+        with LogReader().open(path, options=options) as source:
+            counts.append(
+                {
+                    name: one.count if one.fault is None else -1
+                    for name, one in source.series.items()
+                }
+            )
+    return [one for one in proposals if all(found[one.name] == one.count for found in counts)]
+
+
+def _rule(one: Proposal) -> dict[str, Any]:
+    if one.column is None:
+        return {"match": one.text}
+    return {"line": one.text, "column": one.column}
+
+
+def _line(one: Proposal, *, is_live: bool) -> str:
+    rule = ", ".join(f"{key}: {json.dumps(said)}" for key, said in _rule(one).items())
+    mark = "" if is_live else "# "
+    times = "1 match" if one.count == 1 else f"{one.count} matches"
+    return (
+        f"      {mark}{one.name}: {{{rule}, atol: {one.atol:g}}}  # {times}, {one.digits} digits\n"
+    )
+
+
+_KINDS = ("cp2k", "testcode", "lammps")
+_MOST_LISTED = 20
+
+
+@click.command(name="import", short_help="Make checks of the tests of other runners.")
+@click.argument("kind", type=click.Choice(_KINDS))
+@click.argument("source", metavar="PATH", type=click.Path())
+@click.option("--output", metavar="DIR", help="Where the files go; default: beside the tests.")
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+@json_option
+@click.pass_obj
+def import_command(
+    session: Session, kind: str, source: str, output: str | None, dry_run: bool
+) -> int:
+    """Make a ciwrap.yaml for each folder of tests in PATH, and say what was not carried over.
+
+    cp2k: the folder with CP2K's matchers.py. testcode: a folder with jobconfig and userconfig, as
+    Quantum ESPRESSO has it. lammps: the YAML file of LAMMPS's regression tests. Nothing of PATH is
+    run, no file is replaced, and the runners stay as they are: ciwrap judges what they leave.
+
+    Exit codes: 0 done, 2 usage.
+    """
+    path = Path(source)
+    if kind == "cp2k":
+        found = import_cp2k(path)
+    elif kind == "testcode":
+        found = import_testcode(path)
+    else:
+        found = import_lammps(path)
+    folder = Path(output) if output is not None else path if path.is_dir() else path.parent
+    if not dry_run:
+        found.write(folder)
+    session.emit_record(
+        ImportDocument(
+            1,
+            "import",
+            source,
+            not dry_run,
+            found.test_count,
+            found.carried_count,
+            tuple(found.files),
+            tuple(NotImported(one.what, one.reason) for one in found.left_out),
+            tuple(found.notes),
+        )
+    )
+    say = session.console.print
+    verb = "would be written" if dry_run else "written"
+    say(f"{plural(found.test_count, 'test')}, {found.carried_count} carried over whole")
+    say(f"{plural(len(found.files), 'file')} {verb} to {safe_text(str(folder))}")
+    for note in found.notes:
+        say(f"note: {safe_text(note)}")
+    if found.left_out:
+        say("Not carried over:")
+    for reason, count in list(found.reasons.items())[:_MOST_LISTED]:
+        named = [one.what for one in found.left_out if one.reason == reason]
+        first = safe_text(named[0]) + ("" if count == 1 else f" and {count - 1} more")
+        say(f"  {first}: {safe_text(reason)}")
+    if len(found.reasons) > _MOST_LISTED:
+        say(f"  and {len(found.reasons) - _MOST_LISTED} more reasons")
+    return 0
+
+
+@click.command(name="demo", short_help="See it work: a noisy simulation and a defect.")
+@click.option(
+    "--simulation-threads",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Threads of the simulation; from two on it is noisy.",
+)
+@click.option(
+    "--keep",
+    "folder",
+    type=click.Path(file_okay=False),
+    help="Keep everything in this new folder, to play with.",
+)
+@json_option
+@verbose_option
+@resource_options
+@click.pass_obj
+def demo_command(session: Session, simulation_threads: int, folder: str | None) -> int:
+    """Run a small simulation with real floating-point noise, and check it against its golden.
+
+    First the unchanged program, which must match; then one with a planted defect, which must not.
+    Exit code 0 if both come out so, else 1.
+    """
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="ciwrap-demo-") as temporary:
+            return _run(session, Path(temporary) / "demo", simulation_threads)
+    target = Path(folder)
+    if target.exists() and any(target.iterdir()):
+        raise UsageError("is not empty", file=target, remedy="choose a new folder")
+    code = _run(session, target.absolute(), simulation_threads)
+    session.console.print(f"\nEverything is kept in {target}: try `ciwrap check -v` there.")
+    return code
+
+
+def _run(session: Session, folder: Path, threads: int) -> int:
+    def say(text: str) -> None:
+        session.console.print(text)
+
+    def show(result: RunResult) -> None:
+        render(_from(folder, result), session.console, verbose=session.verbose)
+
+    demonstration = run_demo(
+        folder, say=say, show=show, threads=threads, resources=session.resources
+    )
+    session.emit_document(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "demo",
+            "as_expected": demonstration.is_as_expected,
+            "good": to_document(demonstration.good),
+            "defective": to_document(demonstration.defective),
+        }
+    )
+    if demonstration.is_as_expected:
+        say("\nAs it should be: the noise passes, the defect does not.")
+        return int(ExitCode.MATCH)
+    say(
+        "\nNOT as it should be: expected match, then differ; found"
+        f" {demonstration.good.verdict.words}, then {demonstration.defective.verdict.words}."
+    )
+    return int(ExitCode.DIFFER)
+
+
+def _from(folder: Path, result: RunResult) -> RunResult:
+    """The result with its goldens named from the demonstration's folder."""
+    checks = tuple(
+        replace(check, golden_path=str(Path(check.golden_path).relative_to(folder)))
+        if check.golden_path
+        else check
+        for check in result.checks
+    )
+    return replace(result, checks=checks)

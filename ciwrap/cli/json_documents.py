@@ -2,6 +2,8 @@
 
 `check`, `run` and `compare` write a `RunResult` (ciwrap.report.document), as does whatever fails;
 `accept` and `review` write an `AcceptDocument`, and `repeat` a `RepeatResult`.
+
+What `ciwrap snapshot` writes with --json, as records.
 """
 
 from __future__ import annotations
@@ -10,29 +12,79 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ciwrap.bisect.document import BisectDocument
-from ciwrap.captures.show import ShownCapture
-from ciwrap.changes.document import ChangesDocument
-from ciwrap.cli.snapshot_documents import (
-    SnapshotDiffDocument,
-    SnapshotDocument,
-    SnapshotRestoreDocument,
-    SnapshotVerifyDocument,
-)
-from ciwrap.ensemble.document import CaptureEnsembleDocument
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
-from ciwrap.model import RunResult
+from ciwrap.model import EnvironmentDifference, RunResult
 from ciwrap.model.repeat_result import RepeatResult
-from ciwrap.report.document_schema import document_schema
-from ciwrap.review.accept_document import AcceptDocument
-from ciwrap.selftest.document import SelftestDocument
-from ciwrap.timing.document import TimingDocument
-from ciwrap.trend.document import TrendDocument
-from ciwrap.variability.document import VariabilityDocument
+from ciwrap.report.document import document_schema
+from ciwrap.review.accept import AcceptDocument
+from ciwrap.runs.sides import ShownCapture
+from ciwrap.snapshot.records import Snapshot
+from ciwrap.studies.bisect import BisectDocument
+from ciwrap.studies.changes.state import ChangesDocument
+from ciwrap.studies.ensemble import CaptureEnsembleDocument
+from ciwrap.studies.selftest import SelftestDocument
+from ciwrap.studies.timing import TimingDocument
+from ciwrap.studies.trend import TrendDocument
+from ciwrap.studies.variability.judge import VariabilityDocument
 
 if TYPE_CHECKING:
-    from ciwrap.captures.bounds import BoundRow
+    from ciwrap.runs.capture_index import BoundRow
+
+
+class SnapshotDocument(msgspec.Struct, frozen=True):
+    """A snapshot that was taken or shown. identity: its name, a digest of all that it holds."""
+
+    schema_version: Literal[1]
+    kind: Literal["snapshot"]
+    identity: str
+    snapshot: Snapshot
+
+
+class SnapshotDiffDocument(msgspec.Struct, frozen=True):
+    """What differs between two snapshots, the likeliest to change numbers first.
+
+    first, second: their identities. objects_compared: whether objects of both are known.
+    differences: golden is the first, run the second.
+    """
+
+    schema_version: Literal[1]
+    kind: Literal["snapshot-diff"]
+    exit_code: Literal[0, 1, 3]
+    first: str
+    second: str
+    objects_compared: bool
+    differences: tuple[EnvironmentDifference, ...]
+
+
+class SnapshotRestoreDocument(msgspec.Struct, frozen=True):
+    """What restore wrote.
+
+    files: relative to its folder. not_restorable: what no file brings back.
+    """
+
+    schema_version: Literal[1]
+    kind: Literal["snapshot-restore"]
+    identity: str
+    files: tuple[str, ...]
+    not_restorable: tuple[str, ...]
+
+
+class SnapshotVerifyDocument(msgspec.Struct, frozen=True):
+    """How the objects of an environment that was built again compare with those of a snapshot.
+
+    equal: how many are the same build. differing, missing, extra: paths of the others, as in the
+    snapshot; extra ones are in the new environment alone.
+    """
+
+    schema_version: Literal[1]
+    kind: Literal["snapshot-verify"]
+    exit_code: Literal[0, 1, 3]
+    identity: str
+    equal: int
+    differing: tuple[str, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
 
 
 class _Document(msgspec.Struct, frozen=True):

@@ -6,19 +6,20 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config.loading import find_config, load_config
-from ciwrap.config.settings import DEFAULT_GOLDEN_DIR
-from ciwrap.errors import ConfigMissingError
-from ciwrap.golden.stores import GoldenStores
-from ciwrap.model.commands import ProjectOptions
+from msgspec.structs import replace
+
+from ciwrap.base.errors import ConfigMissingError
+from ciwrap.base.files import PENDING_DIR
+from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.model.results import ProjectOptions
+from ciwrap.project.config import find_config, load_config
+from ciwrap.project.settings import DEFAULT_GOLDEN_DIR
 from ciwrap.review.project import Project, root_without_config
-from ciwrap.structs import replace
-from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.config import Config
+    from ciwrap.project.settings import Config
 
 
 def near(path: Path) -> Path:
@@ -69,7 +70,7 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     if golden_dir is not None:
         folder = Path(golden_dir)
     else:
-        from ciwrap.review.pending_goldens import PendingGoldens
+        from ciwrap.review.pending import PendingGoldens
 
         named = PendingGoldens(root / PENDING_DIR).golden_dir()
         own = root / DEFAULT_GOLDEN_DIR if config is None else config.golden_dir

@@ -1,21 +1,205 @@
-"""The command group, and the one place where errors become messages and exit codes."""
+"""The command group, and the one place where errors become messages and exit codes.
+
+What one call of the command line shares: consoles, the JSON target, and how results get out.
+
+The standard streams of the process: nothing but what is seen depends on who reads them.
+
+A reader may leave (`ciwrap check | head`), or never have been there (`ciwrap check >&-`). The
+verdict, the exit code and the files that were asked for stay what they are.
+
+Options that several commands share.
+
+Options that say what a section of ciwrap.yaml says, made of its keys.
+
+A line of progress for whatever takes more than a second, on terminals only.
+
+One key of a terminal, without Enter.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
+import shutil
 import sys
+import time
 from datetime import datetime, timezone
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ciwrap.cli.session import Session
-from ciwrap.errors import CiwrapError, ExitCode, InterruptedCallError, UnreadableFileError, one_line
+from ciwrap.base.errors import (
+    CiwrapError,
+    ExitCode,
+    InterruptedCallError,
+    UnreadableFileError,
+    one_line,
+)
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.model.settings import FLAG, Form, FormError
+from ciwrap.report.text import bytes_text, safe_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Buffer
+
+    from ciwrap.base.progress import Progress
+    from ciwrap.golden.trees import Resources
+    from ciwrap.model import CheckResult, RunResult
+    from ciwrap.project.schema import Key, Section
+    from ciwrap.report.document import Detail
+    from ciwrap.report.terminal import Console
+
+
+class Session(Struct):
+    """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
+    json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
+    8601. environment: what the program ran with, where this call has run it. golden_dir: where
+    snapshots of goldens lie.
+    """
+
+    json_target: str | None = None
+    report_target: str | None = None
+    markdown_target: str | None = None
+    json_detail: Detail = "all"
+    verbose: bool = False
+    kind: str = "ciwrap"
+    backend: str = "auto"
+    threads: int = 0
+    engine: str = "auto"
+    arguments: tuple[str, ...] = ()  # as they were given
+    started_at: str = ""
+    environment: Mapping[str, str] | None = None
+    golden_dir: Path | None = None
+    _stdout: Console | None = None
+
+    @property
+    def writes_documents(self) -> bool:
+        """Whether anything but the terminal is to show the result."""
+        return self.json_target is not None or self.report_target is not None
+
+    def give_up(self, option: str) -> None:
+        """Takes back what `--json` or `--report` asked for."""
+        if option == "--json":
+            self.json_target = None
+        else:
+            self.report_target = None
+
+    @property
+    def resources(self) -> Resources:
+        from ciwrap.golden.trees import Resources
+
+        return Resources(backend=self.backend, threads=self.threads, engine=self.engine)
+
+    @property
+    def console(self) -> Console:
+        """For people: stdout, or stderr where stdout carries the JSON or the report."""
+        if self._stdout is None:
+            from ciwrap.report.terminal import make_console
+
+            is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
+            self._stdout = make_console(sys.stderr if is_taken else sys.stdout)
+        return self._stdout
+
+    def emit(self, result: RunResult, folder: Path) -> int:
+        """Writes the JSON document and the report if asked for, prints the result, returns the exit
+        code. folder: as for `with_circumstances`. Raises WriteFailedError, once the result has been
+        seen.
+        """
+        from ciwrap.model import Verdict
+        from ciwrap.report.terminal import render
+
+        try:
+            # Where something does not match, the terminal tells what differs from the environment
+            # that a golden knows of; two runs have none.
+            is_told = result.verdict is not Verdict.MATCH and any(
+                check.golden_environment for check in result.checks
+            )
+            if self.writes_documents or is_told:
+                result = self.with_circumstances(result, folder)
+            if self.writes_documents:
+                self._write_files(result)
+        finally:
+            render(result, self.console, verbose=self.verbose)
+        if self.report_target not in (None, "-"):
+            from ciwrap.report.text import safe_text
+
+            self.console.print(f"  report: {safe_text(self.report_target)}")
+        return int(result.verdict.exit_code)
+
+    def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
+        """The result, saying when, on what machine and with which versions it was made.
+
+        And what of that differs from what goldens were made with. folder: the project's, where to
+        look for the git commit and for snapshots.
+        """
+        from importlib.metadata import version
+
+        from ciwrap.snapshot.difference import describe_environment
+
+        environment = self.environment or describe_environment(folder)
+        return replace(
+            result,
+            environment=environment,
+            checks=tuple(self._with_differences(one, environment, folder) for one in result.checks),
+            ciwrap_version=version("ciwrap"),
+            started_at=self.started_at,
+        )
+
+    def _with_differences(
+        self, check: CheckResult, environment: Mapping[str, str], folder: Path
+    ) -> CheckResult:
+        from ciwrap.snapshot.difference import environment_differences
+        from ciwrap.snapshot.store import SnapshotStore
+
+        if not check.golden_environment:
+            return check
+        stores = [SnapshotStore.of_project(folder)]
+        if self.golden_dir is not None:
+            stores.append(SnapshotStore.of_goldens(self.golden_dir))
+        found = environment_differences(
+            check.golden_environment, check.environment or environment, stores
+        )
+        return replace(check, environment_differences=found)
+
+    def _write_files(self, result: RunResult) -> None:
+        from ciwrap.report.document import to_document, trimmed, with_detail
+        from ciwrap.report.outputs import write_report
+        from ciwrap.report.text import relative_to
+
+        # What leaves this machine names no folder of it.
+        if self.json_target is not None:
+            listed = relative_to(trimmed(with_detail(result, self.json_detail)), Path.cwd())
+            self.emit_document(to_document(listed))
+        if self.report_target is not None:
+            write_report(self.report_target, relative_to(trimmed(result), Path.cwd()))
+
+    def emit_record(self, record: object) -> None:
+        """Writes one of the records of `ciwrap.cli.json_documents`, where --json asks for it."""
+        from ciwrap.report.document import plain
+
+        if self.json_target is not None:
+            self.emit_document(plain(record))
+
+    def emit_summary(self, text: str) -> None:
+        """Writes a job summary, where --markdown asks for it. Raises WriteFailedError."""
+        from ciwrap.report.document import write_text
+
+        if self.markdown_target is not None:
+            write_text(text, self.markdown_target, "the summary")
+
+    def emit_document(self, document: Mapping[str, Any]) -> None:
+        from ciwrap.report.document import write_document
+
+        if self.json_target is not None:
+            write_document(document, self.json_target)
+
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE
 INTERRUPTED = 130  # 128 + SIGINT
@@ -25,32 +209,32 @@ COMMANDS = {
     "init": ("ciwrap.cli.init", "Write a commented ciwrap.yaml from the outputs found here."),
     "accept": ("ciwrap.cli.accept", "Make goldens of the outputs, or replace them."),
     "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
-    "run": ("ciwrap.cli.run", "Run the configured command, then check what it wrote."),
+    "run": ("ciwrap.cli.check", "Run the configured command, then check what it wrote."),
     "repeat": ("ciwrap.cli.repeat", "Run the command several times; suggest error bounds."),
-    "review": ("ciwrap.cli.review", "Look at pending goldens; accept or reject each."),
-    "reject": ("ciwrap.cli.reject", "Throw pending goldens away."),
-    "prune": ("ciwrap.cli.prune", "Delete goldens that nothing uses any more."),
+    "review": ("ciwrap.cli.accept", "Look at pending goldens; accept or reject each."),
+    "reject": ("ciwrap.cli.accept", "Throw pending goldens away."),
+    "prune": ("ciwrap.cli.accept", "Delete goldens that nothing uses any more."),
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
-    "report": ("ciwrap.cli.report", "Make a page, a summary and more from JSON results."),
+    "report": ("ciwrap.cli.check", "Make a page, a summary and more from JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
-    "selftest": ("ciwrap.cli.selftest", "Plant damage, and see that it is caught."),
+    "selftest": ("ciwrap.cli.studies", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
-    "native": ("ciwrap.cli.native", "Say where the recording library and its headers lie."),
-    "watch": ("ciwrap.cli.watch", "Show how far a recorded run is from its bounds, live."),
-    "time": ("ciwrap.cli.time_command", "Say whether one command is slower than another."),
+    "native": ("ciwrap.cli.record", "Say where the recording library and its headers lie."),
+    "watch": ("ciwrap.cli.record", "Show how far a recorded run is from its bounds, live."),
+    "time": ("ciwrap.cli.studies", "Say whether one command is slower than another."),
     "variability": (
         "ciwrap.cli.variability",
         "Map how much runs vary, by configuration.",
     ),
     "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
-    "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
-    "bisect": ("ciwrap.cli.bisect", "Find the commit that moved a number."),
-    "changes": ("ciwrap.cli.changes", "Say what is checked differently since a commit."),
-    "import": ("ciwrap.cli.import_command", "Make checks of the tests of other runners."),
-    "values": ("ciwrap.cli.values", "Print what a configuration finds in a log."),
+    "trend": ("ciwrap.cli.studies", "Say what moves from result to result."),
+    "bisect": ("ciwrap.cli.studies", "Find the commit that moved a number."),
+    "changes": ("ciwrap.cli.studies", "Say what is checked differently since a commit."),
+    "import": ("ciwrap.cli.init", "Make checks of the tests of other runners."),
+    "values": ("ciwrap.cli.show", "Print what a configuration finds in a log."),
     "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
-    "doctor": ("ciwrap.cli.doctor", "Say what this installation can do and what troubles it."),
-    "demo": ("ciwrap.cli.demo", "See it work: a noisy simulation, its golden, and a defect."),
+    "doctor": ("ciwrap.cli.show", "Say what this installation can do and what troubles it."),
+    "demo": ("ciwrap.cli.init", "See it work: a noisy simulation, its golden, and a defect."),
 }
 
 EXIT_CODE_HELP = (
@@ -68,7 +252,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Raises UsageError for a name that is nearly one of a command."""
         if cmd_name in COMMANDS:
-            command = import_module(COMMANDS[cmd_name][0]).command
+            command = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
             assert isinstance(command, click.Command)
             return command
         from difflib import get_close_matches
@@ -173,7 +357,7 @@ def _write_failure(
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document
     from ciwrap.report.outputs import write_report
-    from ciwrap.report.paths import relative_to
+    from ciwrap.report.text import relative_to
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(
@@ -194,3 +378,323 @@ def _write_failure(
 
 def _complain(text: Any) -> None:
     print(text, file=sys.stderr)
+
+
+class _Descriptor(io.FileIO):
+    """A file descriptor that takes whatever is written once nobody reads it any more.
+
+    Raises OSError for whatever else keeps it from being written, once: what is left in buffers then
+    goes nowhere, so that the process ends as the error says.
+    """
+
+    _is_lost = False
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            if not self._is_lost:
+                return super().write(data)
+        except BrokenPipeError:
+            self._is_lost = True
+        except OSError:
+            self._is_lost = True
+            raise
+        return memoryview(data).nbytes
+
+
+def settle_streams() -> None:
+    """Makes stdin, stdout and stderr safe to use, for the whole process. To be called before
+    anything else is opened.
+    """
+    _open_closed_descriptors()
+    if sys.stdin is None:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = _settled(sys.stdout, 1)
+    sys.stderr = _settled(sys.stderr, 2)
+
+
+def _open_closed_descriptors() -> None:
+    """Fills those of 0, 1 and 2 that are closed with the null device: else the next file that is
+    opened would get the number of a stream, and what is printed would end up in it.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+
+
+def _settled(stream: TextIO | None, descriptor: int) -> TextIO:
+    """The stream, or one on the same descriptor that a reader may leave."""
+    if stream is not None and not isinstance(stream, io.TextIOWrapper):
+        return stream  # somebody else's: of an interactive shell, of a test
+    if stream is not None:
+        stream.flush()
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Descriptor(descriptor, "w", closefd=False)),
+        encoding="utf-8" if stream is None else stream.encoding,
+        errors=None if stream is None else stream.errors,
+        line_buffering=stream is None or stream.line_buffering,
+        write_through=stream is not None and stream.write_through,
+    )
+
+
+_F = TypeVar("_F", bound="Callable[..., Any]")
+
+
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Puts an option's value into the field of the session that has its name."""
+    session = ctx.find_object(Session)
+    if session is not None and param.name is not None:
+        setattr(session, param.name, value)
+
+
+# Eager: whatever is wrong with the other options can then be told in the document, too.
+json_option = click.option(
+    "--json",
+    "json_target",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_keep,
+    help="Write the result as JSON to FILE ('-' for stdout).",
+)
+json_detail_option = click.option(
+    "--json-detail",
+    type=click.Choice(["summary", "differing", "all"]),
+    default="differing",
+    show_default=True,
+    expose_value=False,
+    callback=_keep,
+    help="Which variables --json lists: what diverged first, those that do not match (all if there"
+    " are no more than 1,000), or all.",
+)
+# Eager, as --json is.
+report_option = click.option(
+    "--report",
+    "report_target",
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_keep,
+    help="Write the result as a page (HTML, one file) to FILE.",
+)
+markdown_option = click.option(
+    "--markdown",
+    "markdown_target",
+    metavar="FILE",
+    expose_value=False,
+    callback=_keep,
+    help="Write a job summary to FILE ('-' for stdout).",
+)
+common_option = click.option(
+    "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
+)
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_keep,
+    help="Show every variable, and what the verdict rests on.",
+)
+pending_option = click.option(
+    "--pending",
+    "pending_dir",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[DIR]",
+    help="Keep what does not match for `ciwrap review`, in .ciwrap/pending or DIR.",
+)
+check_option = click.option(
+    "--check",
+    "check_names",
+    multiple=True,
+    metavar="NAME",
+    help="Only this check; can be given several times.",
+)
+
+
+def resource_options(function: _F) -> _F:
+    for decorate in (
+        click.option(
+            "--engine",
+            type=click.Choice(["auto", "io_uring", "pread"]),
+            default="auto",
+            expose_value=False,
+            callback=_keep,
+            help="How to read files.",
+        ),
+        click.option(
+            "--threads",
+            type=click.IntRange(0),
+            default=0,
+            expose_value=False,
+            callback=_keep,
+            help="Threads to use; 0 for all.",
+        ),
+        click.option(
+            "--backend",
+            default="auto",
+            metavar="NAME",
+            expose_value=False,
+            callback=_keep,
+            help="Where to compute (see `ciwrap doctor`).",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+def config_options(function: _F) -> _F:
+    for decorate in (
+        click.option(
+            "--golden-dir",
+            type=click.Path(file_okay=False),
+            help="Folder of the goldens, instead of the configured one.",
+        ),
+        click.option(
+            "--config",
+            "config_path",
+            type=click.Path(),
+            help="The configuration, instead of the nearest ciwrap.yaml.",
+        ),
+    ):
+        function = decorate(function)
+    return function
+
+
+def section_options(section: Section, *names: str) -> Callable[..., Any]:
+    """Options for some keys of a section, in this order; None for what is not given."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            function = _option(name, section.keys[name])(function)
+        return function
+
+    return decorate
+
+
+def _option(name: str, key: Key) -> Callable[..., Any]:
+    form = key.kind
+    assert isinstance(form, Form)
+    help_text = f"{key.help[:1].upper()}{key.help[1:]}"
+    if form is FLAG:
+        words = f"--{name.replace('_', '-')}"
+        return click.option(f"{words}/--no-{words[2:]}", name, default=None, help=f"{help_text}.")
+
+    def read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else form.from_text(value)
+        except FormError as error:
+            raise click.BadParameter(error.message, context, parameter) from None
+
+    default = "" if key.default is None else f" (default {key.default})"
+    return click.option(
+        f"--{name.replace('_', '-')}",
+        name,
+        metavar={"integer": "INTEGER", "number": "FLOAT"}.get(form.schema.get("type", ""), "TEXT"),
+        callback=read,
+        help=f"{help_text}{default}.",
+    )
+
+
+_PATIENCE_SECONDS = 1.0
+_FRAME_SECONDS = 0.1
+_ERASED_LINE = "\r\x1b[K"
+
+
+class ProgressLine:
+    """Begins silent; the line appears on stderr once a piece of work has lasted a second."""
+
+    def __init__(self) -> None:
+        self._label = ""
+        self._total: int | None = None
+        self._done = 0
+        self._due = 0.0
+        self._is_shown = False
+
+    def begin(self, label: str, total_bytes: int | None) -> None:
+        self._label, self._total, self._done = label, total_bytes, 0
+        self._due = time.monotonic() + _PATIENCE_SECONDS
+
+    def expect(self, total_bytes: int) -> None:
+        self._total = total_bytes
+
+    def advance(self, byte_count: int) -> None:
+        self._done += byte_count
+        now = time.monotonic()
+        if now >= self._due and self._is_unfinished():
+            self._due = now + _FRAME_SECONDS
+            self._is_shown = True
+            self._write(_ERASED_LINE + self._text())
+
+    def end(self) -> None:
+        if self._is_shown:
+            self._write(_ERASED_LINE)
+        self._is_shown = False
+
+    def _is_unfinished(self) -> bool:
+        """A full count says nothing of what still takes its time."""
+        return self._total is None or self._done < self._total
+
+    def _text(self) -> str:
+        counts = bytes_text(self._done)
+        if self._total:
+            share = 100 * self._done // self._total
+            counts = f"{counts} of {bytes_text(self._total)}, {share} %"
+        width = shutil.get_terminal_size().columns - len(counts) - 3
+        return f"{safe_name(self._label, max(4, min(width, 40)))}: {counts}"
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # a terminal that is gone
+            sys.stderr.write(text)
+            sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Progress]:
+    """A line if stderr is a terminal; otherwise nothing at all."""
+    if not sys.stderr.isatty():
+        yield NO_PROGRESS
+        return
+    line = ProgressLine()
+    try:
+        yield line
+    finally:
+        line.end()
+
+
+_LONGEST = 32
+_END_OF_INPUT = "\x04"
+
+
+def has_keys() -> bool:
+    """Whether single keys can be read: from a terminal that is more than a typewriter."""
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def ask_key(question: str) -> str:
+    """Prints a question and waits for a key; "\\n" for Enter, "" for one that is no character.
+
+    What was typed before the question counts for nothing: it was of something else. Raises
+    click.Abort at the end of input; KeyboardInterrupt.
+    """
+    # Not every system has them.
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor, termios.TCSAFLUSH)
+        click.echo(f"{question}: ", nl=False)
+        data = os.read(descriptor, _LONGEST)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+    key = data.decode("utf-8", "replace").replace("\r", "\n")
+    # An arrow is several bytes, and so is what was pasted.
+    key = key if len(key) == 1 else ""
+    click.echo(key if key.isprintable() else "")
+    if not data or key == _END_OF_INPUT:
+        raise click.Abort
+    return key

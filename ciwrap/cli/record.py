@@ -1,35 +1,90 @@
-"""`ciwrap record`: runs a program that records its arrays."""
+"""`ciwrap record`: runs a program that records its arrays.
+
+What a program has recorded, as `ciwrap record` tells it; and why it is not there, if not. It is
+read from a folder that one call has to itself.
+
+`ciwrap watch`: how far a run that is recorded is from its bounds, while it runs.
+
+`ciwrap native`: where the files lie that programs which record are built with.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ciwrap.cli.options import (
+from ciwrap.base.errors import (
+    ExitCode,
+    NotComparableError,
+    OutputMissingError,
+    UsageError,
+    WriteFailedError,
+)
+from ciwrap.check.compatible import message_of
+from ciwrap.cli.compare import RuleOptions
+from ciwrap.cli.load_project import load_config_if_any
+from ciwrap.cli.main import (
     common_option,
     json_detail_option,
     json_option,
     report_option,
     verbose_option,
 )
-from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.structs import Struct, replace
+from ciwrap.formats.recorded import BOUNDS_FILE, journal_paths, remove_run
+from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
+from ciwrap.model import Message, MessageLevel, RunResult, SettingsLayer, Verdict
+from ciwrap.project.run_command import failure_of, run_command
+from ciwrap.project.settings import CommandSettings, name_matches
+from ciwrap.recording.native import (
+    bounds_table,
+    cmake_folder,
+    fortran_folder,
+    include_folder,
+    kokkos_environment,
+    kokkos_path,
+    library_path,
+    pkg_config_folder,
+    refuse_beyond_trees,
+)
+from ciwrap.recording.online import (
+    WatchedRun,
+    golden_file_of,
+    judge_recorded,
+    prepared,
+    set_after_end,
+    watch_lines,
+)
+from ciwrap.recording.recorded_run import (
+    RecordedCapture,
+    RunFile,
+    refuse_files_of_others,
+    write_run_file,
+    write_snapshot,
+)
+from ciwrap.report.terminal import terminal_width
+from ciwrap.report.text import bytes_text, seconds_text
+from ciwrap.report.words import moved_words
+from ciwrap.runs.capture_index import read_checkpoint, read_index
+from ciwrap.snapshot.store import encoded
+from ciwrap.snapshot.take import ProgramWatcher, snapshot_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ciwrap.captures.recording import RecordedCapture
-    from ciwrap.cli.rules import RuleOptions
-    from ciwrap.cli.session import Session
-    from ciwrap.errors import CiwrapError
-    from ciwrap.model import CommandOutcome, VariableId
-    from ciwrap.online.reference import Reference
+    from ciwrap.base.errors import CiwrapError
+    from ciwrap.cli.main import Session
+    from ciwrap.model import CheckResult, CommandOutcome, VariableId
+    from ciwrap.recording.online import Reference
 
 # Names that nobody else gives: what lies there is deleted.
 _REFERENCE_FOLDER = ".ciwrap.reference"
@@ -106,7 +161,7 @@ _OF_COMPARISON = {
 @verbose_option
 @click.argument("words", nargs=-1, metavar="-- COMMAND...")
 @click.pass_obj
-def command(
+def record_command(
     session: Session,
     /,
     output: str,
@@ -127,10 +182,6 @@ def command(
     Exit codes: 0 recorded, and it matches what it was compared with; 1 it differs; 2 usage; 3 the
     program failed, or not all could be recorded or compared.
     """
-    from ciwrap.cli.recorded import alone_in
-    from ciwrap.cli.rules import RuleOptions
-    from ciwrap.model import SettingsLayer
-
     if not words:
         raise click.UsageError("there is no command to run")
     said = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
@@ -164,7 +215,6 @@ def _reference(asked: _Asked) -> Iterator[Reference | None]:
         _refuse_without_reference()
         yield None
         return
-    from ciwrap.online.reference import prepared
 
     if os.path.realpath(against) == os.path.realpath(asked.folder):
         raise UsageError(
@@ -182,11 +232,6 @@ def _refuse_beyond_golden(against: Path) -> None:
     """Raises UsageError for the golden of a check here that says more than goldens keep, such as
     `combine` or a mask: held to what the golden tells, another run would match.
     """
-    from ciwrap.cli.load_project import load_config_if_any
-    from ciwrap.golden.paths import BINARY_SUFFIX, escape_name
-    from ciwrap.native.bounds_table import refuse_beyond_trees
-    from ciwrap.online.reference import golden_file_of
-
     golden = golden_file_of(against)
     config = None if golden is None else load_config_if_any(None)
     if golden is None or config is None:
@@ -207,19 +252,6 @@ def _refuse_without_reference() -> None:
 
 
 def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
-    from ciwrap.captures.journals import BOUNDS_FILE, journal_paths, remove_run
-    from ciwrap.captures.recording import write_snapshot
-    from ciwrap.captures.run_file import RunFile, refuse_files_of_others, write_run_file
-    from ciwrap.config.settings import CommandSettings
-    from ciwrap.native.bounds_table import bounds_table
-    from ciwrap.native.kokkos_views import kokkos_environment
-    from ciwrap.native.library import library_path
-    from ciwrap.online.ended_mark import set_after_end
-    from ciwrap.running.run_command import run_command
-    from ciwrap.snapshot.program import ProgramWatcher
-    from ciwrap.snapshot.store import encoded
-    from ciwrap.snapshot.take import snapshot_of_program
-
     library = library_path()
     folder, chosen = asked.folder, asked.chosen
     table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
@@ -275,9 +307,6 @@ def _bounds_from(chosen: RuleOptions) -> str | None:
 
 def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
     """Says what was recorded. Raises the first error of the recording, and of the program."""
-    from ciwrap.cli.recorded import not_ended, opened, recorded_text, refuse_nothing
-    from ciwrap.running.run_command import failure_of
-
     folder = asked.folder
     with opened(folder, outcome) as capture:
         click.echo(recorded_text(capture, folder))
@@ -299,11 +328,6 @@ def _tell_compared(
     """Says what was recorded and what it comes to against the reference; of a program that failed,
     or was ended, nothing matches.
     """
-    from ciwrap.cli.recorded import first_words, opened, recorded_text, refuse_nothing
-    from ciwrap.compare.law import message_of
-    from ciwrap.model import RunResult, Verdict
-    from ciwrap.online.judge import judge_recorded
-
     with opened(asked.folder, outcome) as capture:
         click.echo(recorded_text(capture, asked.folder), err=True)
         refuse_nothing(capture, asked.folder, asked.options["views"], outcome)
@@ -353,8 +377,6 @@ def _was_to_end(asked: _Asked, capture: RecordedCapture, suspects: Iterable[Vari
 
 def _failure(outcome: CommandOutcome) -> CiwrapError | None:
     """What went wrong with a command whose run does not match: perhaps why."""
-    from ciwrap.running.run_command import failure_of
-
     if outcome.exit_code == 0:
         return None
     return failure_of(outcome, so="so what it recorded may not be all")
@@ -370,9 +392,6 @@ def _fault(
     """Why a run is not all there, of which all that was recorded matches. ended_for: what did not
     match while it ran, for which it was ended.
     """
-    from ciwrap.cli.recorded import not_ended
-    from ciwrap.running.run_command import failure_of
-
     if ended_for is not None:
         return NotComparableError(
             f"the run was ended in iteration {ended_for.iteration}, and what it had recorded is"
@@ -383,3 +402,248 @@ def _fault(
     if outcome.exit_code != 0:
         return failure_of(outcome, so="though all that it recorded matches")
     return not_ended(asked.folder) if has_open else None
+
+
+_SO = "and recorded nothing"
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Nobody else records into the folder meanwhile: what is told of a run in the end is read from
+    there. Raises LockBusyError, WriteFailedError.
+    """
+    was_there = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=folder) from error
+    try:
+        with writer_lock(folder, 0, doing="recording", is_needed=False):
+            yield
+    finally:
+        if not was_there:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # if nothing came of it
+
+
+def opened(folder: Path, outcome: CommandOutcome) -> RecordedCapture:
+    """The run, to be closed. Raises what went wrong with a command that left none, and the errors
+    of reading.
+    """
+    try:
+        return RecordedCapture(folder)
+    except OutputMissingError as error:
+        if outcome.exit_code == 0:
+            raise
+        raise failure_of(outcome, so=_SO) from error
+
+
+def refuse_nothing(
+    capture: RecordedCapture, folder: Path, views: Iterable[str], outcome: CommandOutcome
+) -> None:
+    """Raises an error if no array was recorded, or none of a label that was asked for."""
+    names = {
+        one.identity
+        for directory in read_index(capture).checkpoints.values()
+        for one in read_checkpoint(capture, directory).variables
+    }
+    fault = None if names else _why_nothing(capture, folder, outcome)
+    if fault is not None:
+        raise fault
+    for text in views:
+        label = text.partition("=")[0]
+        if not any(name_matches(label, name) for name in names):
+            raise NotComparableError(
+                f"no View was recorded whose label is {label!r}",
+                file=folder,
+                remedy="see which labels the program gives, and that --step is one of its regions"
+                " or kernels",
+            )
+    if not names:
+        raise NotComparableError(
+            "holds no array: none was recorded",
+            file=folder,
+            remedy="add arrays before the first checkpoint (docs/how-to/record-a-program.md)",
+        )
+
+
+def _why_nothing(
+    capture: RecordedCapture, folder: Path, outcome: CommandOutcome
+) -> CiwrapError | None:
+    """What kept a program from recording anything, if something did."""
+    if outcome.exit_code != 0:
+        return failure_of(outcome, so=_SO)
+    if capture.faults:
+        return capture.faults[0]
+    return not_ended(folder) if capture.open_journals else None
+
+
+def recorded_text(capture: RecordedCapture, folder: Path) -> str:
+    keys = read_index(capture).checkpoints
+    ranks = len({rank for _, rank in keys})
+    iterations = len({iteration for iteration, _ in keys})
+    text = (
+        f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
+        f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
+    )
+    if not capture.costs:
+        return text
+    slowest = max(capture.costs, key=lambda one: one.seconds)
+    held = max(one.held_bytes for one in capture.costs)
+    return (
+        f"{text}; that took up to {seconds_text(max(slowest.seconds, 1e-3))} of a process's time"
+        f" ({bytes_text(slowest.data_bytes)} hashed) and up to {bytes_text(held)} of its memory"
+    )
+
+
+def not_ended(folder: Path) -> NotComparableError:
+    return NotComparableError(
+        "not all was recorded: a process was killed, or could not write to the end",
+        file=folder,
+        remedy="see what the program said on stderr",
+    )
+
+
+def first_words(result: CheckResult, first: VariableId | None) -> Iterator[Message]:
+    """What first did not match, in the order in which points were recorded, and which element."""
+    if first is None:
+        return
+    found = next((one for one in result.variables if one.id == first), None)
+    moved = None if found is None else next(iter(found.moved_elements), None)
+    where = "" if moved is None else f": {moved_words(moved)}"
+    yield Message(MessageLevel.NOTE, f"the first that did not match while it ran: {first}{where}")
+
+
+_LOOK_SECONDS = 0.2
+
+
+@click.command(name="watch", short_help="Show how far a recorded run is from its bounds, live.")
+@click.argument("run", metavar="RUN", type=click.Path())
+@click.option("--once", is_flag=True, help="Show how it stands now, and end.")
+@click.option(
+    "--every",
+    "every_seconds",
+    type=click.FloatRange(0.1),
+    metavar="SECONDS",
+    help="Show it so often: by default every second on a terminal, else only in the end.",
+)
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(0),
+    default=10.0,
+    metavar="SECONDS",
+    help="Wait this long for the run to begin (10).",
+)
+def watch_command(run: str, once: bool, every_seconds: float | None, wait_seconds: float) -> int:
+    """Show, for each variable of RUN, how much of its bound it has used, and how fast that grows.
+
+    RUN is the folder of a run that `ciwrap record --against` records, or has recorded. Shares are
+    known of variables with residues. Ends when the run has ended; Ctrl-C ends it before.
+
+    Exit codes: 0 what was compared matches, 1 something does not, 2 usage, 3 something, or
+    everything, was not compared.
+    """
+    watched = WatchedRun(Path(run))
+    _await(watched, Path(run), 0.0 if once else wait_seconds)
+    screen = _Screen(every_seconds)
+    try:
+        while not (has_ended := watched.has_ended()) and not once:
+            screen.show(watched, has_ended=False)
+            time.sleep(_LOOK_SECONDS)
+            watched.look()
+        watched.look()
+    except KeyboardInterrupt:
+        screen.show(watched, has_ended=False, is_last=True)
+        raise
+    screen.show(watched, has_ended=has_ended, is_last=True)
+    return _code(watched, has_ended=has_ended)
+
+
+def _await(watched: WatchedRun, run: Path, seconds: float) -> None:
+    """Raises OutputMissingError if the run does not begin."""
+    until = time.monotonic() + seconds
+    watched.look()
+    while not watched.ranks:
+        if time.monotonic() >= until:
+            raise OutputMissingError(
+                "holds no journal: nothing was recorded",
+                file=run,
+                remedy="give the folder that `ciwrap record -o` was given",
+            )
+        time.sleep(_LOOK_SECONDS)
+        watched.look()
+
+
+class _Screen:
+    """Where it is shown: on a terminal each time in the place of the last."""
+
+    def __init__(self, every_seconds: float | None) -> None:
+        self._is_terminal = sys.stdout.isatty()
+        self._every = every_seconds
+        if every_seconds is None and self._is_terminal:
+            self._every = 1.0
+        encoding = sys.stdout.encoding or "ascii"
+        self._has_bars = encoding.lower().replace("-", "") in ("utf8", "utf16")
+        self._shown_at = 0.0
+        self._height = 0
+
+    def show(self, watched: WatchedRun, *, has_ended: bool, is_last: bool = False) -> None:
+        is_due = self._every is not None and time.monotonic() - self._shown_at >= self._every
+        if not is_last and not is_due:
+            return
+        self._shown_at = time.monotonic()
+        lines = [*watch_lines(watched, has_ended=has_ended, has_bars=self._has_bars)]
+        if self._is_terminal:
+            lines = [line[: _columns() - 1] for line in lines]
+            if self._height:
+                sys.stdout.write(f"\x1b[{self._height}A\x1b[J")
+            self._height = len(lines)
+        sys.stdout.write("\n".join(lines) + "\n")
+        sys.stdout.flush()
+
+
+def _columns() -> int:
+    return max(20, terminal_width())
+
+
+def _code(watched: WatchedRun, *, has_ended: bool) -> int:
+    found = watched.variables.values()
+    if any(one.first_no_match is not None for one in found):
+        return int(ExitCode.DIFFER)
+    is_all = all(one.compared and not one.not_compared for one in found)
+    # What a process that was killed would have recorded was not compared either.
+    is_all = is_all and not watched.errors and not (has_ended and watched.closed < watched.ranks)
+    return int(ExitCode.MATCH if found and is_all else ExitCode.NOT_COMPARABLE)
+
+
+@click.command(name="native", short_help="Say where the recording library and its headers lie.")
+@click.option("--include", is_flag=True, help="The folder of ciwrap/record.h.")
+@click.option("--fortran", is_flag=True, help="The folder of ciwrap_record.f90 and its C.")
+@click.option("--cmake", is_flag=True, help="The folder for -Dciwrap-record_DIR of CMake.")
+@click.option("--pkg-config", is_flag=True, help="The folder for PKG_CONFIG_PATH.")
+@click.option("--library", is_flag=True, help="The library that programs load to record.")
+@click.option("--kokkos", is_flag=True, help="The library for KOKKOS_TOOLS_LIBS.")
+def native_command(**wanted: bool) -> int:
+    """Print where the files lie that programs which record are built with: a path for each option,
+    in the order below, and all of them for none.
+
+    A program needs none of this to run: `ciwrap record` tells it where the library is.
+
+    Exit codes: 0 printed, 2 usage, 3 this installation lacks it.
+    """
+    places = {
+        "include": include_folder,
+        "fortran": fortran_folder,
+        "cmake": cmake_folder,
+        "pkg-config": pkg_config_folder,
+        "library": library_path,
+        "kokkos": kokkos_path,
+    }
+    chosen = [name for name in places if wanted[name.replace("-", "_")]]
+    for name in chosen:
+        click.echo(places[name]())
+    if not chosen:
+        for name, find in places.items():
+            click.echo(f"{name:<12}{find()}")
+    return 0

@@ -9,8 +9,11 @@ from secrets import randbelow
 from typing import TYPE_CHECKING, cast
 
 import click
+from msgspec.structs import replace
 
-from ciwrap.cli.options import (
+from ciwrap.base.errors import UsageError
+from ciwrap.cli.load_project import load_project, load_project_if_any, near
+from ciwrap.cli.main import (
     config_options,
     json_option,
     markdown_option,
@@ -18,21 +21,31 @@ from ciwrap.cli.options import (
     resource_options,
     verbose_option,
 )
-from ciwrap.errors import UsageError
-from ciwrap.structs import replace
+from ciwrap.model import Message, MessageLevel
+from ciwrap.project.config import load_runs
+from ciwrap.report.document import repeat_document, write_text
+from ciwrap.report.text import relative_to, safe_text, seconds_text
+from ciwrap.snapshot.difference import describe_environment
+from ciwrap.studies.repeat.edit_config import changed_config
+from ciwrap.studies.repeat.page import render_repeat, repeat_summary, write_repeat_report
+from ciwrap.studies.repeat.result import make_result
+from ciwrap.studies.repeat.run import (
+    HowToRepeat,
+    existing_runs,
+    find_factors,
+    make_plan,
+    measure_existing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ciwrap.cli.session import Session
-    from ciwrap.config import Config
-    from ciwrap.config.placeholders import RunPlace
-    from ciwrap.config.settings import RepeatSettings
+    from ciwrap.cli.main import Session
     from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
-    from ciwrap.repeat.plan import Plan
-    from ciwrap.repeat.repeat import HowToRepeat
+    from ciwrap.project.settings import Config, RepeatSettings, RunPlace
     from ciwrap.review.project import Project
     from ciwrap.statistics.factors import Design
+    from ciwrap.studies.repeat.run import Plan
 
 _MOST_IN_FULL = 4
 
@@ -87,7 +100,7 @@ _MOST_IN_FULL = 4
 @verbose_option
 @resource_options
 @click.pass_obj
-def command(
+def repeat_command(
     session: Session,
     names: tuple[str, ...],
     count: int | None,
@@ -114,10 +127,6 @@ def command(
     Exit codes: 0 whatever varies; 1 with --check, if a bound does not hold; 2 usage; 3 if a run
     failed or could not be compared.
     """
-    from ciwrap.cli.load_project import load_project, load_project_if_any
-    from ciwrap.repeat.plan import find_factors, make_plan
-    from ciwrap.repeat.repeat import HowToRepeat
-
     started = time.monotonic()
     if run_globs:
         _refuse_beside_runs(
@@ -167,9 +176,7 @@ def command(
 def _planned_runs(
     session: Session, project: Project, plan: Plan, how: HowToRepeat, *, is_checked: bool
 ) -> RepeatResult:
-    from ciwrap.model import Message, MessageLevel
-    from ciwrap.repeat.repeat import repeat_command
-    from ciwrap.repeat.result import make_result
+    from ciwrap.studies.repeat.run import repeat_command
 
     found = repeat_command(_config_of(project), plan, how)
     session.environment = found.environment
@@ -199,10 +206,6 @@ def _existing_runs(
     *,
     is_checked: bool,
 ) -> RepeatResult:
-    from ciwrap.repeat.existing import existing_runs, measure_existing
-    from ciwrap.repeat.repeat import HowToRepeat
-    from ciwrap.repeat.result import make_result
-
     if reference == "golden" and project is None:
         raise UsageError("without a configuration there is no golden")
     paths = existing_runs(run_globs)
@@ -229,11 +232,6 @@ def _write_bounds(
 
     Raises ConfigError, WriteFailedError, and UsageError where there is no configuration.
     """
-    from ciwrap.cli.load_project import near
-    from ciwrap.repeat.write_bounds import changed_config
-    from ciwrap.report.document import write_text
-    from ciwrap.report.text import safe_text
-
     if project is None:
         raise UsageError("there is no ciwrap.yaml to write to", remedy="'ciwrap init' writes one")
     path = project.own_config.path
@@ -265,9 +263,6 @@ def _design(settings: RepeatSettings, factors: int) -> Design:
 
 def _config_of(project: Project) -> Callable[[RunPlace], Config]:
     """What the configuration says of each run, with paths as the user would type them."""
-    from ciwrap.cli.load_project import near
-    from ciwrap.config.loading import load_runs
-
     read = load_runs(project.own_config.path)
 
     def config_of(place: RunPlace) -> Config:
@@ -280,7 +275,6 @@ def _config_of(project: Project) -> Callable[[RunPlace], Config]:
 
 def _teller(session: Session, count: int) -> Callable[[RepeatedRun], None]:
     """Says on stderr which runs are over, to those who watch."""
-    from ciwrap.report.text import seconds_text
 
     def tell(run: RepeatedRun) -> None:
         took = "" if run.seconds is None else f" ({seconds_text(run.seconds)})"
@@ -310,13 +304,6 @@ def _finish(
 ) -> int:
     """Tells what was found, writes bounds if asked for, and returns the exit code."""
     from importlib.metadata import version
-
-    from ciwrap.report.document import repeat_document
-    from ciwrap.report.paths import relative_to
-    from ciwrap.report.repeat_markdown import repeat_summary
-    from ciwrap.report.repeat_page import write_repeat_report
-    from ciwrap.report.repeat_terminal import render_repeat
-    from ciwrap.snapshot.describe import describe_environment
 
     result = replace(
         result,

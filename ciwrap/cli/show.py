@@ -1,20 +1,62 @@
-"""`ciwrap show`: a golden or a capture as text, for people and for `git diff`."""
+"""`ciwrap show`: a golden or a capture as text, for people and for `git diff`.
+
+`ciwrap values`: what a configuration finds in a log.
+
+`ciwrap doctor`: what this installation can do, and what may trouble it.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from msgspec.structs import replace
 
-from ciwrap.cli.options import json_option
-from ciwrap.errors import GoldenMissingError
+from ciwrap import _core
+from ciwrap.base.errors import (
+    CiwrapError,
+    ConfigMissingError,
+    ExitCode,
+    GoldenMissingError,
+    UsageError,
+)
+from ciwrap.base.files import read_regular
+from ciwrap.cli.json_documents import (
+    DoctorDocument,
+    FoundConfig,
+    FoundValue,
+    KnownCheck,
+    ShowCaptureDocument,
+    ShowDocument,
+    ShowGoldensDocument,
+    ShownGolden,
+    Usable,
+    ValuesDocument,
+)
+from ciwrap.cli.load_project import find_project, load_project, near
+from ciwrap.cli.main import json_option
+from ciwrap.formats.find_outputs import reader_names
+from ciwrap.formats.log import LogReader
+from ciwrap.formats.reader import lacking
+from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, checks_meant
+from ciwrap.golden.shared_file import MOST_FILE_BYTES, read_shared
+from ciwrap.golden.show import acceptance_line, golden_lines, shown_variables, stored_places
+from ciwrap.golden.store import read_golden_file
+from ciwrap.project.config import options_of_preset
+from ciwrap.recording.recorded_run import capture_of, open_capture
+from ciwrap.report.text import plural, safe_text
+from ciwrap.runs.sides import capture_lines, shown_capture
+from ciwrap.snapshot.difference import describe_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ciwrap import _core
-    from ciwrap.cli.session import Session
+    from ciwrap.cli.main import Session
+    from ciwrap.formats.log import LogSource
     from ciwrap.golden.manifest import Manifest
 
 
@@ -23,7 +65,7 @@ if TYPE_CHECKING:
 @click.option("--full", is_flag=True, help="All data and leaves, however many.")
 @json_option
 @click.pass_obj
-def command(session: Session, file: str, full: bool) -> int:
+def show_command(session: Session, file: str, full: bool) -> int:
     """Print a golden file (or the golden of the check of that name) as stable text.
 
     Of a file that the small goldens of a test file share (.goldens), print all of them, and who
@@ -37,15 +79,9 @@ def command(session: Session, file: str, full: bool) -> int:
       git config diff.ciwrap.textconv "ciwrap show"
       echo "*.golden diff=ciwrap" >> .gitattributes
     """
-    from ciwrap.captures.fingerprints import capture_of
-
     capture = capture_of(Path(file))
     if capture is not None:
         return _show_capture(session, capture)
-    from ciwrap.cli.json_documents import ShowDocument
-    from ciwrap.golden.golden_file import read_golden_file
-    from ciwrap.golden.paths import SHARED_SUFFIX
-    from ciwrap.golden.show import golden_lines, shown_variables
 
     if file.endswith(SHARED_SUFFIX):
         return _show_shared(session, Path(file), full=full)
@@ -63,9 +99,6 @@ def command(session: Session, file: str, full: bool) -> int:
 
 def _show_shared(session: Session, path: Path, *, full: bool) -> int:
     """All goldens of a file that small ones share, in the order of their names."""
-    from ciwrap.files import read_regular
-    from ciwrap.golden.shared_state import MOST_FILE_BYTES, read_shared
-
     try:
         goldens = read_shared(read_regular(path, MOST_FILE_BYTES), path)
     except FileNotFoundError:
@@ -84,10 +117,6 @@ class _Golden(NamedTuple):
 
 def _named(name: str) -> list[_Golden]:
     """The goldens of tests that a name or pattern means. Raises GoldenMissingError for none."""
-    from ciwrap.cli.load_project import find_project
-    from ciwrap.golden.listing import stored_places
-    from ciwrap.golden.places import checks_meant
-
     project = find_project(None, None)
     places = [one for one in stored_places(project.golden_dir) if one.folder]
     meant = checks_meant(name, (one.check for one in places))
@@ -106,10 +135,6 @@ def _named(name: str) -> list[_Golden]:
 
 
 def _show_goldens(session: Session, goldens: Sequence[_Golden], *, full: bool) -> int:
-    from ciwrap.cli.json_documents import ShowGoldensDocument, ShownGolden
-    from ciwrap.golden.show import acceptance_line, golden_lines, shown_variables
-    from ciwrap.report.text import safe_text
-
     shown = tuple(
         ShownGolden(one.check, one.manifest.binary.root, shown_variables(one.variables))
         for one in goldens
@@ -129,10 +154,6 @@ def _show_goldens(session: Session, goldens: Sequence[_Golden], *, full: bool) -
 
 
 def _show_capture(session: Session, path: Path) -> int:
-    from ciwrap.captures.open_capture import open_capture
-    from ciwrap.captures.show import capture_lines, shown_capture
-    from ciwrap.cli.json_documents import ShowCaptureDocument
-
     shown = shown_capture(path, open_capture)
     session.emit_record(ShowCaptureDocument(1, "show-capture", shown))
     if session.json_target != "-":
@@ -145,15 +166,11 @@ def _resolve(file: str) -> Path | None:
     """The binary meant by a path (its manifest counts, too) or by the name of a check; None for a
     name that could be that of tests.
     """
-    from ciwrap.golden.paths import BINARY_SUFFIX, MANIFEST_SUFFIX
-
     path = Path(file)
     if path.name.endswith(MANIFEST_SUFFIX):
         return path.with_name(path.name.removesuffix(MANIFEST_SUFFIX) + BINARY_SUFFIX)
     if path.is_file() or file.endswith(BINARY_SUFFIX):
         return path
-    from ciwrap.cli.load_project import load_project
-    from ciwrap.errors import ConfigMissingError
 
     try:
         project = load_project(None, None)
@@ -161,3 +178,217 @@ def _resolve(file: str) -> Path | None:
         return None
     is_check = file in {check.name for check in project.own_config.checks}
     return project.store.path(file) if is_check else None
+
+
+_TITLES = ("name", "matches", "first", "last", "line")
+
+
+@click.command(name="values", short_help="Print what a configuration finds in a log.")
+@click.argument("file", type=click.Path())
+@click.option("--check", "check_name", metavar="NAME", help="The check whose rules are tried.")
+@click.option("--config", "config_path", type=click.Path(), help="Where that check is configured.")
+@click.option("--use", metavar="CODE", help="Try shipped rules: cp2k, lammps, pyscf or qe.")
+@json_option
+@click.pass_obj
+def values_command(
+    session: Session, file: str, check_name: str | None, config_path: str | None, use: str | None
+) -> int:
+    """Print what the rules of a check find in FILE: how often, the first and the last value, and
+    the line of the first.
+
+    Without --check, the one check with `format: log` is taken. Writes nothing and compares nothing.
+
+    Exit codes: 0 all rules find something, but for `optional` ones, 2 usage or configuration, 3 one
+    finds nothing, or what it finds is not a number.
+    """
+    options = _options(check_name, config_path, use)
+    with LogReader().open(Path(file), options=options) as source:
+        found = tuple(_found(source))
+        problems = [f"{one.name}: {one.fault}" for one in found if one.fault is not None]
+        problems += [str(error) for error in source.faults]
+        told = (*source.notes, *problems)
+    session.emit_record(ValuesDocument(1, "values", file, found, told))
+    for line in (*_table(found), *told):
+        session.console.print(safe_text(line))
+    return int(ExitCode.NOT_COMPARABLE if problems else ExitCode.MATCH)
+
+
+def _options(check_name: str | None, config_path: str | None, use: str | None) -> dict[str, Any]:
+    """The rules that are asked for. Raises UsageError, ConfigError."""
+    if use is not None:
+        if check_name is not None or config_path is not None:
+            raise UsageError("--use has no meaning beside --check and --config")
+
+        return options_of_preset(use)
+    project = load_project(config_path, None, () if check_name is None else (check_name,))
+    checks = [check for check in project.checks if check.format == "log"]
+    if check_name is not None and not checks:
+        raise UsageError(
+            f"the check {check_name!r} has no 'format: log', so it has no rules of logs",
+            remedy="name another one, or try the rules of a code with --use",
+        )
+    if len(checks) != 1:
+        names = ", ".join(check.name for check in checks) or "none"
+        raise UsageError(
+            f"one check with 'format: log' is needed (known: {names})",
+            remedy="name it with --check, or try the rules of a code with --use",
+        )
+    return dict(checks[0].options)
+
+
+def _found(source: LogSource) -> Iterator[FoundValue]:
+    """What each rule finds."""
+    for name, series in source.series.items():
+        values = source.elements_of(name)
+        line = series.place(0)[0].line if series.count else None
+        first = str(values[0]) if series.count else None
+        last = str(values[-1]) if series.count else None
+        unit = " ".join(text for text, _ in series.units.values()) or None
+        yield FoundValue(name, series.found_count, first, last, line, unit, series.fault)
+    for counter in source.counters:
+        line = None if counter.first is None else counter.first.number
+        yield FoundValue(counter.name, counter.count, None, None, line)
+
+
+def _table(found: Iterable[FoundValue]) -> list[str]:
+    """Columns side by side, names to the left, numbers to the right."""
+    lines = [_TITLES]
+    for one in found:
+        last = " ".join(text for text in (one.last, one.unit) if text)
+        lines.append((one.name, str(one.matches), one.first or "", last, str(one.line or "")))
+    widths = [max(len(line[at]) for line in lines) for at in range(len(_TITLES))]
+    return [
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    ]
+
+
+@click.command(name="doctor", short_help="Say what this installation can do.")
+@json_option
+@click.pass_obj
+def doctor_command(session: Session) -> int:
+    """Print versions, backends, read engines and CPU levels, and warn of trouble.
+
+    Exit code 0 if everything that is needed works, else 3.
+    """
+    findings = examine()
+    session.emit_record(findings)
+    for line in _lines(findings):
+        session.console.print(line)
+    return int(ExitCode.NOT_COMPARABLE if findings.errors else ExitCode.MATCH)
+
+
+def examine() -> DoctorDocument:
+    """Everything doctor knows."""
+    findings = DoctorDocument(
+        schema_version=1,
+        kind="doctor",
+        ciwrap_version=version("ciwrap"),
+        libraries={name: str(text) for name, text in _core.library_versions().items()},
+        environment=dict(describe_environment(Path.cwd())),
+        backends=_usable(_core.backends()),
+        io_engines=_usable(_core.io_engines()),
+        cpu_levels=_usable(_core.cpu_levels()),
+        readers=tuple(reader_names()),
+        lacking=lacking(),
+        config=_config_finding(),
+        warnings=(),
+        errors=(),
+    )
+    return replace(findings, warnings=tuple(_warnings(findings)), errors=tuple(_errors(findings)))
+
+
+def _usable(items: Iterable[Mapping[str, Any]]) -> tuple[Usable, ...]:
+    return tuple(Usable(**item) for item in items)
+
+
+def _config_finding() -> FoundConfig:
+    try:
+        project = load_project(None, None)
+    except ConfigMissingError:
+        return FoundConfig(None, None, ())
+    except CiwrapError as error:
+        return FoundConfig(error.file, str(error), ())
+    stored = set(project.store.checks())
+    checks = tuple(KnownCheck(check.name, check.name in stored) for check in project.checks)
+    return FoundConfig(str(near(project.own_config.path)), None, checks)
+
+
+def _errors(findings: DoctorDocument) -> list[str]:
+    found = []
+    if not any(item.usable for item in findings.backends):
+        found.append("no backend is usable, so no tree can be built")
+    if not any(item.usable for item in findings.io_engines):
+        found.append("no read engine is usable, so no file can be streamed")
+    return found
+
+
+def _warnings(findings: DoctorDocument) -> list[str]:
+    found = [
+        f"io_uring is not usable ({engine.reason}); files are read with pread instead"
+        for engine in findings.io_engines
+        if engine.name == "io_uring" and not engine.usable
+    ]
+    active = [level.name for level in findings.cpu_levels if level.active]
+    best = [level.name for level in findings.cpu_levels if level.usable][-1:]
+    if active != best:
+        found.append(f"CPU level {active} is in use, although {best} would do")
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    cpus = int(findings.environment["cpu_count"])
+    first = asked.split(",")[0].strip()
+    if first.isdecimal() and int(first) > cpus:
+        found.append(f"OMP_NUM_THREADS={asked}, but only {cpus} CPUs may be used")
+    config = findings.config
+    if config.problem:
+        found.append(config.problem)
+    lacking = [check.name for check in config.checks if not check.has_golden]
+    if lacking:
+        found.append(f"no golden yet for {', '.join(lacking)}: `ciwrap accept` makes them")
+    if sys.flags.optimize:
+        found.append("Python runs with -O, so assertions in tests are skipped")
+    return found
+
+
+def _lines(findings: DoctorDocument) -> list[str]:
+    lines = [f"ciwrap {findings.ciwrap_version}"]
+    lines += [f"  {name:<12} {text}" for name, text in findings.libraries.items()]
+    lines.append("machine")
+    for name in ("cpu", "cpu_count", "os", "kernel", "python", "numpy"):
+        lines.append(f"  {name:<12} {findings.environment[name]}")
+    for title, items in (
+        ("backends", findings.backends),
+        ("read engines", findings.io_engines),
+        ("CPU levels", findings.cpu_levels),
+    ):
+        lines.append(title)
+        lines += [f"  {item.name:<12} {_state(item)}" for item in items]
+    lines.append(f"readers\n  {', '.join(findings.readers)}")
+    if findings.lacking:
+        extras = ",".join(findings.lacking.values())
+        what = ", ".join(findings.lacking)
+        lines.append(f"  without their libraries: {what}; pip install 'ciwrap[{extras}]'")
+    config = findings.config
+    if config.path is None:
+        lines.append("configuration\n  none here or above; `ciwrap init` writes one")
+    else:
+        names = ", ".join(check.name for check in config.checks)
+        lines.append(f"configuration\n  {config.path}: {names or 'cannot be read'}")
+    lines += [f"warning: {text}" for text in findings.warnings]
+    lines += [f"error: {text}" for text in findings.errors]
+    if not findings.warnings and not findings.errors:
+        lines.append("no trouble found")
+    return [safe_text(part) for line in lines for part in line.split("\n")]
+
+
+def _state(item: Usable) -> str:
+    if not item.usable:
+        return f"not usable: {item.reason or 'not on this machine'}"
+    state = "usable"
+    if item.concurrency:
+        state += f", {plural(item.concurrency, 'thread')}"
+    if item.active:
+        state += ", in use"
+    return state

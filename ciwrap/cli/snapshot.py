@@ -1,22 +1,70 @@
-"""`ciwrap snapshot`: what a program ran on and with; what differs; and how to have it back."""
+"""`ciwrap snapshot`: what a program ran on and with; what differs; and how to have it back.
+
+Printing snapshots, and writing what restores them.
+
+`ciwrap snapshot restore`: writing recipes, and comparing an environment built from them.
+
+Which snapshot somebody means, where snapshots lie, and running a command to take one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec.structs import replace
 
-from ciwrap.cli.options import json_option
-from ciwrap.errors import ExitCode, UsageError
+from ciwrap.base.errors import ExitCode, UsageError
+from ciwrap.base.files import writing
+from ciwrap.base.secrets import HIDDEN, hide_secrets
+from ciwrap.cli.json_documents import (
+    SnapshotDiffDocument,
+    SnapshotDocument,
+    SnapshotRestoreDocument,
+    SnapshotVerifyDocument,
+)
+from ciwrap.cli.load_project import load_config_if_any, load_project, near
+from ciwrap.cli.main import json_option
+from ciwrap.project.run_command import failure_of, run_command
+from ciwrap.project.settings import CommandSettings
+from ciwrap.recording.recorded_run import capture_of, open_capture
+from ciwrap.report.text import bytes_text, plural, safe_text
+from ciwrap.runs.capture_index import snapshot_text
+from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind
+from ciwrap.snapshot.records import RANKS, Cleaner
+from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, recipes
+from ciwrap.snapshot.store import (
+    SUFFIXES,
+    SnapshotStore,
+    archive_of,
+    best_compression,
+    decoded_as,
+    identity_of,
+    load_snapshot,
+    object_files,
+    run_files,
+    unpack_archive,
+    write_archive,
+)
+from ciwrap.snapshot.take import (
+    NAMES,
+    ProgramWatcher,
+    require_look,
+    snapshot_of_machine,
+    snapshot_of_program,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from ciwrap.cli.session import Session
-    from ciwrap.cli.snapshot_documents import SnapshotDocument
-    from ciwrap.snapshot.records import Snapshot
-    from ciwrap.snapshot.store import SnapshotStore
+    from ciwrap.cli.main import Session
+    from ciwrap.model import CommandOutcome, EnvironmentDifference
+    from ciwrap.project.settings import Config
+    from ciwrap.report.terminal import Console
+    from ciwrap.snapshot.records import LoadedObject, Snapshot
+    from ciwrap.snapshot.take import SeenProgram
 
 _path_option = click.option(
     "--path",
@@ -30,7 +78,7 @@ _path_option = click.option(
 @click.group(
     name="snapshot", no_args_is_help=False, short_help="Keep, compare and restore environments."
 )
-def command() -> None:
+def snapshot_command() -> None:
     """Keep what a program ran on and with, say what differs between two such snapshots, and write
     what is needed to have one back.
 
@@ -40,7 +88,7 @@ def command() -> None:
     """
 
 
-@command.command(name="save", short_help="Take a snapshot, of a command if one is given.")
+@snapshot_command.command(name="save", short_help="Take a snapshot, of a command if one is given.")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
     "--keep-files", "keeps", is_flag=True, help="Keep the objects and the folder's files, too."
@@ -60,12 +108,6 @@ def save(
 
     Exit codes: 0 done, 2 usage, 3 the command failed.
     """
-    from ciwrap.cli.load_project import load_config_if_any
-    from ciwrap.cli.snapshot_files import keep_files, snapshot_lines
-    from ciwrap.cli.snapshot_finding import store_in, watched
-    from ciwrap.snapshot.program import require_look
-    from ciwrap.snapshot.take import snapshot_of_machine, snapshot_of_program
-
     config = load_config_if_any(None)
     root = Path.cwd() if config is None else config.root
     keeps = keeps or (config is not None and config.snapshot.keep_files)
@@ -79,8 +121,6 @@ def save(
         found = snapshot_of_program(root, program, command=text, hashed=True)
     session.kind = "snapshot"
     if outcome is not None and outcome.exit_code != 0:
-        from ciwrap.running.run_command import failure_of
-
         raise failure_of(outcome, so="so there is no snapshot of it")
     if keeps and program is None:
         raise UsageError(
@@ -102,7 +142,7 @@ def save(
     return int(ExitCode.MATCH)
 
 
-@command.command(name="show", short_help="Print a snapshot.")
+@snapshot_command.command(name="show", short_help="Print a snapshot.")
 @click.argument("name", metavar="[SNAPSHOT]", default="last")
 @_path_option
 @json_option
@@ -112,9 +152,6 @@ def show(session: Session, name: str, folder: str | None) -> int:
 
     Exit codes: 0 done, 2 there is none of that name, 3 it cannot be read.
     """
-    from ciwrap.cli.snapshot_files import snapshot_lines
-    from ciwrap.cli.snapshot_finding import find_snapshot
-
     session.kind = "snapshot"
     found = find_snapshot(name, folder)
     session.emit_record(_document(found))
@@ -122,7 +159,7 @@ def show(session: Session, name: str, folder: str | None) -> int:
     return int(ExitCode.MATCH)
 
 
-@command.command(name="diff", short_help="Say what differs between two snapshots.")
+@snapshot_command.command(name="diff", short_help="Say what differs between two snapshots.")
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="[B]", default="last")
 @_path_option
@@ -136,12 +173,6 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     Exit codes: 0 nothing differs, 1 something does, 2 usage, 3 objects of a side are not known, and
     nothing else differs.
     """
-    from ciwrap.cli.snapshot_documents import SnapshotDiffDocument
-    from ciwrap.cli.snapshot_files import difference_lines
-    from ciwrap.cli.snapshot_finding import find_snapshot
-    from ciwrap.snapshot.difference import compare_snapshots
-    from ciwrap.snapshot.store import identity_of
-
     session.kind = "snapshot"
     a, b = find_snapshot(first, folder), find_snapshot(second, folder)
     found = compare_snapshots(a, b)
@@ -160,7 +191,9 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     return code
 
 
-@command.command(name="restore", short_help="Write what is needed to have an environment back.")
+@snapshot_command.command(
+    name="restore", short_help="Write what is needed to have an environment back."
+)
 @click.argument("name", metavar="[SNAPSHOT]", default="last")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
@@ -191,9 +224,6 @@ def restore(
     Exit codes: 0 done, or all objects are equal; 1 an object is not; 2 usage; 3 the command failed,
     or no objects were seen.
     """
-    from ciwrap.cli.snapshot_finding import find_snapshot
-    from ciwrap.cli.snapshot_restore import verify_objects, write_recipes
-
     session.kind = "snapshot"
     found = find_snapshot(name, None)
     if verify:
@@ -206,16 +236,10 @@ def restore(
 
 
 def _document(found: Snapshot) -> SnapshotDocument:
-    from ciwrap.cli.snapshot_documents import SnapshotDocument
-    from ciwrap.snapshot.store import identity_of
-
     return SnapshotDocument(1, "snapshot", identity_of(found), found)
 
 
 def _tell_saved(session: Session, found: Snapshot, store: SnapshotStore, identity: str) -> None:
-    from ciwrap.cli.load_project import near
-    from ciwrap.report.text import bytes_text, plural, safe_text
-
     path = store.path_of(identity)
     assert path is not None
     size = bytes_text(path.stat().st_size)
@@ -234,3 +258,291 @@ def _tell_saved(session: Session, found: Snapshot, store: SnapshotStore, identit
 def _print(session: Session, lines: Iterable[str]) -> None:
     for line in lines:
         session.console.print(line)
+
+
+_SEEN = {
+    "program": "objects seen in the processes of the command",
+    "process": "objects of the process that took it",
+    "nothing": "no objects: no program was looked at",
+}
+
+
+def snapshot_lines(found: Snapshot) -> list[str]:
+    """A snapshot as text, the objects that are likeliest to change numbers first."""
+    lines = [f"command: {found.command}"] if found.command else []
+    for title, facts in (
+        ("machine", found.machine),
+        ("versions", found.versions),
+        ("variables", found.variables),
+        ("repository", found.repository),
+        ("lock files", found.lock_files),
+        ("system packages", found.system_packages),
+        ("Python packages", found.packages),
+    ):
+        if facts:
+            lines.append(title)
+            lines += [f"  {name:<20} {value}" for name, value in facts.items()]
+    if found.container:
+        lines.append(f"container: {found.container}")
+    if found.modules:
+        lines.append(f"modules: {', '.join(found.modules)}")
+    for one in found.blas:
+        parts = (one.version, one.architecture, one.threads and plural(one.threads, "thread"))
+        lines.append(f"{one.api}: {one.name} {' '.join(str(part) for part in parts if part)}")
+    count = f" ({len(found.objects)})" if found.objects else ""
+    lines.append(f"{_SEEN[found.seen]}{count}")
+    lines += [f"  {one.kind:<8} {one.path}  {one.identity}" for one in _in_order(found.objects)]
+    return [safe_text(line) for line in lines]
+
+
+def _in_order(objects: Sequence[LoadedObject]) -> list[LoadedObject]:
+    return sorted(objects, key=lambda one: (RANKS[one.kind], one.path))
+
+
+def difference_lines(found: Sequence[EnvironmentDifference]) -> list[str]:
+    """Each difference in a line, and the command that would prove that it matters below it."""
+    lines = []
+    for one in found:
+        sides = f"{one.golden}  ->  {one.run}"
+        lines.append(f"{one.name} {verb_of(one)}: {sides}  ({words_of_kind(one.kind)})")
+        if one.prove is not None:
+            lines.append(f"    to prove that it changes the numbers: {one.prove}")
+    return [safe_text(line) for line in lines]
+
+
+def keep_files(
+    console: Console,
+    store: SnapshotStore,
+    identity: str,
+    found: Snapshot,
+    program: SeenProgram,
+    root: Path,
+) -> None:
+    """Keeps the objects of a snapshot and the files of the project's folder beside it."""
+    cleaner = Cleaner(root=root.resolve())
+    paths = {cleaner.path(file.path): key[0] for file, key in program.files.items()}
+    known = {one.path for one in found.objects}
+    files = object_files({shown: path for shown, path in paths.items() if shown in known})
+    files |= run_files(root)
+    target = store.folder / f"{identity}{SUFFIXES[best_compression()]}"
+    write_archive(files, target)
+    size = bytes_text(target.stat().st_size)
+    console.print(f"kept {plural(len(files), 'file')} in {safe_text(target.name)}, {size}")
+
+
+def kept_lock_files(found: Snapshot, root: Path) -> dict[str, str]:
+    """The texts of those lock files of the snapshot that still are as they were.
+
+    A snapshot may come from anywhere: no other file is read because it says so.
+    """
+    texts = {}
+    for name, digest in found.lock_files.items():
+        if name not in NAMES:
+            continue
+        try:
+            data = (root / name).read_bytes()
+        except OSError:
+            continue
+        if hashlib.sha256(data).hexdigest() == digest and name != "requirements.txt":
+            texts[name] = data.decode("utf-8", "surrogateescape")
+    return texts
+
+
+def refuse_others(target: Path, texts: Mapping[str, str]) -> None:
+    """Raises UsageError if a file is there that is not what would be written."""
+    for name, text in texts.items():
+        path = target / name
+        if path.exists() and path.read_bytes() != text.encode("utf-8", "surrogateescape"):
+            raise UsageError(
+                "is there, with other content; nothing is overwritten",
+                file=path,
+                remedy="remove it, or give another folder with --path",
+            )
+
+
+def write_texts(target: Path, texts: Mapping[str, str]) -> None:
+    """Writes the files of a restoration. Raises WriteFailedError."""
+    with writing(target):
+        target.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (target / name).write_bytes(text.encode("utf-8", "surrogateescape"))
+
+
+def unpack_kept(archive: Path, target: Path) -> list[str]:
+    """Unpacks kept files below `files/`. Raises UsageError if something lies there."""
+    folder = target / "files"
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError("the folder is not empty; nothing is overwritten", file=folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [f"files/{name}" for name in unpack_archive(archive, folder)]
+
+
+def write_recipes(
+    session: Session, name: str, found: Snapshot, folder: str | None, *, is_dry: bool
+) -> int:
+    """Writes the recipes of a snapshot, or shows them. name: as it was given. folder: where they
+    are written; None for a folder of the project's.
+    """
+    identity = identity_of(found)
+    root = project_root()
+    target = root / ".ciwrap" / "restored" / identity if folder is None else Path(folder)
+    locks = kept_lock_files(found, root)
+    texts = recipes(found)
+    lacking = texts[NOT_RESTORED].splitlines()
+    texts |= locks
+    archive = (
+        None if name.startswith("golden:") else archive_of(store_in(None, root).folder, identity)
+    )
+    refuse_others(target, texts)
+    written = sorted(texts)
+    for file in written if is_dry else ():
+        session.console.print(f"--- {file}")
+        for line in texts[file].splitlines():
+            session.console.print(safe_text(hide_secrets(line)))
+    if not is_dry:
+        write_texts(target, texts)
+        if archive is not None:
+            written += unpack_kept(archive, target)
+        session.console.print(
+            f"written to {safe_text(str(near(target)))}: {', '.join(sorted(texts))}"
+        )
+        if archive is not None:
+            session.console.print(f"  and {len(written) - len(texts)} kept files")
+    session.console.print("not to be restored by any of them:")
+    for line in lacking:
+        session.console.print(f"  {safe_text(line)}")
+    if is_dry:
+        session.console.print("dry run: nothing was written")
+    session.emit_record(
+        SnapshotRestoreDocument(
+            1, "snapshot-restore", identity, () if is_dry else tuple(written), tuple(lacking)
+        )
+    )
+    return int(ExitCode.MATCH)
+
+
+def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) -> int:
+    """Runs a command, the snapshot's own without any, and compares what it loads. Raises UsageError
+    if there is nothing to compare or to run, CommandFailedError, NotAvailableError.
+    """
+    require_look()
+    if not first.objects:
+        raise UsageError(
+            "the snapshot knows no objects, so there is nothing to compare",
+            remedy="take one with `ciwrap run`, or `ciwrap snapshot save -- COMMAND`",
+        )
+    recorded = first.command or ""
+    if not words and (not recorded or HIDDEN in recorded):
+        raise UsageError("the snapshot has no whole command", remedy="give one after --")
+    config = load_config_if_any(None)
+    outcome, program = watched(words or recorded, config)
+    if outcome.exit_code != 0:
+        raise failure_of(outcome, so="so its objects were not compared")
+    second = snapshot_of_program(project_root(), program, command=outcome.command, hashed=True)
+    found = check_objects(first, second)
+    code: Literal[0, 1, 3] = 0 if found.is_same else 1 if second.objects else 3
+    print_line = session.console.print
+    print_line(f"{len(found.equal)} of {plural(len(first.objects), 'object')} are the same builds")
+    for before, after in found.other:
+        print_line(safe_text(f"  differs: {before.path}: {before.identity}, now {after.identity}"))
+    for what, objects in (("not seen", found.missing), ("new", found.extra)):
+        for one in objects:
+            print_line(safe_text(f"  {what}: {one.path} ({one.identity})"))
+    session.emit_record(
+        SnapshotVerifyDocument(
+            schema_version=1,
+            kind="snapshot-verify",
+            exit_code=code,
+            identity=identity_of(first),
+            equal=len(found.equal),
+            differing=tuple(before.path for before, _ in found.other),
+            missing=tuple(one.path for one in found.missing),
+            extra=tuple(one.path for one in found.extra),
+        )
+    )
+    return code
+
+
+def watched(
+    words: tuple[str, ...] | str, config: Config | None
+) -> tuple[CommandOutcome, SeenProgram]:
+    """Runs a command with the variables of the configuration, and looks at it meanwhile. One of
+    words was given here, so it runs here; a text is one that was kept, and runs where it did.
+    """
+    usual = None if config is None else config.command
+    settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)
+    if not isinstance(words, str):
+        settings = replace(settings, working_dir=Path.cwd())
+    watcher = ProgramWatcher(is_thorough=True)
+    return run_command(settings, watcher=watcher), watcher.seen
+
+
+def find_snapshot(name: str, folder: str | None) -> Snapshot:
+    """The snapshot that somebody means. Raises UsageError if there is none, CorruptFileError."""
+    path = Path(name)
+    if not name:
+        raise UsageError("'' names no snapshot", remedy="give the beginning of its hash, or a file")
+    if "/" in name or path.exists():
+        found = of_capture(path)
+        return load_snapshot(path) if found is None else found
+    root = project_root()
+    store = store_in(folder, root)
+    if name.startswith("golden:"):
+        return _of_golden(name.removeprefix("golden:"), store)
+    if name == "last":
+        newest = store.newest()
+        if newest is None:
+            raise UsageError(
+                "there is no snapshot yet", remedy="`ciwrap run` leaves one, and `snapshot save`"
+            )
+        return store.load(newest)
+    if not store.contains(name):
+        goldens = SnapshotStore.of_goldens(_golden_dir(root))
+        if goldens.contains(name):
+            return goldens.load(name)
+    return store.load(name)
+
+
+def of_capture(path: Path) -> Snapshot | None:
+    """The snapshot of a capture, of the run that has one, or of a recorded run; None for a path
+    that is not a capture. Raises UsageError for a capture without any, and the errors of
+    reading it.
+    """
+    capture = capture_of(path)
+    if capture is None:
+        return None
+    kept = snapshot_text(capture, open_capture)
+    if kept is None:
+        raise UsageError(
+            "the capture has no snapshot", file=capture, remedy="capture the run again"
+        )
+    return decoded_as(kept.identity, kept.text, capture)
+
+
+def _of_golden(check: str, store: SnapshotStore) -> Snapshot:
+    project = load_project(None, None)
+    manifest = project.store.read(check).manifest
+    identity = manifest.environment.get("snapshot")
+    if identity is None:
+        raise UsageError(
+            f"the golden of {check!r} has no snapshot",
+            remedy="accept it anew, with 'objects' of 'snapshot' on",
+        )
+    goldens = SnapshotStore.of_goldens(project.golden_dir)
+    return goldens.load(identity) if goldens.contains(identity) else store.load(identity)
+
+
+def project_root() -> Path:
+    """The folder of the configuration; where there is none, this one."""
+    config = load_config_if_any(None)
+    return Path.cwd() if config is None else config.root
+
+
+def _golden_dir(root: Path) -> Path:
+    config = load_config_if_any(None)
+    return root / "golden" if config is None else config.golden_dir
+
+
+def store_in(folder: str | None, root: Path) -> SnapshotStore:
+    """The store in a folder that was given, else that of the project."""
+    return SnapshotStore.of_project(root) if folder is None else SnapshotStore(Path(folder))

@@ -11,17 +11,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ciwrap.cli.options import json_option, report_option
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
+from ciwrap.cli.main import json_option, report_option
+from ciwrap.report.document import write_text
+from ciwrap.snapshot.difference import describe_environment
+from ciwrap.statistics.spread import scipy
+from ciwrap.studies.variability.fit import (
+    FittedMap,
+    fit_maps,
+    map_of,
+    plan_next,
+    plan_repeats,
+    read_map,
+    write_map,
+)
+from ciwrap.studies.variability.judge import VariabilityDocument
+from ciwrap.studies.variability.predictors import PREDICTORS
+from ciwrap.studies.variability.report import lines_of, render_variability_html
+from ciwrap.studies.variability.runs import Roles, read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ciwrap.cli.session import Session
-    from ciwrap.variability.document import VariabilityDocument
-    from ciwrap.variability.fitted import FittedMap
-    from ciwrap.variability.map_file import MapFile
-    from ciwrap.variability.space import Numbers
+    from ciwrap.cli.main import Session
+    from ciwrap.studies.variability.fit import MapFile
+    from ciwrap.studies.variability.runs import Numbers
 
 _MAP = "variability-map.json"
 _NEXT = 3  # how many configurations to measure next
@@ -32,7 +46,7 @@ _NEXT = 3  # how many configurations to measure next
     no_args_is_help=False,
     short_help="Map how much runs vary, by configuration.",
 )
-def command() -> None:
+def variability_command() -> None:
     """Say how much the runs of a configuration vary that was never run.
 
     `fit` makes a map of a table of runs, `predict` asks it, and `plan` says how often to repeat a
@@ -44,7 +58,7 @@ def command() -> None:
         os.environ.setdefault(name, "1")
 
 
-@command.command(name="fit", short_help="Make a map of a table of runs.")
+@variability_command.command(name="fit", short_help="Make a map of a table of runs.")
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("-o", "--output", default=_MAP, metavar="FILE", help=f"The map (default: {_MAP}).")
 @click.option(
@@ -88,10 +102,6 @@ def fit(
 
     Exit codes: 0 done, 2 usage, 3 a table could not be read or says too little.
     """
-    from ciwrap.variability.fit import fit_maps
-    from ciwrap.variability.map_file import write_map
-    from ciwrap.variability.table import Roles, read_runs
-
     session.kind = "variability"
     started = time.monotonic()
     _require_scipy()
@@ -111,7 +121,7 @@ def fit(
     return _end(session, found)
 
 
-@command.command(name="predict", short_help="Ask a map about a configuration.")
+@variability_command.command(name="predict", short_help="Ask a map about a configuration.")
 @click.argument("map_file", metavar="MAP")
 @click.argument("configuration", nargs=-1, required=True, metavar="NAME=VALUE...")
 @click.option("--confidence", type=float, default=0.9, help="Of the interval (default 0.9).")
@@ -145,7 +155,9 @@ def predict(
     return _end(session, found)
 
 
-@command.command(name="plan", short_help="Say what to repeat, and what to measure next.")
+@variability_command.command(
+    name="plan", short_help="Say what to repeat, and what to measure next."
+)
 @click.argument("map_file", metavar="MAP")
 @click.argument("configuration", nargs=-1, metavar="[NAME=VALUE...]")
 @click.option("--error", type=float, default=0.1, help="Wanted, as a share (default 0.1).")
@@ -172,10 +184,6 @@ def plan(
 
     Exit codes: 0 done, 2 usage, 3 the map could not be read.
     """
-    from ciwrap.variability.fitted import FittedMap
-    from ciwrap.variability.map_file import read_map
-    from ciwrap.variability.plan import plan_next, plan_repeats
-
     session.kind = "variability"
     started = time.monotonic()
     _require_scipy()
@@ -201,8 +209,6 @@ def plan(
 
 
 def _require_scipy() -> None:
-    from ciwrap.statistics.library import scipy
-
     scipy("linalg", "`ciwrap variability`")
 
 
@@ -219,8 +225,6 @@ def _tell(line: str) -> None:
 
 
 def _predictor(name: str | None) -> str | None:
-    from ciwrap.variability.predictors import PREDICTORS
-
     if name is None:
         return None
     for known in PREDICTORS:
@@ -231,9 +235,6 @@ def _predictor(name: str | None) -> str | None:
 
 def _ask(map_file: str, configuration: Sequence[str]) -> tuple[MapFile, FittedMap, Numbers]:
     """The maps, the one that is meant, and the configuration's point. Raises UsageError."""
-    from ciwrap.variability.fitted import map_of
-    from ciwrap.variability.map_file import read_map
-
     maps = read_map(Path(map_file))
     texts = _assignments(configuration)
     names = {name for one in maps.maps for name in one.category}
@@ -267,9 +268,6 @@ def _number(name: str, text: str) -> float:
 def _document(
     session: Session, did: Any, file: str, asked: MapFile, started: float, **found: Any
 ) -> VariabilityDocument:
-    from ciwrap.snapshot.describe import describe_environment
-    from ciwrap.variability.document import VariabilityDocument
-
     parts: dict[str, Any] = {"maps": (), "predictions": (), "repeats": (), "candidates": ()}
     return VariabilityDocument(
         schema_version=1,
@@ -288,13 +286,8 @@ def _document(
 
 def _end(session: Session, found: VariabilityDocument) -> int:
     """Writes documents and prints."""
-    from ciwrap.variability.printing import lines_of
-
     session.emit_record(found)
     if session.report_target is not None:
-        from ciwrap.report.document import write_text
-        from ciwrap.variability.variability_page import render_variability_html
-
         write_text(render_variability_html(found), session.report_target, "the report")
     for line in lines_of(found):
         session.console.print(line)

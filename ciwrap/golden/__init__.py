@@ -1,1 +1,6 @@
-"""Goldens: what they hold, how they are made, where they lie and how they are replaced."""
+"""Golden trees on disk: made, described, stored, and replaced.
+
+Uses `base`, `model` and `arrays`. Read first `store.GoldenStore`, which reads and replaces the
+golden of a check, then `trees.build_tree`. `test_goldens` and `shared_file` do the same for
+tests, whose small goldens share one file.
+"""

@@ -2,25 +2,40 @@
 
 for people, for review, and a second witness of the binary. The records here are the manifest's own
 mappings: what they do not name is refused.
+
+From values to what a golden holds of them:
+
+the tree, and the best evidence that fits its budget.
+
+The few YAML forms a manifest is written in:
+
+one line per fact, the same bytes for the same facts.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
+from msgspec import Struct
 
-from ciwrap.documents import DocumentError, to_versioned_record
-from ciwrap.documents.load_yaml import load_yaml
-from ciwrap.model import VariableId
-from ciwrap.trees.bounds import describe_bound
+from ciwrap import _core
+from ciwrap.base.documents import DocumentError, load_yaml, to_versioned_record
+from ciwrap.base.errors import CiwrapError
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.golden.trees import DEFAULT_RESOURCES, build_tree, describe_bound, tree_parameters
+from ciwrap.model import EvidencePolicy, VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ciwrap import _core
-    from ciwrap.arrays.values import Labels
+    from ciwrap.arrays.values import Labels, Values
+    from ciwrap.base.progress import Progress
+    from ciwrap.golden.trees import Resources
+    from ciwrap.model import VariableSettings
 
 # 2: says the labels of variables, where they have any. 3: says what was ignored, and which CI run
 # accepted for whom.
@@ -180,8 +195,6 @@ def evidence_rank(text: str) -> tuple[int, int]:
 
 def dump_manifest(manifest: Manifest) -> str:
     """The manifest's text: the same bytes for the same facts, one line for each variable."""
-    from ciwrap.golden.yaml_text import quoted, scalar
-
     binary = manifest.binary
     lines = [
         f"# Golden of check {quoted(manifest.check)}, written by `ciwrap accept`. Do not edit:",
@@ -216,8 +229,6 @@ def dump_manifest(manifest: Manifest) -> str:
 
 
 def _row_text(row: VariableRow) -> str:
-    from ciwrap.golden.yaml_text import quoted, scalar
-
     pairs = [("name", scalar(row.name))]
     if row.iteration is not None:
         pairs.append(("iteration", str(row.iteration)))
@@ -237,8 +248,6 @@ def _row_text(row: VariableRow) -> str:
 
 
 def _acceptance_lines(entry: Acceptance) -> list[str]:
-    from ciwrap.golden.yaml_text import quoted, scalar
-
     lines = [
         f"- when: {quoted(entry.when)}",
         f"  who: {scalar(entry.who)}",
@@ -275,3 +284,160 @@ def readable_text(manifest: Manifest) -> str:
 def load_manifest(data: bytes) -> Manifest:
     """Reads a manifest. Raises DocumentError for anything but a whole, well-typed one."""
     return to_versioned_record(load_yaml(data), Manifest, FORMAT_VERSION)
+
+
+# Data and residues are compressed on trial only if they are at most this many times their budget:
+# beyond that hardly anything shrinks enough, and both trying and later decoding cost memory.
+_TRIAL_FACTOR = 16
+
+
+class Captured(Struct, frozen=True):
+    """A variable ready for a golden.
+
+    stored_bytes: its part of the file. engine: None if not from a file.
+    """
+
+    variable: _core.GoldenVariable
+    stored_bytes: int
+    engine: str | None = None
+
+
+def capture(
+    values: Values,
+    settings: VariableSettings,
+    identity: VariableId,
+    *,
+    resources: Resources = DEFAULT_RESOURCES,
+    progress: Progress = NO_PROGRESS,
+) -> Captured:
+    """Captures a variable by its evidence policy.
+
+    `auto` takes the first that fits its budget, in compressed bytes of the golden: the data, the
+    residues, and else the tree alone. Values are read once, or twice if the first choice did not
+    fit. Raises UsageError for settings the dtype cannot have, and the errors of reading.
+    """
+    policy = settings.evidence
+    data_trial = policy is EvidencePolicy.DATA or (
+        policy is EvidencePolicy.AUTO
+        and values.byte_count <= _TRIAL_FACTOR * settings.data_budget_bytes
+    )
+    if data_trial:
+        found = _with_data(values, settings, identity, resources, progress)
+        if policy is EvidencePolicy.DATA or found.stored_bytes <= settings.data_budget_bytes:
+            return found
+    plain = tree_parameters(values.dtype, settings, variable=identity.text)
+    if policy is not EvidencePolicy.TREE:
+        fine = tree_parameters(
+            values.dtype, settings, residue_levels=settings.residue_levels, variable=identity.text
+        )
+        if fine.residue_levels > 1 and (
+            policy is EvidencePolicy.RESIDUES
+            or _packed_bytes(fine, values) <= _TRIAL_FACTOR * settings.residues_budget_bytes
+        ):
+            found = _with_tree(fine, values, identity, resources, progress)
+            fits = found.stored_bytes <= settings.residues_budget_bytes
+            if fits or policy is EvidencePolicy.RESIDUES:
+                return found
+    return _with_tree(plain, values, identity, resources, progress)
+
+
+def _with_data(
+    values: Values,
+    settings: VariableSettings,
+    identity: VariableId,
+    resources: Resources,
+    progress: Progress,
+) -> Captured:
+    parameters = tree_parameters(values.dtype, settings, variable=identity.text)
+    data = values.read_all()
+    progress.advance(len(data))
+    try:
+        tree = _core.build_tree(
+            parameters, data, backend=resources.backend, threads=resources.threads
+        )
+        variable = _core.GoldenVariable(
+            identity.name,
+            values.shape,
+            tree,
+            iteration=identity.iteration,
+            rank=identity.rank,
+            data=data,
+        )
+        return Captured(variable, len(_core.encode_golden([variable])))
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
+
+
+def _with_tree(
+    parameters: _core.TreeParameters,
+    values: Values,
+    identity: VariableId,
+    resources: Resources,
+    progress: Progress,
+) -> Captured:
+    tree, _, engine = build_tree(parameters, values, resources=resources, progress=progress)
+    try:
+        variable = _core.GoldenVariable(
+            identity.name, values.shape, tree, iteration=identity.iteration, rank=identity.rank
+        )
+        return Captured(variable, len(_core.encode_golden([variable])), engine)
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
+
+
+def _packed_bytes(parameters: _core.TreeParameters, values: Values) -> int:
+    """About how many bytes the packed residues take (cell-codes.md, section 8)."""
+    packed = 1
+    while parameters.residue_levels ** (packed + 1) <= 256:
+        packed += 1
+    return values.element_count * parameters.scalars_per_element // packed
+
+
+_PLAIN = re.compile(r"[A-Za-z_<>|][A-Za-z0-9_<>|./+=()-]*(?: [A-Za-z0-9_<>|./+=()-]+)*")
+# What YAML 1.1 or 1.2 reads as something other than text.
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"})
+_BLOCK_INDICATOR = re.compile(r"^[<>|]")
+# JSON leaves these as they are; a YAML reader refuses them unescaped or takes them for line breaks.
+_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+
+Scalar = str | int | float | None
+
+
+def scalar(value: Scalar) -> str:
+    """One value as a YAML flow scalar. Text is left plain where no reader can mistake it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _number(value)
+    if (
+        _PLAIN.fullmatch(value)
+        and not _BLOCK_INDICATOR.match(value)
+        and value.lower() not in _WORDS
+    ):
+        return value
+    return quoted(value)
+
+
+def quoted(text: str) -> str:
+    """Text in double quotes, which JSON and YAML read alike."""
+    return _UNPRINTABLE.sub(
+        lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
+    )
+
+
+def _number(value: float) -> str:
+    if value != value:
+        return ".nan"
+    if value in (float("inf"), float("-inf")):
+        return ".inf" if value > 0 else "-.inf"
+    text = repr(value)
+    # YAML 1.1 takes 1e-06 for text: it wants a point in the mantissa.
+    if "e" in text and "." not in text:
+        text = text.replace("e", ".0e")
+    return text

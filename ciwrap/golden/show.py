@@ -2,24 +2,53 @@
 
 The same golden gives the same lines on any machine, and a number that changes changes the lines it
 stands in and no others; so the text serves `git diff`.
+
+All goldens below a folder, and getting rid of some.
+
+The list of goldens that the last test runs found to be used by no test.
+
+Only a test run can know, and only of the tests as they were; the list is how `ciwrap prune` gets to
+know both.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ciwrap.arrays.convert import is_bfloat16, widen_bfloat16
-from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.arrays.shown import element_texts
+from ciwrap.arrays.values import element_texts, is_bfloat16, storage_dtype, widen_bfloat16
+from ciwrap.base.documents import DocumentError, load_json, to_versioned_record
+from ciwrap.base.errors import CiwrapError, CorruptFileError, FileLimitError, UnreadableFileError
+from ciwrap.base.files import (
+    WORK_DIR,
+    flush_folder,
+    keep_out_of_git,
+    read_regular,
+    remove,
+    write_atomically,
+    writing,
+)
+from ciwrap.base.late import numpy as np
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
-from ciwrap.late import numpy as np
+from ciwrap.golden.places import (
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    STAGED_SUFFIX,
+    Place,
+    name_of_stem,
+    stored_stems,
+)
+from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
+from ciwrap.golden.trees import bound_of, describe_bound
 from ciwrap.model import Evidence, VariableId
-from ciwrap.trees.bounds import bound_of, describe_bound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -176,3 +205,168 @@ def _range_text(elements: NDArray[Any] | None, first: int, last: int) -> str:
     odd = part.size - finite.size
     note = f", {odd} not finite" if odd else ""
     return f"  from {finite.min()!s} to {finite.max()!s}{note}"
+
+
+def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
+    """The places of all goldens of checks, whole or not, in the folder and below it; sorted.
+
+    What has no manifest is of no check: somebody's own golden, which a program wrote.
+    Folders whose names begin with a dot are passed over, and so are links to folders. faults: takes
+    the errors of shared files that are damaged, whose goldens nobody knows; without it they are
+    raised.
+    """
+    found: set[Place] = set()
+    for here, folder in _folders(golden_dir):
+        found |= {
+            Place(folder, name_of_stem(here, stem))
+            for stem in stored_stems(here, (MANIFEST_SUFFIX,))
+        }
+    for folder, store in shared_stores(golden_dir):
+        found |= {Place(folder, name) for name in _names_in(store, faults)}
+    return sorted(found)
+
+
+def _names_in(store: ModuleStore, faults: list[CiwrapError] | None) -> list[str]:
+    try:
+        return store.shared_names()
+    except CiwrapError as error:
+        if faults is None:
+            raise
+        faults.append(error)
+        return []
+
+
+def _folders(golden_dir: Path) -> Iterator[tuple[Path, str]]:
+    """All folders, with their paths below the first."""
+    for here, folders, _ in os.walk(golden_dir):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        relative = Path(here).relative_to(golden_dir).as_posix()
+        yield Path(here), "" if relative == "." else relative
+
+
+def linked_folders(golden_dir: Path) -> Iterator[Path]:
+    """Links to folders, which `stored_places` passes over."""
+    for here, _ in _folders(golden_dir):
+        with contextlib.suppress(FileNotFoundError), os.scandir(here) as entries:
+            yield from sorted(Path(one) for one in entries if one.is_symlink() and one.is_dir())
+
+
+def shared_stores(golden_dir: Path) -> Iterator[tuple[str, ModuleStore]]:
+    """The stores of all test files that have a shared file, or the journal of one, in order."""
+    for here, folder in _folders(golden_dir):
+        with contextlib.suppress(FileNotFoundError):
+            names = {entry.name.removesuffix(STAGED_SUFFIX) for entry in os.scandir(here)}
+            for name in sorted(names):
+                if name.endswith(SHARED_SUFFIX) and name != SHARED_SUFFIX:
+                    inner = "/".join(part for part in (folder, name) if part)
+                    stem = inner.removesuffix(SHARED_SUFFIX)
+                    yield stem, ModuleStore(golden_dir / stem)
+
+
+def delete_goldens(
+    golden_dir: Path, unused: Iterable[UnusedGolden], deleted: list[str] | None = None
+) -> list[str]:
+    """Deletes goldens, and the folders that are empty then; returns where they lay, in words.
+
+    deleted: takes these words one by one, for whoever has to tell of them if an error is raised.
+    One that has another root by now stays: somebody has written it since it was looked at. Raises
+    LockBusyError, WriteFailedError.
+    """
+    deleted = [] if deleted is None else deleted
+    folders = set()
+    stores = GoldenStores(golden_dir)
+    with stores.kept():
+        for one in unused:
+            store = stores.at(one.place)
+            if not store.contains(one.name):
+                continue
+            with store.locked():
+                if store.root_of(one.name) != one.root:
+                    continue
+                where = store.shown(one.name)
+                store.remove(one.name)
+            deleted.append(where)
+            folders.add(store.folder)
+    for folder in sorted(folders, reverse=True):
+        while folder != golden_dir:
+            with contextlib.suppress(OSError):  # not empty, or gone already
+                folder.rmdir()
+            folder = folder.parent
+    return deleted
+
+
+def delete_ensemble(path: Path) -> Path:
+    """Deletes an ensemble, and returns its path. Raises WriteFailedError."""
+    with writing(path, "could not be deleted"):
+        remove(path)
+        flush_folder(path.parent)
+    return path
+
+
+LIST_NAME = "unused.json"
+LIST_VERSION = 2
+_MOST_BYTES = 16 << 20
+
+
+class UnusedGolden(msgspec.Struct, frozen=True, order=True, forbid_unknown_fields=True):
+    """folder, name: its place. root: of the golden when it was found to be unused; None: it could
+    not be read.
+    """
+
+    folder: str
+    name: str
+    root: Root | None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.folder, self.name)
+
+
+class ProjectState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What tests were like: two of one project are equal only if its tests use the same goldens.
+
+    folder: the project's. golden_dir: relative to it. commit: None without git. digest: of the
+    files that decide which tests there are and what they check.
+    """
+
+    folder: str
+    golden_dir: str
+    commit: str | None
+    digest: str
+
+
+class UnusedList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """state: of the project when its tests ran; of any other nothing is known."""
+
+    format: int = LIST_VERSION
+    state: ProjectState
+    unused: tuple[UnusedGolden, ...]
+
+
+def list_path(root: Path) -> Path:
+    return root / WORK_DIR / LIST_NAME
+
+
+def read_unused(root: Path) -> UnusedList | None:
+    """The list; None without one. Raises CorruptFileError."""
+    path = list_path(root)
+    try:
+        data = read_regular(path, _MOST_BYTES)
+        return to_versioned_record(load_json(data), UnusedList, LIST_VERSION)
+    except FileNotFoundError:
+        return None
+    except (DocumentError, FileLimitError, UnreadableFileError) as error:
+        raise CorruptFileError(
+            f"is not a list of unused goldens: {error}",
+            file=path,
+            remedy="delete it, run the tests",
+        ) from None
+
+
+def write_unused(root: Path, found: UnusedList) -> None:
+    """Replaces the list. Raises WriteFailedError."""
+    path = list_path(root)
+    document = msgspec.to_builtins(found)
+    with writing(path):
+        keep_out_of_git(path.parent)
+        write_atomically(path, json.dumps(document, indent=1) + "\n")

@@ -11,45 +11,252 @@ Each step is on the disk before the next begins. A reader takes the manifest fir
 `X.golden` and `X.golden.next`, the one whose root the manifest names. Killed before step 2 the old
 manifest finds the old binary, untouched; killed after it the new manifest finds the new binary
 under either name. The next write completes or clears away what a killed one left.
+
+A golden of two files, and whether these belong together.
+
+A golden file by itself, without its manifest: read within what this machine may take.
+
+What a golden's variables are: which, of what shape, and their values where they are kept.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from ciwrap import _core
-from ciwrap.documents import DocumentError
-from ciwrap.errors import (
+from ciwrap.arrays.values import ArrayValues, Signature, Values, storage_dtype
+from ciwrap.base.documents import DocumentError, NewerFormatError
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptFileError,
     CorruptGoldenError,
+    FileLimitError,
     GoldenMissingError,
+    GoldenToMendError,
     UnreadableFileError,
+    UnsupportedFormatError,
     UsageError,
     WriteFailedError,
+    escape,
 )
-from ciwrap.files import flush, flush_folder, read_regular, remove, write_text
-from ciwrap.golden import paths
-from ciwrap.golden.golden_file import root_of
-from ciwrap.golden.lock import DEFAULT_WAIT_SECONDS, writer_lock
+from ciwrap.base.files import flush, flush_folder, read_regular, remove, write_text
+from ciwrap.base.late import numpy as np
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     Acceptance,
     Manifest,
     load_manifest,
     readable_text,
+    rows_of,
 )
-from ciwrap.golden.names import name_of_stem
-from ciwrap.golden.pair import REMEDY_PAIR, StoredGolden, read_pair
-from ciwrap.model.commands import command_words
+from ciwrap.golden.places import (
+    BINARY_SUFFIX,
+    DEFAULT_WAIT_SECONDS,
+    MANIFEST_SUFFIX,
+    STAGED_SUFFIX,
+    ensemble_path,
+    escape_name,
+    has_stem,
+    name_of_stem,
+    staged,
+    stored_stems,
+    writer_lock,
+)
+from ciwrap.model import VariableId
+from ciwrap.model.results import command_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from ciwrap.arrays.values import Labels
+
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+
+
+def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
+    """The variables and the root of any golden file, without its manifest.
+
+    Raises as `GoldenStore.read` does.
+    """
+    try:
+        data = read_regular(path, largest_decoded())
+    except FileNotFoundError:
+        raise GoldenMissingError("there is no such file", file=path) from None
+    return decode(data, path), _core.golden_root(data).hex()
+
+
+def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.GoldenVariable]:
+    """Decodes a golden file's bytes. Raises as `GoldenStore.read`.
+
+    source, remedy: for the message, the remedy for that of damage.
+    """
+    limit = largest_decoded()
+    shown = escape(str(source))  # the core takes no name that is no UTF-8
+    try:
+        return _core.decode_golden(data, source=shown, max_decoded_bytes=limit)
+    except FileLimitError as error:
+        raise FileLimitError(
+            f"would unpack to more than the {limit} bytes that this machine may take",
+            file=source,
+            remedy="keep less in it (evidence: residues or tree), or use a larger machine",
+        ) from error
+    except CorruptFileError as error:
+        refuse_pointer(data, source)
+        message = error.message.removeprefix(f"{shown}: ")
+        raise CorruptGoldenError(message, file=source, remedy=remedy) from error
+    except CiwrapError as error:
+        error.blame(file=source)
+        raise
+
+
+def refuse_pointer(data: bytes, source: Path) -> None:
+    """Raises GoldenToMendError for what stands for a file that Git LFS has not fetched."""
+    if data.startswith(_LFS_POINTER):
+        raise GoldenToMendError(
+            "is a pointer of Git LFS, not the golden itself",
+            file=source,
+            remedy="run `git lfs pull` (with actions/checkout: `lfs: true`)",
+        )
+
+
+def root_of(path: Path) -> str | None:
+    """The root that a golden file states, unverified; None if it is missing or no golden."""
+    try:
+        return _core.golden_root(read_regular(path, largest_decoded())).hex()
+    except (FileNotFoundError, CiwrapError):
+        return None
+
+
+def largest_decoded() -> int:
+    """Bytes a golden may unpack to: half of the memory, at most 16 GiB."""
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        memory = 8 << 30
+    return min(max(memory // 2, 1 << 28), 1 << 34)
+
+
+REMEDY_PAIR = "take both files from the same commit, or make the golden anew with `ciwrap accept`"
+
+
+class StoredGolden(Struct, frozen=True):
+    """A golden as read: verified against its own checksums and its manifest.
+
+    path: the binary's usual place, or the file that it shares (is_shared). was_interrupted: an
+    accept was killed at its very end; the golden is whole and new, its file still lies under a
+    `.next` name until the next accept. result: kept beside one that waits in a shared file.
+    """
+
+    check: str
+    path: Path
+    manifest_path: Path
+    manifest: Manifest
+    variables: tuple[_core.GoldenVariable, ...]
+    byte_count: int
+    was_interrupted: bool = False
+    is_shared: bool = False
+    result: str | None = None
+
+    @property
+    def root(self) -> str:
+        return self.manifest.binary.root
+
+
+def read_pair(check: str, path: Path, manifest_path: Path, data: bytes) -> StoredGolden:
+    """The golden whose manifest's bytes were read, with the one of its two files that these name.
+
+    Raises as `GoldenStore.read` does.
+    """
+    try:
+        manifest = load_manifest(data)
+    except NewerFormatError as error:
+        # Whatever it is, it must not be taken for damage that a new golden may replace.
+        raise UnsupportedFormatError(str(error), file=manifest_path) from None
+    except DocumentError as error:
+        refuse_pointer(data, manifest_path)
+        _refuse_merge(data, manifest_path, str(error))
+        raise CorruptGoldenError(str(error), file=manifest_path, remedy=REMEDY_PAIR) from None
+    if manifest.check != check or manifest.binary.file != path.name:
+        raise CorruptGoldenError(
+            f"it is the manifest of {manifest.binary.file!r}, check {manifest.check!r}",
+            file=manifest_path,
+            remedy="give the files their own names back, or accept the check anew",
+        )
+    source, binary = _binary_of(path, manifest)
+    variables = decode(binary, source, REMEDY_PAIR)
+    # The binary holds no labels, so it cannot witness them.
+    if rows_of(variables, manifest.labels or {}) != manifest.variables:
+        raise CorruptGoldenError(
+            "it describes other variables than the golden file holds",
+            file=manifest_path,
+            remedy=REMEDY_PAIR,
+        )
+    return StoredGolden(
+        check,
+        path,
+        manifest_path,
+        manifest,
+        tuple(variables),
+        len(binary),
+        was_interrupted=source != path,
+    )
+
+
+def _refuse_merge(data: bytes, manifest_path: Path, why: str) -> None:
+    """Raises GoldenToMendError for a manifest with the marks of a merge: both sides' history is in
+    it.
+    """
+    from ciwrap.golden.shared_file import is_of_merge
+
+    if any(map(is_of_merge, data.splitlines())):
+        raise GoldenToMendError(
+            why,
+            file=manifest_path,
+            remedy="take both files of one side of the merge, then accept anew if need be",
+        )
+
+
+def _binary_of(path: Path, manifest: Manifest) -> tuple[Path, bytes]:
+    found: bytes | None = None
+    for suffix in ("", STAGED_SUFFIX):
+        candidate = path.with_name(path.name + suffix)
+        try:
+            data = read_regular(candidate, largest_decoded())
+        except FileNotFoundError:
+            continue
+        if _matches(data, manifest):
+            return candidate, data
+        if not suffix:
+            found = data
+    if found is not None:
+        # A damaged file says better what is wrong with it than its root could.
+        decode(found, path, REMEDY_PAIR)
+        raise CorruptGoldenError(
+            "the manifest belongs to another file (it names another root)",
+            file=path,
+            remedy=REMEDY_PAIR,
+        )
+    raise GoldenMissingError(
+        "the golden file is missing, although its manifest is there",
+        file=path,
+        remedy=REMEDY_PAIR,
+    )
+
+
+def _matches(data: bytes, manifest: Manifest) -> bool:
+    if len(data) != manifest.binary.bytes:
+        return False
+    try:
+        return _core.golden_root(data).hex() == manifest.binary.root
+    except CiwrapError:
+        return False
+
 
 READ_ATTEMPTS = 5
 RETRY_SECONDS = 0.05
@@ -73,18 +280,18 @@ class GoldenStore:
 
     def pair_path(self, check: str) -> Path:
         """The binary of a golden that has files of its own."""
-        return self.folder / f"{paths.escape_name(check)}{paths.BINARY_SUFFIX}"
+        return self.folder / f"{escape_name(check)}{BINARY_SUFFIX}"
 
     def manifest_path(self, check: str) -> Path:
-        return self.folder / f"{paths.escape_name(check)}{paths.MANIFEST_SUFFIX}"
+        return self.folder / f"{escape_name(check)}{MANIFEST_SUFFIX}"
 
     def checks(self) -> list[str]:
         """Names of all checks with a golden or half of one, sorted."""
-        return sorted(name_of_stem(self.folder, one) for one in paths.stored_stems(self.folder))
+        return sorted(name_of_stem(self.folder, one) for one in stored_stems(self.folder))
 
     def contains(self, check: str) -> bool:
         """Whether there is anything of a golden, whole or not."""
-        return paths.has_stem(self.folder, paths.escape_name(check))
+        return has_stem(self.folder, escape_name(check))
 
     def read(self, check: str) -> StoredGolden:
         """Reads and verifies a golden; never writes, so it works on read-only folders.
@@ -148,7 +355,7 @@ class GoldenStore:
         for a manifest that could not be read back.
         """
         path, manifest_path = self.pair_path(check), self.manifest_path(check)
-        next_path, next_manifest_path = paths.staged(path), paths.staged(manifest_path)
+        next_path, next_manifest_path = staged(path), staged(manifest_path)
         try:
             self.settle(check)
             try:
@@ -219,8 +426,8 @@ class GoldenStore:
         The caller holds `locked()`.
         """
         path, manifest_path = self.pair_path(check), self.manifest_path(check)
-        next_path = paths.staged(path)
-        remove(paths.staged(manifest_path))
+        next_path = staged(path)
+        remove(staged(manifest_path))
         if not next_path.exists():
             return
         try:
@@ -247,7 +454,7 @@ class GoldenStore:
             return CorruptGoldenError(
                 f"its manifest {name} is missing", file=binary, remedy=REMEDY_PAIR
             )
-        has_ensemble = paths.ensemble_path(self.folder, check).exists()
+        has_ensemble = ensemble_path(self.folder, check).exists()
         return GoldenMissingError(
             f"there is no golden for check {check!r}",
             file=self.path(check),
@@ -277,3 +484,21 @@ def write_failed(path: Path, error: OSError) -> WriteFailedError:
         file=path,
         remedy="free some space or make the folder writable, then accept again",
     )
+
+
+def golden_id(golden: _core.GoldenVariable) -> VariableId:
+    """Which variable of which checkpoint a golden's variable is."""
+    return VariableId(golden.name, golden.iteration, golden.rank)
+
+
+def golden_signature(golden: _core.GoldenVariable, labels: Labels = ()) -> Signature:
+    """What a golden's variable is."""
+    return Signature(golden.tree.parameters.dtype, tuple(golden.shape), labels)
+
+
+def kept_values(golden: _core.GoldenVariable) -> Values:
+    """The values of a golden that keeps its data."""
+    assert golden.data is not None
+    dtype = golden.tree.parameters.dtype
+    data = np.frombuffer(golden.data, dtype=storage_dtype(dtype))
+    return ArrayValues(data.reshape(tuple(golden.shape)), dtype)

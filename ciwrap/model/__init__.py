@@ -4,28 +4,40 @@ No behaviour beyond validation and text forms, and nothing heavy to import. Ever
 numbers are plain Python numbers, never NumPy scalars.
 """
 
-from ciwrap.model.coverage import Coverage
-from ciwrap.model.divergence import Divergence, DivergenceKind
-from ciwrap.model.ensemble import EnsembleFacts, Shift
-from ciwrap.model.fill_values import fit_fill_values
+from __future__ import annotations
+
 from ciwrap.model.results import (
     CheckResult,
     CommandOutcome,
+    Coverage,
+    Divergence,
+    DivergenceKind,
+    EnsembleFacts,
     EnvironmentDifference,
     Message,
     MessageLevel,
     RunResult,
+    Shift,
     Unlisted,
 )
-from ciwrap.model.rules import (
+from ciwrap.model.settings import (
+    BOUND_PARTS,
+    NO_ALIGNMENT,
+    SETTINGS,
+    STRICT_KEYS,
     ErrorBound,
     Evidence,
     EvidencePolicy,
+    SettingArguments,
+    SettingsLayer,
+    Strictness,
+    StrictVariables,
     VariableId,
+    VariableSettings,
+    fit_fill_values,
     number_text,
     two_digits_above,
 )
-from ciwrap.model.strictness import STRICT_KEYS, Strictness, StrictVariables
 from ciwrap.model.variable_result import (
     ChunkRange,
     Details,
@@ -36,19 +48,11 @@ from ciwrap.model.variable_result import (
     NumberInText,
     SeriesResult,
     VariableResult,
+    Verdict,
     severity,
     worst_first,
     worst_of,
 )
-from ciwrap.model.variable_settings import (
-    BOUND_PARTS,
-    NO_ALIGNMENT,
-    SETTINGS,
-    SettingArguments,
-    SettingsLayer,
-    VariableSettings,
-)
-from ciwrap.model.verdict import Verdict
 
 __all__ = [
     # what is asked

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-# Types of fields are needed when the program runs: documents are checked against them.
 from msgspec import Struct, field
 
-from ciwrap.details import Number
-from ciwrap.errors import ExitCode
+from ciwrap.base.errors import ExitCode
+from ciwrap.base.words import Word
 from ciwrap.model.results import Message, MessageLevel
-from ciwrap.model.rules import ErrorBound
-from ciwrap.structs import Word
+from ciwrap.model.settings import ErrorBound
+from ciwrap.model.variable_result import Number
+
+# Types of fields are needed when the program runs: documents are checked against them.
 
 
 class Behaviour(Word):

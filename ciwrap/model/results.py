@@ -2,25 +2,320 @@
 
 A result holds all that the renderers (terminal, JSON, HTML, JUnit, job summary) show, so none of
 them computes anything.
+
+What a verdict covers: how much was compared, and what was not, and why.
+
+Where two sides of a check part first, as every output shows it (see `CheckResult`).
+
+The commands that messages propose, so that they can be typed as they are printed.
+
+What a check says of runs whose statistics were held against an ensemble.
+
+Results of thousands of variables that do not match: a few say all, the others little.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import add
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
+
+from ciwrap.base.words import Word
+from ciwrap.model.settings import VariableId
+from ciwrap.model.variable_result import HistoryFacts, Number, VariableResult, Verdict, worst_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ciwrap.model.variable_result import DifferingElement
+
+_FILLED = "fill values"
+
+
+class Coverage(Struct, frozen=True):
+    """Counts of what was compared and of what was not. Two of them add up. The names are in the
+    result that it is made of.
+
+    compared_variables: each checkpoint's counts; compared_names: how many variables that are, over
+    all checkpoints. checkpointed: checks with iterations or ranks, where what is counted is arrays.
+
+    compared_elements: of the compared variables, without those that are masked.
+    not_comparable: variables that both sides hold, and that could not be compared. missing: on the
+    golden side only. extra: on the new side only. ignored: what `ignore` names, on either side, and
+    uncommon, which are of iterations that were not to be compared.
+    left_out: what the golden side holds and the configuration left out; each of them is also
+    counted under ignored or missing. let_go: how many of those no `ignore` names; they are gone
+    from the new side while strict variables are off.
+    masked_unknown: compared variables that have a mask of unknown extent. filled: compared
+    variables that have fill values, which are not compared as numbers. unpaired_elements: of series
+    of a text, at steps that one side alone has. excluded_files: what
+    `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
+    checks of runs whose statistics were held against an ensemble, none of whose values was
+    compared. without_statistics: variables of such runs that have none: texts, booleans, and what
+    is empty; each counts once, however many runs have it.
+    """
+
+    compared_variables: int = 0
+    compared_elements: int = 0
+    not_comparable: int = 0
+    missing: int = 0
+    extra: int = 0
+    ignored: int = 0
+    uncommon: int = 0
+    left_out: int = 0
+    let_go: int = 0
+    masked_elements: int = 0
+    masked_unknown: int = 0
+    filled: int = 0
+    excluded_files: int = 0
+    attributes: int = 0
+    by_statistics: int = 0
+    compared_names: int = 0
+    checkpointed: int = 0
+    unpaired_elements: int = 0
+    without_statistics: int = 0
+
+    def __add__(self, other: Coverage) -> Coverage:
+        return Coverage(*map(add, astuple(self), astuple(other)))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every number that there was on either side was compared."""
+        lost = (self.not_comparable, self.missing, self.extra, self.ignored, self.left_out)
+        hidden = (self.masked_elements, self.masked_unknown, self.filled, self.excluded_files)
+        others = (self.by_statistics, self.unpaired_elements, self.without_statistics)
+        return not any((*lost, *hidden, *others))
+
+    @property
+    def unit(self) -> str:
+        """What is counted beside elements."""
+        return "array" if self.checkpointed else "variable"
+
+    @property
+    def text(self) -> str:
+        """One line: `compared 12 variables, 1,203 elements; not compared: 40 elements masked`."""
+        parts = self.not_compared
+        return f"{self.compared}; not compared: {', '.join(parts)}" if parts else self.compared
+
+    @property
+    def compared(self) -> str:
+        """`compared 12 variables, 1,203 elements`, or `compared nothing`."""
+        statistics = f"the statistics of {grouped_plural(self.by_statistics, 'check')}"
+        if not self.compared_variables:
+            return f"compared {statistics}, no values" if self.by_statistics else "compared nothing"
+        variables = grouped_plural(self.compared_variables, "variable")
+        if 0 < self.compared_names < self.compared_variables:
+            variables = grouped_plural(self.compared_names, "variable")
+            variables += f" in {self.compared_variables:,} arrays"
+        values = f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
+        return f"{values}, and {statistics}" if self.by_statistics else values
+
+    @property
+    def not_compared(self) -> tuple[str, ...]:
+        """What was not compared, in words, a part for each reason."""
+        one = self.unit
+        parts = (
+            (self.not_comparable, one, "not comparable"),
+            (self.missing, one, "missing"),
+            (self.extra, one, "extra"),
+            (self.ignored - self.uncommon, one, "by ignore"),
+            (self.uncommon, one, "of iterations left out"),
+            (self.without_statistics, one, "without statistics"),
+            (self.masked_elements, "element", "masked"),
+            (self.masked_unknown, one, "in part by a mask"),
+            (self.filled, one, _FILLED),
+            (self.unpaired_elements, "element", "of steps on one side only"),
+            (self.excluded_files, "file", "by exclude"),
+        )
+        said = [_counted(count, noun, why) for count, noun, why in parts if count]
+        return (*said, "attributes") if self.attributes else tuple(said)
+
+
+def coverage_of(check: CheckResult) -> Coverage:
+    """What one check covers; the only place where it is counted."""
+    variables = elements = masked = masked_variables = filled = unpaired = 0
+    lost = []
+    names = set()
+    facts = check.ensemble
+    if facts is not None:
+        masked, filled = facts.masked_elements, facts.filled
+    for one in check.variables:
+        if one.verdict is Verdict.NOT_COMPARABLE:
+            lost.append(one)
+            continue
+        variables += 1
+        names.add(one.name)
+        elements += one.element_count or 0
+        masked += one.masked_count or 0
+        filled += one.has_fill_values
+        if one.series is not None:
+            unpaired += sum(one.series.count) - 2 * (one.element_count or 0)
+        masked_variables += one.is_mask_unknown
+    one_sided = {*check.missing_variables, *check.extra_variables}
+    left_out = set(check.left_out_variables)
+    if check.missing_variables:
+        # What is gone from the run and has no verdict of its own was left out, whoever says so.
+        left_out |= set(check.missing_variables).difference(one.id for one in check.variables)
+    return Coverage(
+        compared_variables=variables,
+        compared_elements=elements - masked if facts is None else 0,
+        not_comparable=sum(one.id not in one_sided for one in lost),
+        missing=len(check.missing_variables),
+        extra=len(check.extra_variables),
+        ignored=len(check.ignored_variables),
+        uncommon=check.uncommon,
+        left_out=len(left_out),
+        let_go=len(left_out.difference(check.ignored_variables)),
+        masked_elements=masked,
+        masked_unknown=masked_variables,
+        filled=filled,
+        excluded_files=check.excluded_files,
+        attributes=int(check.attributes == "none"),
+        by_statistics=int(check.verdict.is_statistical),
+        compared_names=len(names),
+        checkpointed=int(_has_checkpoints(check)),
+        unpaired_elements=unpaired,
+        without_statistics=0 if facts is None else len(facts.without_statistics),
+    )
+
+
+def _has_checkpoints(check: CheckResult) -> bool:
+    """Whether anything of it is of an iteration or a rank."""
+    lists = [check.missing_variables, check.extra_variables, check.ignored_variables]
+    lists += [] if check.ensemble is None else [check.ensemble.without_statistics]
+    named = [one for part in (*lists, check.left_out_variables) for one in part]
+    places = [(one.iteration, one.rank) for one in check.variables]
+    places += [(one.iteration, one.rank) for one in named]
+    return any(place != (None, None) for place in places)
+
+
+def _counted(count: int, noun: str, why: str) -> str:
+    counted = grouped_plural(count, noun)
+    # Nobody counts the elements that hold one, and there may be none.
+    return f"{why} of {counted}" if why == _FILLED else f"{counted} {why}"
+
+
+def grouped_plural(count: int, noun: str) -> str:
+    """`1 variable`, `2,000 variables`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+class DivergenceKind(Word):
+    """Why a variable does not match. SUSPECT: digests differ, and nobody can tell whether a number
+    is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new
+    side has it. NOT_COMPARABLE: both have it, and it could not be compared.
+    """
+
+    DIFFER = "differ"
+    SUSPECT = "suspect"
+    NOT_COMPARABLE = "not_comparable"
+    MISSING = "missing"
+    EXTRA = "extra"
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether it is about numbers that were compared."""
+        return self in (DivergenceKind.DIFFER, DivergenceKind.SUSPECT)
+
+
+class Divergence(Struct, frozen=True):
+    """A variable of one checkpoint that does not match, and why."""
+
+    kind: DivergenceKind
+    variable: VariableResult
+
+    @property
+    def element(self) -> DifferingElement | None:
+        """The first element that differs; None where nothing differs or no values are known."""
+        if self.kind is not DivergenceKind.DIFFER or not self.variable.first_differences:
+            return None
+        return self.variable.first_differences[0]
+
+
+def earliest(check: CheckResult, found: Iterable[VariableResult]) -> Divergence | None:
+    """The first by iteration, rank and name of some variables of a check, none of which matches."""
+    first = min(found, key=lambda one: one.id.sort_key, default=None)
+    return None if first is None else Divergence(_kind_of(check, first), first)
+
+
+def _kind_of(check: CheckResult, variable: VariableResult) -> DivergenceKind:
+    if variable.verdict.is_alarm:
+        return DivergenceKind(variable.verdict.value)
+    if variable.id in check.missing_variables:
+        return DivergenceKind.MISSING
+    if variable.id in check.extra_variables:
+        return DivergenceKind.EXTRA
+    return DivergenceKind.NOT_COMPARABLE
+
+
+class ProjectOptions(Struct, frozen=True):
+    """What a command has to be told to find the same configuration and goldens; None for what it
+    finds by itself.
+    """
+
+    config: str | None = None
+    golden_dir: str | None = None
+
+    def __str__(self) -> str:
+        """As they are typed, each behind a space."""
+        given = (("--config", self.config), ("--golden-dir", self.golden_dir))
+        return "".join(f" {option} {_quoted(path)}" for option, path in given if path is not None)
+
+
+def command_words(command: str, names: Sequence[str], options: str = "") -> str:
+    """A command on names, quoted for a shell. options: text that is put as it is, each behind a
+    space.
+    """
+    words = " ".join(map(_quoted, names))
+    if any(name.startswith("-") for name in names):
+        # Behind `--` nothing is an option.
+        return f"{command}{options} -- {words}"
+    return f"{command} {words}{options}"
+
+
+def _quoted(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
+
+
+class Shift(Struct, frozen=True):
+    """How far the new runs' mean of one feature is from the members' mean, in standard deviations
+    of the mean of so many members; infinite for a feature that no member varies.
+    """
+
+    feature: str
+    deviations: Number
+
+
+class EnsembleFacts(Struct, frozen=True):
+    """Runs against an ensemble.
+
+    members, runs: how many there are that differ from each other. features: how many numbers stand
+    for each. rate: of honest runs that are called inconsistent. p: how often runs drawn from all of
+    them lie as far out; None where they are too few, and more_members then says how many further
+    ones it takes. shifts: of the features that moved, the largest first. without_statistics: what
+    the new runs hold that is no numbers, or empty; nothing of it was compared. masked_elements: of
+    all new runs; they have no part in the statistics. filled: variables with fill values, which
+    have none either.
+    """
+
+    members: int
+    runs: int
+    features: int
+    rate: float
+    p: float | None = None
+    more_members: int | None = None
+    shifts: tuple[Shift, ...] = ()
+    without_statistics: tuple[VariableId, ...] = ()
+    masked_elements: int = 0
+    filled: int = 0
+
 
 # Types of fields are needed when the program runs: documents are checked against them.
-from msgspec import Struct, field
-
-from ciwrap.details import Number
-from ciwrap.model.commands import ProjectOptions
-from ciwrap.model.coverage import Coverage, coverage_of
-from ciwrap.model.divergence import Divergence, earliest
-from ciwrap.model.ensemble import EnsembleFacts
-from ciwrap.model.rules import VariableId
-from ciwrap.model.variable_result import VariableResult
-from ciwrap.model.verdict import Verdict
-from ciwrap.structs import Word
-from ciwrap.timeline import HistoryFacts
 
 
 class MessageLevel(Word):
@@ -45,7 +340,7 @@ class Message(Struct, frozen=True):
 class EnvironmentDifference(Struct, frozen=True):
     """Something that differs between the environments of both sides; no cause of anything.
 
-    kind: what it is, a key of `ciwrap.snapshot.kinds.KINDS`, which are in the order of how often
+    kind: what it is, a key of `ciwrap.snapshot.records.KINDS`, which are in the order of how often
     they change numbers. golden, run: what either side has. prove: the command that would show
     whether this changes the numbers, where there is one.
     """
@@ -283,3 +578,75 @@ class RunResult(Struct, frozen=True):
             for verdict, count in (check.unlisted.counts if check.unlisted else {}).items():
                 counts[verdict] += count
         return counts
+
+
+# Of up to so many variables that do not match, each says all that is known of it.
+MOST_WHOLE = 1000
+
+
+def brief(one: VariableResult) -> VariableResult:
+    """The result without histograms, ranges and samples, and with one differing element."""
+    return replace(
+        one,
+        first_differences=one.first_differences[:1],
+        suspect_ranges=(),
+        bound_share_histogram=None,
+        drift_histogram=None,
+        details=None,
+    )
+
+
+def with_brief_ones(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """The results, as `BriefResults` would leave them."""
+    found = list(results)
+    BriefResults(found).catch_up()
+    return found
+
+
+class BriefResults:
+    """Keeps a growing list of results small: of more than `MOST_WHOLE` that do not match, all but
+    the first and the worst of each name become brief, and of more names than half of that, those of
+    the first names in the alphabet.
+
+    Which ones these are does not depend on the order in which they come, nor on how often and
+    over which parts of the list this is done. Results are only added at the end.
+    """
+
+    def __init__(self, results: list[VariableResult]) -> None:
+        self._results = results
+        self._seen = 0
+        self._bad_count = 0
+        self._whole: set[int] = set()  # places of results that do not match and say all
+        self._best: dict[str, tuple[int, int]] = {}  # of each name, places of first and worst
+
+    def catch_up(self) -> None:
+        """Looks at what was added since the last call."""
+        for at in range(self._seen, len(self._results)):
+            one = self._results[at]
+            if one.verdict is not Verdict.MATCH:
+                self._bad_count += 1
+                self._whole.add(at)
+                first, worst = self._best.get(one.name, (at, at))
+                self._best[one.name] = (self._earlier(first, at), self._worse(worst, at))
+        self._seen = len(self._results)
+        if self._bad_count <= MOST_WHOLE:
+            return
+        names = sorted(self._best)[: MOST_WHOLE // 2]
+        kept = {at for name in names for at in self._best[name]}
+        for at in self._whole - kept:
+            self._results[at] = brief(self._results[at])
+        self._whole &= kept
+
+    def _earlier(self, one: int, other: int) -> int:
+        return min(one, other, key=lambda at: self._results[at].id.sort_key)
+
+    def _worse(self, one: int, other: int) -> int:
+        worst = worst_of((self._results[one], self._results[other]))
+        return one if worst is self._results[one] else other
+
+    @property
+    def whole_ones(self) -> set[VariableId] | None:
+        """What does not match and says all; None if everything does."""
+        if self._bad_count <= MOST_WHOLE:
+            return None
+        return {self._results[at].id for at in self._whole}

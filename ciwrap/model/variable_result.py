@@ -1,31 +1,461 @@
-"""One variable's verdict, and what is known of where and by how much it differs."""
+"""One variable's verdict, and what is known of where and by how much it differs.
+
+What comparing two texts token by token has found, gathered by template and place.
+
+The result words, their order, and the exit code of each.
+
+What a drift in steps of residues says of the share of the bound that was used up.
+
+What a report draws of one variable: bounded samples and small maps, never the data themselves.
+
+Maps are strings of base64, a byte for each cell, row by row. Shares of the bound are classes as in
+`VariableResult.bound_share_histogram`: 0 nothing moved, 1 to 17 within the bound (17: from half of
+it), 18 to 33 beyond it (18: up to twice); `NO_NUMBER` where one side is NaN, infinite or missing,
+which is never a distance; `SUSPECT` where a chunk is suspect and no more is known;
+`NO_CELL` where there is nothing to say.
+
+What is known of a history beyond single variables: how its variables diverge over time.
+"""
 
 from __future__ import annotations
 
+import binascii
 import math
+import numbers
 from typing import TYPE_CHECKING
 
-# Types of fields are needed when the program runs: documents are checked against them.
 from msgspec import Struct
 
-from ciwrap.details import (
-    ChunkMap,
-    Effect,
-    Explanation,
-    IndexBox,
-    Number,
-    Picture,
-    ShareMap,
-    TreeLevel,
-    View,
-)
-from ciwrap.model.drift import share_interval
-from ciwrap.model.rules import ErrorBound, Evidence, VariableId
-from ciwrap.model.text_result import TextResult
-from ciwrap.model.verdict import Verdict
+from ciwrap.base.errors import ExitCode
+from ciwrap.base.words import Word
+from ciwrap.model.settings import ErrorBound, Evidence, VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+if TYPE_CHECKING:
+    Number = float
+else:
+    # A float that may be NaN or infinite, which JSON lacks; base/documents.py knows this type.
+    Number = numbers.Real
+
+SHARE_CLASSES = 34
+BOUND_CLASS = 18  # the first one beyond the bound
+SUSPECT = 34
+NO_NUMBER = 35  # NaN, infinite or missing on one side, which is no distance
+NO_CELL = 255
+# Of a picture's values: the cell holds no finite number.
+NOT_FINITE = 255
+MOST_CELLS = 1 << 14
+# Of all planes of a view together, and the bytes of each cell.
+MOST_VIEW_CELLS = 1 << 14
+VIEW_BYTES = 6
+MOST_WORST = 20
+MOST_RUNS = 2048
+MOST_LEVELS = 64
+MOST_MAPS = 3
+MOST_EXPLANATIONS = 4
+# Who is so many times further off than the bound has a defect, and no bound that is somewhat tight.
+FAR_BEYOND = 100.0
+
+
+class Cause(Word):
+    """What differing elements have in common."""
+
+    SIGN_FLIPPED = "sign_flipped"  # new = -golden
+    CONSTANT_OFFSET = "constant_offset"  # new = golden + value
+    CONSTANT_FACTOR = "constant_factor"  # new = golden * value
+    ALL_ZERO = "all_zero"  # new = 0
+    ALL_NAN = "all_nan"  # new = NaN
+    FILL_VALUE = "fill_value"  # one side holds one value, which lies beyond all others
+    LESS_PRECISE = "less_precise"  # one side is the other, rounded to a shorter type
+    BIT_FLIPPED = "bit_flipped"  # one and the same bit of each number is another
+    BYTE_ORDER = "byte_order"  # the bytes of each number stand in the other order
+    PERIODIC_IMAGE = "periodic_image"  # new = golden + a whole number of periods
+    SHIFTED = "shifted"  # new = golden, moved along an axis
+    TRANSPOSED = "transposed"  # new = golden, two axes exchanged
+    COLUMNS_FIRST = "columns_first"  # new = golden, written in the other order of axes
+    EXCHANGED = "exchanged"  # new = golden, some components of an axis in each other's place
+    OTHER_ORDER = "other_order"  # the same rows in another order
+    OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
+    ONE_RANK = "one_rank"  # of several ranks only one differs
+    ACROSS_RANKS = "across_ranks"  # the same numbers, dealt out among the ranks in another way
+    STRIPE = "stripe"  # all in the rows that one of several threads would be dealt
+    BOUNDARY = "boundary"  # all at the faces of the array
+    NEAR_ZERO = "near_zero"  # golden values next to 0, where a relative bound is next to nothing
+    WIDER_BOUND = "wider_bound"  # no cause: the bound that would have let all of them pass
+
+
+class Explanation(Struct, frozen=True):
+    """What differing elements have in common, and on how many of them that was seen to hold.
+
+    values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
+    component, the rows that it is moved by, the golden components in the order that new has them,
+    the fill value, the layers at the faces, the iteration, the rank and how many there are, the
+    ranks of both sides, the thread and how many, or the atol that would have passed. axes: what is
+    moved or exchanged. on_golden: whether it is the golden side that holds the fill value or is
+    rounded. words: what the factor or the type is called, the part of the number that the bit is
+    in, what the ranks hold (rows, array), the digits of a fill value that no double is, or what is
+    to be said beside a bound. remedy: a line for ciwrap.yaml.
+    """
+
+    cause: Cause
+    held_count: int
+    differing_count: int
+    values: tuple[Number, ...] = ()
+    axes: tuple[int, ...] = ()
+    on_golden: bool = False
+    words: str | None = None
+    remedy: str | None = None
+
+
+class IndexBox(Struct, frozen=True):
+    """The smallest box that holds all differing elements, both corners included."""
+
+    first_index: tuple[int, ...]
+    last_index: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.first_index) != len(self.last_index):
+            raise ValueError("a box's corners have different dimensions")
+
+
+class ChunkMap(Struct, frozen=True):
+    """Which chunks are suspect, all of them.
+
+    chunks_per_cell: cells of so many chunks, in order; a cell is suspect if a chunk of it is. runs:
+    how many cells match, then are suspect, then match again, ... (the first may be 0).
+    """
+
+    chunk_elements: int
+    chunk_count: int
+    chunks_per_cell: int
+    runs: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.chunk_elements < 1 or self.chunks_per_cell < 1 or len(self.runs) > MOST_RUNS:
+            raise ValueError("a chunk map is out of range")
+
+
+class TreeLevel(Struct, frozen=True):
+    """One level of the tree.
+
+    differing_count: nodes whose digests differ; the subtrees of the others were pruned.
+    """
+
+    node_count: int
+    differing_count: int
+
+
+class ShareMap(Struct, frozen=True):
+    """The largest class of |difference| / bound in each cell, seen along the other axes.
+
+    row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
+    base64 of a byte for each cell, row by row: 0 to 33 as in bound_share_histogram; 34 for a
+    suspect chunk of which no more is known; 35 for NaN, infinite or missing on one side; 255 where
+    there is nothing to say.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    classes: str
+    row_axis: int | None = None
+
+    def __post_init__(self) -> None:
+        cells(self.classes, self.rows, self.columns)
+
+
+class Picture(Struct, frozen=True):
+    """Golden and new values in one plane (or line), both on the scale from `low` to `high`.
+
+    index: the plane's index in each axis; the row and column axes have 0 there. start, stop: the
+    part of the column axis that is shown; None: to its end. golden, new: base64 of a byte for each
+    cell, low + (high - low) * byte / 254, or 255 where it is not finite; what lies outside of the
+    scale is at its ends. cell_elements: a cell is of so many elements at most, and shows the one
+    whose difference is largest. least, greatest: of all finite values of both sides in the plane;
+    the scale leaves out a hundredth at each end if these are far away. part: of complex numbers.
+    classes: of |difference| / bound, as in a share map. differing: the share of differing elements
+    of each cell, of 254; '' where a cell is one element. signed: new - golden, 127 for 0, 0 and 254
+    for -signed_limit and signed_limit and beyond, 255 where it is not finite. golden: '' where the
+    golden's data are not at hand; then classes are of suspect chunks. bands: of lines whose cells
+    are of several elements, the least and greatest of golden and of new, as golden and new.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    index: tuple[int, ...]
+    low: float
+    high: float
+    golden: str
+    new: str
+    classes: str
+    row_axis: int | None = None
+    start: int = 0
+    stop: int | None = None
+    cell_elements: int = 1
+    least: Number | None = None
+    greatest: Number | None = None
+    part: str | None = None
+    differing: str = ""
+    signed: str = ""
+    signed_limit: Number | None = None
+    bands: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.bands) not in (0, 4):
+            raise ValueError("a picture's bands are not those of two sides")
+        more = (text for text in (self.golden, self.differing, self.signed, *self.bands) if text)
+        for text in (self.new, self.classes, *more):
+            cells(text, self.rows, self.columns)
+
+
+class View(Struct, frozen=True):
+    """The numbers of both sides in a plane (or line), and in the planes that follow one another
+    along one more axis, for a page that shows them on request.
+
+    row_axis: None for a line. axis, positions: along which the planes lie, and where; None and ()
+    for a single one. index: as of a picture. planes: base64, for each cell of each plane three
+    16-bit little-endian numbers: golden and new as low + (high - low) * n / 65534, what lies off
+    the scale at its ends, 65535 for what is not finite; and |difference| / bound as
+    2^((n - 32768) / 256), 0 for equal ones, 65535 for what is no number on one side. In a plane all
+    golden numbers come first, then the new ones, then the shares. cell_elements: as of a picture.
+    shown: which plane the worst element is in. part: of complex numbers. is_cut: whether values lie
+    off the scale.
+    """
+
+    column_axis: int
+    rows: int
+    columns: int
+    index: tuple[int, ...]
+    low: float
+    high: float
+    planes: tuple[str, ...]
+    row_axis: int | None = None
+    axis: int | None = None
+    positions: tuple[int, ...] = ()
+    cell_elements: int = 1
+    shown: int = 0
+    part: str | None = None
+    is_cut: bool = False
+
+    def __post_init__(self) -> None:
+        count = max(1, len(self.positions))
+        is_right = count == len(self.planes) and 0 <= self.shown < count
+        if not is_right or self.rows * self.columns * count > MOST_VIEW_CELLS:
+            raise ValueError("a view is out of range")
+        for one in self.planes:
+            _decoded(one, VIEW_BYTES * self.rows * self.columns)
+
+
+class Effect(Struct, frozen=True):
+    """What a difference comes to over all elements that are finite on both sides.
+
+    rms: the root of the mean of (new - golden)^2. bias: the mean of new - golden. least, greatest:
+    of golden. golden_sum, new_sum: of the values. size_sum: of |golden|. apart, apart_count: a
+    golden value that stands far beyond all others, as a fill value does, and in how many elements;
+    they are left out of all the rest.
+    """
+
+    element_count: int
+    rms: Number
+    bias: Number
+    least: Number
+    greatest: Number
+    golden_sum: Number
+    new_sum: Number
+    size_sum: Number
+    apart: Number | None = None
+    apart_count: int = 0
+
+
+def cells(text: str, rows: int, columns: int) -> bytes:
+    """The bytes of a map. Raises ValueError unless they are rows * columns of them."""
+    if rows < 1 or columns < 1 or rows * columns > MOST_CELLS:
+        raise ValueError("a map is out of range")
+    return _decoded(text, rows * columns)
+
+
+def _decoded(text: str, size: int) -> bytes:
+    import base64
+
+    try:
+        found = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise ValueError("a map is not base64") from None
+    if len(found) != size:
+        raise ValueError("a map has another size than it says")
+    return found
+
+
+def cells_text(values: bytes) -> str:
+    return binascii.b2a_base64(values, newline=False).decode("ascii")
+
+
+# Types of fields are needed when the program runs: documents are checked against them.
+
+
+class TextPlace(Struct, frozen=True):
+    """Where something stands in a text. line, column: from 1. text: what stands there, cut."""
+
+    line: int
+    column: int
+    text: str
+
+
+class DifferingNumbers(Struct, frozen=True):
+    """Numbers that differ in one place of one template.
+
+    template: the line with `#` for its numbers. number: which of them, from 1. count: lines in
+    which it differs. golden, new: the first of these. remedies: sets of `ignore`, each of which
+    would leave it out.
+    """
+
+    template: str
+    number: int
+    count: int
+    golden: TextPlace
+    new: TextPlace
+    max_abs_difference: Number
+    max_bound_share: Number
+    remedies: tuple[str, ...] = ()
+
+
+class UnpairedLines(Struct, frozen=True):
+    """Lines of one template that have no partner on the other side.
+
+    golden_count, new_count: how many there are on each side. golden, new: the first of them.
+    remedies: sets of `ignore` that together would have paired the first one.
+    """
+
+    template: str
+    golden_count: int = 0
+    new_count: int = 0
+    golden: TextPlace | None = None
+    new: TextPlace | None = None
+    remedies: tuple[str, ...] = ()
+
+
+class TextResult(Struct, frozen=True):
+    """What a comparison of two texts has found. Counts are of numbers or of lines.
+
+    lines: of the golden text and of the new one. unpaired_lines: those without a partner, on each
+    side; they were not compared. ignored_lines: those that `ignore_lines` covers, on each side.
+    numbers: of lines that have a partner. differing: those of them beyond the bound. ignored:
+    those that `ignore` covers in lines that are not equal, and of ignored lines. places: where
+    numbers differ, the first few; place_count: all of them. unpaired: templates of lines without
+    partner, the first few; unpaired_count: all of them. not_utf8: sides that are read as Latin-1.
+    """
+
+    lines: tuple[int, int]
+    unpaired_lines: tuple[int, int]
+    ignored_lines: tuple[int, int]
+    numbers: int
+    differing: int
+    ignored: int
+    places: tuple[DifferingNumbers, ...] = ()
+    place_count: int = 0
+    unpaired: tuple[UnpairedLines, ...] = ()
+    unpaired_count: int = 0
+    not_utf8: tuple[str, ...] = ()
+
+
+class Verdict(Word):
+    """The result words. A variable has one of the first four; a check whose golden is an ensemble
+    has one of the last two, or is not comparable: nothing of it was compared value by value, so it
+    never matches. suspect: digests differ, and without the golden's data nobody can tell whether a
+    number is beyond its bound. It fails as a difference does.
+    """
+
+    MATCH = "match"
+    SUSPECT = "suspect"
+    DIFFER = "differ"
+    NOT_COMPARABLE = "not_comparable"
+    CONSISTENT = "consistent"
+    INCONSISTENT = "inconsistent"
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether numbers were compared that are beyond their bound, or may be."""
+        return self in (Verdict.SUSPECT, Verdict.DIFFER)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _EXIT_CODES[self]
+
+    @property
+    def severity(self) -> int:
+        """How bad it is, from 0 for a match to the highest for what was not compared.
+
+        A test that is wrong once in a hundred times weighs less than numbers that were compared.
+        """
+        return _SEVERITY[self]
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the command that comes to it ends with 0."""
+        return self.exit_code is ExitCode.MATCH
+
+    @property
+    def is_statistical(self) -> bool:
+        """Whether it comes from a test on the statistics of runs, and not from their values."""
+        return self in (Verdict.CONSISTENT, Verdict.INCONSISTENT)
+
+    @staticmethod
+    def worst(verdicts: Iterable[Verdict]) -> Verdict:
+        """The most severe of the verdicts; of none at all: not_comparable."""
+        return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.NOT_COMPARABLE)
+
+    @staticmethod
+    def worst_first() -> tuple[Verdict, ...]:
+        """Those that variables have, the most severe one first: the order in which they are
+        listed.
+        """
+        return _WORST_FIRST
+
+
+_SEVERITY = {
+    Verdict.MATCH: 0,
+    Verdict.CONSISTENT: 1,
+    Verdict.INCONSISTENT: 2,
+    Verdict.SUSPECT: 3,
+    Verdict.DIFFER: 4,
+    Verdict.NOT_COMPARABLE: 5,
+}
+_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.SUSPECT, Verdict.MATCH)
+_EXIT_CODES = {
+    Verdict.MATCH: ExitCode.MATCH,
+    Verdict.CONSISTENT: ExitCode.MATCH,
+    Verdict.SUSPECT: ExitCode.DIFFER,
+    Verdict.INCONSISTENT: ExitCode.DIFFER,
+    Verdict.DIFFER: ExitCode.DIFFER,
+    Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
+}
+
+
+def step_interval(step: int, residue_levels: int, guaranteed_share: float) -> tuple[float, float]:
+    """The least and the greatest share of the bound of a number that drifted by so many steps.
+
+    Both sides are rounded to steps, so a drift of k steps is one of more than k - 1 and of less
+    than k + 1 of them. Under a bound with rtol the steps are even on a logarithmic scale; on the
+    scale of the bound itself they lie within the same ends, since the greatest share is convex and
+    the least one concave in the number of steps (docs/explanation/residues.md).
+    """
+    half = (residue_levels - 1) // 2
+    least = guaranteed_share * max(step - 1, 0) / half
+    return least, (step + 1) / (half + 1)
+
+
+def share_interval(
+    max_share: float, residue_levels: int, guaranteed_share: float
+) -> tuple[float, float]:
+    """As `step_interval`, of a largest drift that is given as steps / (h + 1)."""
+    half = (residue_levels - 1) // 2
+    return step_interval(round(max_share * (half + 1)), residue_levels, guaranteed_share)
+
+
+# Types of fields are needed when the program runs: documents are checked against them.
 
 
 class ChunkRange(Struct, frozen=True):
@@ -358,3 +788,64 @@ def worst_of(results: Iterable[VariableResult]) -> VariableResult:
     """The worst of those whose numbers differ, or may; where there are none, the worst of all."""
     ordered = worst_first(results)
     return next((one for one in ordered if one.verdict.is_alarm), ordered[0])
+
+
+class PointState(Word):
+    """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
+    values moved, none beyond its bound. SUSPECT: digests differ, and nobody can tell. FIRST_ONLY,
+    SECOND_ONLY: only that run has it.
+    """
+
+    MATCH = "match"
+    WITHIN = "within"
+    SUSPECT = "suspect"
+    BEYOND = "beyond"
+    NOT_COMPARED = "not_compared"
+    FIRST_ONLY = "first_only"
+    SECOND_ONLY = "second_only"
+
+
+class Trend(Word):
+    """What the checkpoints beyond the bound look like in the order of iterations."""
+
+    FROM_THE_START = "from_the_start"  # in the first iteration already
+    JUMPS = "jumps"  # at once to many times what it was before
+    GROWS = "grows"
+    STEADY = "steady"
+    COMES_AND_GOES = "comes_and_goes"  # within the bound again after having been beyond it
+
+
+class TimelinePoint(Struct, frozen=True):
+    """bound_share: the largest share of the bound, as far as it is known; by residues the upper end
+    of what they leave open, over matching chunks.
+    """
+
+    iteration: int | None
+    rank: int | None
+    state: PointState
+    differing_count: int | None = None
+    max_abs_difference: Number | None = None
+    bound_share: Number | None = None
+
+
+class Timeline(Struct, frozen=True):
+    """One variable over all checkpoints, in the order of iteration and rank. trend: None where
+    nothing is beyond its bound, or where that tells no trend, as one iteration does.
+    """
+
+    name: str
+    points: tuple[TimelinePoint, ...]
+    trend: Trend | None = None
+
+
+class HistoryFacts(Struct, frozen=True):
+    """Of two runs as histories. Bytes are those asked of captures and of data files.
+
+    by_captures: variables that were settled without their data.
+    """
+
+    timelines: tuple[Timeline, ...] = ()
+    by_captures: int = 0
+    capture_bytes_read: int = 0
+    data_bytes_read: int = 0
+    not_compared_checkpoints: int = 0

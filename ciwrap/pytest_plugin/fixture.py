@@ -1,41 +1,463 @@
-"""The fixture `ciwrap`: what a test calls."""
+"""The fixture `ciwrap`: what a test calls.
+
+What can be handed to `ciwrap.check`: arrays, mappings of them, files and folders.
+
+Blocks of checks: all of them before the test fails, or one that is to fail.
+
+Run-to-run reproducibility: every run of a test's body against its first one.
+
+`ciwrap.time(a, b)`: is the second of two calls slower than the first?
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 import threading
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ciwrap.compare.outputs import arrangement_of
-from ciwrap.config import Check
-from ciwrap.errors import CiwrapError, GoldenMismatch, UsageError
-from ciwrap.model import SETTINGS, SettingsLayer, Strictness, VariableId
-from ciwrap.model.forms import DUPLICATES, read_arguments
-from ciwrap.pytest_plugin.blocks import AllChecks, Blocks, ExpectedMismatch
-from ciwrap.pytest_plugin.collected import shared_ids
-from ciwrap.pytest_plugin.inputs import catalog_of, refuse_name, rules_of
-from ciwrap.pytest_plugin.judge import Judge
+from ciwrap.arrays.intake import OneArray, parts_of
+from ciwrap.arrays.values import fields_of
+from ciwrap.base.errors import CiwrapError, DuplicateVariableError, GoldenMismatch, UsageError
+from ciwrap.base.late import numpy as np
+from ciwrap.formats.catalog import Catalog, Rules
+from ciwrap.formats.find_outputs import find_in, name_fault
+from ciwrap.formats.memory import found_arrays
+from ciwrap.model import (
+    SETTINGS,
+    CheckResult,
+    ErrorBound,
+    Message,
+    MessageLevel,
+    SettingsLayer,
+    Strictness,
+    VariableId,
+    Verdict,
+    severity,
+)
+from ciwrap.model.settings import DUPLICATES, Form, read_arguments
+from ciwrap.project.outputs import arrangement_of
+from ciwrap.project.schema import TIMING
+from ciwrap.project.settings import EXACT, Check, VariableRule, name_matches
+from ciwrap.pytest_plugin.collect import (
+    END_WRITING,
+    FAILED,
+    LATE,
+    OPEN,
+    RECORDER,
+    Unmet,
+    UnmetCheck,
+    after_the_end,
+    in_forked,
+    is_worker,
+    joined,
+    shared_ids,
+)
+from ciwrap.pytest_plugin.judge import (
+    EXPECTED,
+    MATCHED,
+    Judge,
+    Records,
+    failure_text,
+    find_project,
+    resources_for,
+)
 from ciwrap.pytest_plugin.options import makes_all
-from ciwrap.pytest_plugin.records import Records
-from ciwrap.pytest_plugin.repeat import Repeats
-from ciwrap.pytest_plugin.results import END_WRITING, FAILED, LATE, OPEN, RECORDER, is_worker
-from ciwrap.pytest_plugin.telling import failure_text
-from ciwrap.pytest_plugin.tested_project import find_project
-from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked
-from ciwrap.structs import replace
+from ciwrap.report.failure import failure_lines
+from ciwrap.statistics.spread import PairedComparison, TimingVerdict, compare_pairs
+from ciwrap.studies.repeat.measure import Measurer, compare_runs, held_run
+from ciwrap.studies.repeat.page import bound_text
+from ciwrap.studies.repeat.result import names_that_vary, summarise
+from ciwrap.studies.timing import chosen_timing, time_calls
+from ciwrap.studies.timing_report import explanation, headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from typing_extensions import Unpack
 
-    from ciwrap.config import VariableRule
-    from ciwrap.model import CheckResult, SettingArguments
-    from ciwrap.statistics.pairs import PairedComparison
+    from ciwrap.arrays.intake import Part
+    from ciwrap.formats.catalog import Arrangement
+    from ciwrap.golden.trees import Resources
+    from ciwrap.model import SettingArguments
+    from ciwrap.project.settings import Config
+    from ciwrap.pytest_plugin.judge import Outcome
+    from ciwrap.studies.repeat.measure import RunOutputs
+
+_MOST_NAMES = 8
+
+
+def refuse_name(name: object) -> None:
+    """Raises UsageError for what no check can be called."""
+    fault = name_fault(name) if isinstance(name, str) else "is not text"
+    if fault is not None:
+        raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
+
+
+def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
+    """Bounds by name or pattern: a number (atol), an ErrorBound, or a mapping of settings."""
+    rules = []
+    for pattern, said in (bounds or {}).items():
+        here = f"{where}, bounds[{pattern!r}]"
+        if isinstance(said, ErrorBound):
+            layer = SettingsLayer({"bound": said})
+        elif isinstance(said, Mapping):
+            layer = SettingsLayer.from_arguments(said, here)
+        else:
+            layer = SettingsLayer.from_arguments({"atol": said}, here)
+        rules.append(VariableRule(str(pattern), layer))
+    return tuple(rules)
+
+
+class ValueCatalog(Catalog):
+    """The variables of what was handed over. says_more: whether that has attributes besides, which
+    are not compared. exact: names of those that no general bound is meant for.
+    """
+
+    says_more = False
+    exact: tuple[str, ...] = ()
+
+    def kept_exact(self, check: Check) -> Check:
+        """The check, for which an index and what else is of that kind has no bound but one that a
+        rule of the check gives it.
+        """
+        rules = (VariableRule(name, EXACT) for name in self.exact)
+        return replace(check, value_rules=(*check.value_rules, *rules))
+
+    def refuse_misspelt(self, rules: Sequence[VariableRule]) -> None:
+        """Raises UsageError for a rule whose name, without wild cards, is that of no variable."""
+        for rule in rules:
+            if rule.is_exact and not any(name_matches(rule.pattern, one) for one in self.entries):
+                names = sorted({one.name for one in self.entries})
+                near = get_close_matches(rule.pattern, names, 1)
+                known = f"did you mean {near[0]!r}?" if near else f"there is {_listed(names)}"
+                raise UsageError(
+                    f"bounds names {rule.pattern!r}, but no variable has that name", remedy=known
+                )
+
+    def noted(self, result: CheckResult) -> CheckResult:
+        """The result, with what was not compared said in it."""
+        return replace(result, attributes="none") if self.says_more else result
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(map(repr, names[:_MOST_NAMES])) + more
+
+
+def catalog_of(
+    value: Any,
+    name: str,
+    *,
+    layout: str | None = None,
+    format: str | None = None,  # noqa: A002 - as the configuration calls it
+    options: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+    is_ignored: Callable[[str], bool] = lambda _: False,
+    arrangement: Arrangement | None = None,
+) -> ValueCatalog:
+    """The variables of whatever was handed over. Raises UsageError, UnsupportedDtypeError,
+    DuplicateVariableError, and the errors of finding files.
+
+    name: what a single array is called. is_ignored: whether a variable is not to be compared, so
+    that it need not be an array. arrangement: how rows are aligned.
+    """
+    if isinstance(value, os.PathLike):
+        return ValueCatalog(
+            find_in(
+                Path(os.fspath(value)),
+                layout=layout,
+                format_name=format,
+                options=options,
+                exclude=exclude,
+                name=name,
+            ),
+            arrangement,
+        )
+    if layout or format or options or exclude:
+        raise UsageError("layout, format, options and exclude are for files and folders")
+    if isinstance(value, (str, bytes)):
+        raise UsageError(
+            "a string could be a path or a value",
+            remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
+        )
+    parts = list(parts_of(value, name))
+    arrays = _convert(parts, is_ignored)
+    catalog = ValueCatalog(found_arrays(arrays), arrangement)
+    catalog.says_more = any(isinstance(one, OneArray) and one.left_out for one in arrays.values())
+    catalog.exact = tuple(part.name for part in parts if part.is_exact)
+    return catalog
+
+
+def _with_its_like(name: str) -> str:
+    """The name, or the pattern of all items of the list that it is of."""
+    of, _, item = name.rpartition("/")
+    return f"{of}/*" if of and item.isdecimal() else name
+
+
+def _convert(
+    parts: Sequence[Part], is_ignored: Callable[[str], bool]
+) -> dict[str, OneArray | CiwrapError]:
+    """Arrays by name, and the errors of those that are ignored and cannot be arrays."""
+    arrays: dict[str, OneArray | CiwrapError] = {}
+    taken: set[str] = set()
+    for part in parts:
+        fault = name_fault(part.name)
+        if fault is not None:
+            raise UsageError(f"a key {fault}: {ascii(part.name)[:60]}")
+        found: OneArray | CiwrapError
+        try:
+            found = part.convert()
+        except CiwrapError as error:
+            if not is_ignored(part.name):
+                if len(parts) > 1:
+                    leave_out = f"leave it out: ignore=[{_with_its_like(part.name)!r}]"
+                    error.remedy = f"{error.remedy}, or {leave_out}" if error.remedy else leave_out
+                raise
+            found = error
+        for name in _variables_in(part.name, found):
+            if name in taken:
+                raise DuplicateVariableError(
+                    "comes from two keys",
+                    variable=name,
+                    remedy="rename one of them (1 and '1' are the same name, {'a': {'b'}} and"
+                    " {'a/b'} too)",
+                )
+            taken.add(name)
+        arrays[part.name] = found
+    return arrays
+
+
+def _variables_in(name: str, found: OneArray | CiwrapError) -> list[str]:
+    """Names of the variables that a part gives: an array of records has one for each field."""
+    array = None if isinstance(found, CiwrapError) else found.array
+    if not isinstance(array, np.ndarray) or array.dtype.names is None:
+        return [name]
+    return [field.name for field in fields_of(name, array.dtype)]
+
+
+class Blocks:
+    """Which block of a test is open: one at most, since a check has to know what it is for."""
+
+    def __init__(self, unmet: Unmet) -> None:
+        self.unmet = unmet
+        self.all: AllChecks | None = None
+        self.expected: ExpectedMismatch | None = None
+
+    @property
+    def expected_here(self) -> ExpectedMismatch | None:
+        """The block that this thread has opened: another thread's mismatch is not the one meant."""
+        block = self.expected
+        return block if block is not None and block.is_of_this_thread else None
+
+    @property
+    def is_free(self) -> bool:
+        return self.all is None and self.expected is None
+
+    def refuse_another(self) -> None:
+        if not self.is_free:
+            raise self.refused("ciwrap.all() and ciwrap.expect_mismatch() cannot be nested")
+
+    def refused(self, text: str) -> UsageError:
+        """The error for a block that cannot begin: its checks will not be made."""
+        self.unmet.add(UnmetCheck("a block of checks", text))
+        return UsageError(text)
+
+
+class AllChecks:
+    """What `with ciwrap.all():` is."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self._failed: list[UnmetCheck] = []
+
+    def __enter__(self) -> None:
+        self._blocks.refuse_another()
+        self._blocks.all = self
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        __tracebackhide__ = True
+        self._blocks.all = None
+        if not self._failed:
+            return
+        failure = joined(self._failed)
+        self._blocks.unmet.add(UnmetCheck("all", str(failure), result=failure.result))
+        if error is None:
+            raise failure
+
+    def add(self, check: UnmetCheck) -> None:
+        self._failed.append(check)
+
+
+class ExpectedMismatch:
+    """What `with ciwrap.expect_mismatch() as caught:` gives.
+
+    result: of the check that did not match its golden; None before there is one.
+    """
+
+    def __init__(self, blocks: Blocks, title: str) -> None:
+        self.result: CheckResult | None = None
+        self._blocks = blocks
+        self._title = title
+        self._matched_count = 0
+        self._thread = threading.get_ident()
+
+    @property
+    def is_of_this_thread(self) -> bool:
+        return self._thread == threading.get_ident()
+
+    def __enter__(self) -> ExpectedMismatch:
+        self._blocks.refuse_another()
+        self._blocks.expected = self
+        return self
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> bool:
+        __tracebackhide__ = True
+        self._blocks.expected = None
+        if isinstance(error, GoldenMismatch) and self.is_for(error.result):
+            return True
+        if error is None and self.result is None:
+            found = "all of them match" if self._matched_count else "none was made"
+            text = f"{self._title}: a check was expected to differ from its golden, but {found}"
+            self._blocks.unmet.add(UnmetCheck(self._title, text))
+            raise GoldenMismatch(text)
+        return False
+
+    def judge(self, outcome: Outcome) -> Outcome:
+        """The outcome of a check in the block, as expected if it has compared and does not match.
+
+        A golden that is missing or damaged was not compared with anything: that is not expected.
+        """
+        if outcome.word == MATCHED:
+            self._matched_count += 1
+            return outcome
+        if not outcome.result.variables:
+            return outcome
+        self.result = outcome.result
+        return replace(outcome, word=EXPECTED)
+
+    def is_for(self, result: CheckResult | None) -> bool:
+        """Whether this is the result of the expected mismatch."""
+        return result is not None and result is self.result
+
+
+_FIRST = "run 1"
+
+
+class _Series(Struct):
+    """One check over all runs. worst: the result of the run that moved most."""
+
+    measurer: Measurer
+    rules: Rules
+    worst: CheckResult | None = None
+
+
+class Repeats:
+    """The runs of one test. count: how many, at least 2. Raises UsageError for anything else."""
+
+    def __init__(self, count: object) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 2:
+            raise UsageError(f"repeat={count!r}: at least 2 runs are needed")
+        self.count = count
+        self._number = 0
+        self._series: dict[str, _Series] = {}
+        self._seen: set[str] = set()
+
+    def begin(self, number: int) -> None:
+        """The number-th run begins, from 0. Raises AssertionError if the last one made fewer checks
+        than the first.
+        """
+        self._number = number
+        self._seen = set()
+
+    def missing(self) -> list[str]:
+        """Checks that the first run made and this one did not."""
+        return [name for name in self._series if name not in self._seen]
+
+    def compare(
+        self, check: Check, catalog: Catalog, test_id: str
+    ) -> tuple[CheckResult, str | None]:
+        """Takes the first run's values, compares later ones with them; the result (the worst one so
+        far), and what is wrong with it, in words.
+        """
+        self._seen.add(check.name)
+        name = f"run {self._number + 1}"
+        if self._number == 0:
+            self._series[check.name] = _series(check, resources_for(catalog))
+        series = self._series.get(check.name)
+        if series is None:
+            result = _failed(check.name, f"{name} makes this check, {_FIRST} did not")
+        else:
+            outputs = held_run(name, catalog, check.is_ignored)
+            result = _compared(series, self._number + 1, outputs, resources_for(catalog))
+        result = replace(result, golden_path=None, source_path=None, test_id=test_id)
+        title = f"{name} of {self.count}"
+        if result.verdict is not Verdict.MATCH:
+            return _told_of(result, f"{title} does not match the first run", name)
+        assert series is not None
+        if series.worst is None or _severity(result) >= _severity(series.worst):
+            series.worst = result
+        text = f"{title} compared with {_FIRST}; the worst is shown{_bounds_that_hold(series)}"
+        note = Message(MessageLevel.NOTE, text)
+        return replace(series.worst, messages=(*series.worst.messages, note)), None
+
+
+def _series(check: Check, resources: Resources) -> _Series:
+    rules = Rules(
+        check.settings_for, check.is_ignored, check.strict.variables, arrangement_of(check)
+    )
+    return _Series(Measurer(check.name, rules, resources=resources), rules)
+
+
+def _compared(
+    series: _Series, number: int, outputs: RunOutputs, resources: Resources
+) -> CheckResult:
+    measurer = series.measurer
+    problem = measurer.add(number, outputs)
+    if number == 1 and problem is None:
+        # With itself, so that what cannot be compared shows at once.
+        return compare_runs(measurer.name, outputs, outputs, series.rules, resources=resources)
+    if measurer.last is None:
+        return _failed(measurer.name, problem or f"{outputs.place} was not compared")
+    return measurer.last
+
+
+def _told_of(result: CheckResult, title: str, name: str) -> tuple[CheckResult, str]:
+    lines = failure_lines(title, result, (), sides=(_FIRST, name))
+    if not lines[0].startswith(title):
+        lines[0] = f"{title}: {lines[0]}"
+    note = Message(MessageLevel.NOTE, title)
+    return replace(result, messages=(*result.messages, note)), "\n".join(lines)
+
+
+def _bounds_that_hold(series: _Series) -> str:
+    """What bounds the runs so far suggest, where something varies: `; x: atol: 2e-6 would hold`."""
+    measured = series.measurer.measured
+    series.measurer.look_for_zeros(names_that_vary(measured))
+    runs = [1, *measured.compared]
+    found = [
+        f"{one.name}: {bound_text(one.suggested_bound)}"
+        for one in summarise(series.measurer.name, measured, runs, has_digits=False)
+        if one.suggested_bound is not None
+    ]
+    return f"; {', '.join(found)} would hold" if found else ""
+
+
+def _severity(result: CheckResult) -> tuple[float, ...]:
+    return max(map(severity, result.variables), default=(0,))
+
+
+def _failed(name: str, text: str) -> CheckResult:
+    return CheckResult(name, Verdict.NOT_COMPARABLE, messages=(Message(MessageLevel.ERROR, text),))
+
 
 _JUDGE = pytest.StashKey[Judge]()
 _OF_CHECK: tuple[str, ...] = ("strict", "duplicates")
@@ -295,7 +717,6 @@ class CiwrapFixture:
         whatever the functions raise.
         """
         __tracebackhide__ = True
-        from ciwrap.pytest_plugin.timing import compare_calls
 
         if self.repeats is not None:
             raise UsageError("time() makes runs of its own, so repeat=N has no meaning beside it")
@@ -396,3 +817,48 @@ def _of_check(said: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _texts(patterns: Sequence[str]) -> list[str]:
     return [patterns] if isinstance(patterns, str) else list(patterns)
+
+
+_WHERE = "time()"
+KEYWORDS = ("pairs", "margin", "confidence", "gate", "warm_up")
+
+
+class TimedCalls(Struct, frozen=True):
+    """What two calls' times came to. lines: in words, the verdict first. is_refused: whether the
+    second takes longer and the gate was asked for.
+    """
+
+    comparison: PairedComparison
+    lines: tuple[str, ...]
+    is_refused: bool
+
+
+def compare_calls(
+    a: Callable[[], object],
+    b: Callable[[], object],
+    config: Config | None,
+    given: Mapping[str, Any],
+    *,
+    is_shared: bool,
+) -> TimedCalls:
+    """Calls both in pairs. given: of KEYWORDS, None for what the configuration says. is_shared:
+    whether other tests may run at the same time. Raises UsageError, and what the calls raise.
+    """
+    for call in (a, b):
+        if not callable(call):
+            raise UsageError(
+                f"time() takes two functions without arguments, not {type(call).__name__}",
+                remedy="ciwrap.time(lambda: old(x), lambda: new(x))",
+            )
+    forms = {name: form for name in KEYWORDS if isinstance(form := TIMING.keys[name].kind, Form)}
+    settings = chosen_timing(config, read_arguments(given, forms, _WHERE))
+    assert settings.confidence is not None
+    first, second = time_calls(
+        a, b, pairs=settings.pairs, warm_up=settings.warm_up, seed=secrets.randbelow(1 << 32)
+    )
+    found = compare_pairs(first, second, margin=settings.margin, confidence=settings.confidence)
+    lines = [headline(found), *explanation(found, is_call=True)]
+    if is_shared:
+        lines.append("other tests may have run at the same time, in other processes")
+    is_slower = found.verdict is TimingVerdict.CHANGED and found.change > 0
+    return TimedCalls(found, tuple(lines), settings.gate and is_slower)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.pytest_plugin.collected import Collected
+from ciwrap.pytest_plugin.collect import (
+    END_WRITING,
+    LATE,
+    OPEN,
+    Collected,
+    Results,
+    hand_over,
+    is_worker,
+    raise_untold,
+)
 from ciwrap.pytest_plugin.options import (
     MARKER,
     add_options,
@@ -18,22 +27,12 @@ from ciwrap.pytest_plugin.options import (
     refuse_nonsense,
     remove_earlier_results,
 )
-from ciwrap.pytest_plugin.results import (
-    END_WRITING,
-    LATE,
-    OPEN,
-    Results,
-    hand_over,
-    is_worker,
-    raise_untold,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from ciwrap.pytest_plugin.ending import Ending
     from ciwrap.pytest_plugin.fixture import CiwrapFixture
-
 
 _SENT_LATE = "ciwrap_late"
 
@@ -61,7 +60,7 @@ def ciwrap(request: pytest.FixtureRequest) -> CiwrapFixture:
     them, `ciwrap accept` makes them the golden. From then on a test fails if a number moves by more
     than its bound. In annotations: `ciwrap.pytest_plugin.CiwrapFixture`.
     """
-    from ciwrap.errors import CiwrapError
+    from ciwrap.base.errors import CiwrapError
     from ciwrap.pytest_plugin.fixture import make_fixture
 
     try:
@@ -77,7 +76,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         outcome = yield
         if item.get_closest_marker("ciwrap") is not None:
-            from ciwrap.pytest_plugin.marked import after_first_run
+            from ciwrap.pytest_plugin.collect import after_first_run
 
             after_first_run(item)
     except BaseException as error:
@@ -158,7 +157,7 @@ class SessionHooks:
         end = self._config.stash.get(END_WRITING, None)
         if end is None:
             return
-        from ciwrap.errors import CiwrapError
+        from ciwrap.base.errors import CiwrapError
 
         try:
             end()

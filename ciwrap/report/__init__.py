@@ -1,1 +1,5 @@
-"""Results for people and machines: one versioned document, and renderers of it."""
+"""One result, shown: terminal, page, JSON, Markdown, JUnit, SARIF, annotations.
+
+Uses `base`, `model` and `snapshot`. Read first `document.to_document`, then `view`, which orders
+what differs once for all outputs, and the file of the output you want.
+"""

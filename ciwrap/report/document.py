@@ -3,6 +3,14 @@
 The document holds every field of `ciwrap.model.RunResult` under its own name. Fields at their
 default (unknown, empty) are left out, but for those that every reader of a document asks for.
 Numbers that JSON lacks are the strings "nan", "inf" and "-inf".
+
+The JSON Schema of the documents that commands write, made of the types of what is in them.
+
+How much of a result its document lists, variable by variable; the rest is counted.
+
+Keeps a result's document small: samples and maps of the variables that matter most.
+
+Several results (legs of a matrix, shards of one run) as one.
 """
 
 from __future__ import annotations
@@ -13,15 +21,23 @@ import json
 import os
 import stat
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
-from ciwrap.documents import DocumentError, DocumentHead, to_plain, to_record
-from ciwrap.documents.load_json import load_json
-from ciwrap.errors import InvalidResultError, UnreadableFileError, WriteFailedError
-from ciwrap.files import write_atomically
+from ciwrap.base.documents import (
+    DocumentError,
+    DocumentHead,
+    Schema,
+    load_json,
+    to_plain,
+    to_record,
+)
+from ciwrap.base.errors import InvalidResultError, UnreadableFileError, WriteFailedError
+from ciwrap.base.files import write_atomically
 from ciwrap.model import (
     CheckResult,
     Coverage,
@@ -29,13 +45,32 @@ from ciwrap.model import (
     Divergence,
     DivergenceKind,
     ErrorBound,
+    Message,
+    MessageLevel,
     RunResult,
+    Unlisted,
+    VariableId,
     VariableResult,
+    Verdict,
+    worst_of,
 )
 from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
+from ciwrap.model.results import MOST_WHOLE, brief
+from ciwrap.model.variable_result import (
+    MOST_EXPLANATIONS,
+    MOST_LEVELS,
+    MOST_MAPS,
+    MOST_RUNS,
+    MOST_WORST,
+    SHARE_CLASSES,
+)
+from ciwrap.report.places import by_name
+from ciwrap.report.view import groups_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from ciwrap.model.variable_result import HistoryFacts
 
 SCHEMA_VERSION = 1
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.
@@ -282,3 +317,242 @@ def write_text(text: str, target: str, what: str) -> None:
         raise WriteFailedError(
             f"{what} could not be written: {error.strerror or error}", file=path
         ) from error
+
+
+_ROOT = {"pattern": "^[0-9a-f]{32}$"}
+# What fields of these names are held to besides their types.
+_NAMES: Mapping[str, Mapping[str, Any]] = {
+    "root": _ROOT,
+    "golden_root": _ROOT,
+    "exit_code": {"minimum": -64},  # a command that a signal ended
+    "bound_share_histogram": {
+        "minItems": SHARE_CLASSES,
+        "maxItems": SHARE_CLASSES,
+    },
+    "runs": {"maxItems": MOST_RUNS},
+    "tree_levels": {"maxItems": MOST_LEVELS},
+    "worst_elements": {"maxItems": MOST_WORST},
+    "share_maps": {"maxItems": MOST_MAPS},
+    "explanations": {"maxItems": MOST_EXPLANATIONS},
+}
+
+
+def _if_verdict(verdict: str, then: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"if": {"properties": {"verdict": {"const": verdict}, **more}}, "then": then}
+
+
+# What a verdict asks of a variable's other fields, as the record itself does when it is made.
+_CONDITIONS: Mapping[type, Mapping[str, Any]] = {
+    VariableResult: {
+        "allOf": [
+            _if_verdict(
+                "match",
+                {
+                    "properties": {
+                        "differing_count": {"const": 0},
+                        "evidence": {"type": "string"},
+                        "element_count": {"type": "integer"},
+                    }
+                },
+            ),
+            _if_verdict(
+                "not_comparable",
+                {"required": ["reason"], "properties": {"reason": {"minLength": 1}}},
+            ),
+            _if_verdict(
+                "suspect",
+                {"required": ["differing_count_at_least", "differing_count_at_most"]},
+            ),
+            _if_verdict(
+                "differ",
+                {"required": ["differing_count_at_least", "differing_count_at_most"]},
+                differing_count={"const": None},
+            ),
+        ]
+    }
+}
+
+
+def document_schema(kinds: Sequence[type]) -> dict[str, Any]:
+    """The schema of a document that is one of several kinds of records."""
+    schema = Schema(ALWAYS, BESIDE, _NAMES, _CONDITIONS)
+    references = [schema.reference(kind) for kind in kinds]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"ciwrap JSON documents, schema version {SCHEMA_VERSION}",
+        "description": (
+            "What every command writes with --json. Later releases of schema version"
+            f" {SCHEMA_VERSION} may add fields, never change or remove one; a reader should pass"
+            " over what it does not know."
+        ),
+        "anyOf": references,
+        "$defs": schema.definitions,
+    }
+
+
+Detail = Literal["summary", "differing", "all"]
+# Some 1.5 kB each.
+MOST_LISTED = 10_000
+
+
+def with_detail(run: RunResult, detail: Detail) -> RunResult:
+    """The result with the variables that its document is to list.
+
+    `all`: every one. `differing`: of checks with more than `MOST_WHOLE` those that do not match,
+    the first `MOST_LISTED` by iteration, rank and name; all but the first and the worst of each
+    name without histograms and ranges, and with one differing element. `summary`: only what
+    diverged first. What is left out is counted, and a note tells of it.
+    """
+    if detail == "all":
+        return run
+    return replace(run, checks=tuple(_reduced(check, detail) for check in run.checks))
+
+
+def _reduced(check: CheckResult, detail: Detail) -> CheckResult:
+    if detail == "summary":
+        listed = _first(check)
+    elif len(check.variables) <= MOST_WHOLE:
+        return check
+    else:
+        bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
+        kept = {one.id for one in _first(check)}
+        listed = _brief(bad[:MOST_LISTED], kept)
+        kept.difference_update(one.id for one in listed)
+        listed += [one for one in _first(check) if one.id in kept]
+    ids = {one.id for one in listed}
+    left_out = [one for one in check.variables if one.id not in ids]
+    if not left_out:
+        return check
+    counts = f"{len(listed):,} of {len(check.variables):,} variables are listed"
+    note = Message(MessageLevel.NOTE, f"{counts} (--json-detail {detail}); the others are counted")
+    return replace(
+        check,
+        variables=tuple(listed),
+        messages=(*check.messages, note),
+        unlisted=_counted(check, left_out),
+        history=None if check.history is None else _points_of(check.history, ids),
+    )
+
+
+def _first(check: CheckResult) -> list[VariableResult]:
+    """What diverged first, and the first of which numbers did."""
+    found = (check.first_divergence, check.first_numeric_divergence)
+    variables = {one.variable.id: one.variable for one in found if one is not None}
+    return list(variables.values())
+
+
+def _brief(bad: Sequence[VariableResult], whole: set[VariableId]) -> list[VariableResult]:
+    """Of each name the first and the worst one, and those in `whole`, keep all that they say."""
+    for some in by_name(bad).values():
+        whole |= {some[0].id, worst_of(some).id}
+    return [one if one.id in whole else brief(one) for one in bad]
+
+
+def _counted(check: CheckResult, left_out: Sequence[VariableResult]) -> Unlisted:
+    counts = Counter(one.verdict for one in left_out)
+    shares = [one.max_drift_share for one in left_out] + [one.max_bound_share for one in left_out]
+    share = max((known for known in shares if known is not None), default=None)
+    named = {one.value: counts[one] for one in Verdict.worst_first()}
+    return Unlisted(**named, max_drift_share=share, coverage=check.coverage)
+
+
+def _points_of(history: HistoryFacts, listed: set[VariableId]) -> HistoryFacts:
+    """The history with the points of listed variables alone."""
+    named = {identity.name for identity in listed}
+    timelines = []
+    for one in history.timelines:
+        if one.name in named:
+            points = [p for p in one.points if VariableId(one.name, p.iteration, p.rank) in listed]
+            timelines.append(replace(one, points=tuple(points)))
+    return replace(history, timelines=tuple(timelines))
+
+
+# Each some tens of kilobytes at most.
+MOST_DETAILED = 120
+# Of so many also the numbers that a page shows on request, each a hundred kilobytes at most.
+MOST_VIEWS = 8
+
+
+def trimmed(run: RunResult) -> RunResult:
+    """The result with details for at most `MOST_DETAILED` variables, of the worst for the first
+    and the worst checkpoint; everything else is as it was.
+    """
+    if not any(variable.details for check in run.checks for variable in check.variables):
+        return run
+    kept: set[tuple[int, VariableId]] = set()
+    viewed: set[tuple[int, VariableId]] = set()
+    for group in groups_of(run):
+        wanted = {(id(group.check), one.id) for one in (group.first, group.worst) if one.details}
+        if len(kept) + len(wanted) > MOST_DETAILED:
+            break
+        kept |= wanted
+        if len(viewed) < MOST_VIEWS:
+            viewed.add((id(group.check), group.first.id))
+
+    def trimmed_one(check: CheckResult, one: VariableResult) -> VariableResult:
+        if one.details is None:
+            return one
+        if (id(check), one.id) not in kept:
+            return replace(one, details=None)
+        if one.details.view is None or (id(check), one.id) in viewed:
+            return one
+        return replace(one, details=replace(one.details, view=None))
+
+    checks = (
+        replace(check, variables=tuple(trimmed_one(check, one) for one in check.variables))
+        for check in run.checks
+    )
+    return replace(run, checks=tuple(checks))
+
+
+def merge_results(results: Sequence[RunResult], labels: Sequence[str] = ()) -> RunResult:
+    """One result with the checks of all, in order; the verdict is the worst.
+
+    labels: what to call each result (default: 1, 2, ...). Checks of the same name are told apart by
+    the label of their result, and each keeps its own environment where they are not all the same.
+    A single result stays as it is; the same call twice gives the same. Raises ValueError without
+    results, or with labels that do not fit them.
+    """
+    if not results:
+        raise ValueError("there is no result to merge")
+    names = list(labels) or [str(position) for position in range(1, len(results) + 1)]
+    if len(names) != len(results):
+        raise ValueError(f"{len(results)} results, but {len(names)} labels")
+    if len(results) == 1:
+        return results[0]
+    uses = Counter(check.name for result in results for check in result.checks)
+    same_environment = all(result.environment == results[0].environment for result in results)
+    kinds = {result.kind for result in results}
+    commands = [result.command for result in results]
+    return RunResult(
+        # Worse than the worst check where a result came to no verdict at all.
+        verdict=Verdict.worst(result.verdict for result in results),
+        checks=tuple(
+            _labelled(check, result, name if uses[check.name] > 1 else None, same_environment)
+            for result, name in zip(results, names, strict=True)
+            for check in result.checks
+        ),
+        kind=kinds.pop() if len(kinds) == 1 else "check",
+        messages=tuple(
+            replace(message, text=f"{name}: {message.text}")
+            for result, name in zip(results, names, strict=True)
+            for message in result.messages
+        ),
+        command=next((one for one in commands if one is not None and one.exit_code != 0), None),
+        environment=results[0].environment if same_environment else {},
+        ciwrap_version=results[0].ciwrap_version,
+        started_at=min(result.started_at for result in results),
+        seconds=sum(result.seconds for result in results),
+    )
+
+
+def _labelled(
+    check: CheckResult, result: RunResult, name: str | None, same_environment: bool
+) -> CheckResult:
+    label = check.label
+    if name is not None:
+        label = f"{name}, {label}" if label else name
+    environment = check.environment
+    if not environment and not same_environment:
+        environment = dict(result.environment)
+    return replace(check, label=label, environment=environment)

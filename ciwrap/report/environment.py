@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.report.findings import check_title
+from msgspec import Struct
+
+from ciwrap.report.lead import check_title
 from ciwrap.report.text import plural, safe_name
-from ciwrap.snapshot.difference import compare_summaries, verb_of, words_of_kind
-from ciwrap.structs import Struct
+from ciwrap.snapshot.difference import compare_summaries, ranked, verb_of, words_of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,8 +97,6 @@ def differences_of(check: CheckResult, run: RunResult) -> tuple[EnvironmentDiffe
 
 def worst_differences(run: RunResult) -> tuple[EnvironmentDifference, ...]:
     """The differences of all checks that do not match, each once, in their order."""
-    from ciwrap.snapshot.difference import ranked
-
     found = {
         (one.kind, one.name): one
         for check in run.checks

@@ -7,11 +7,8 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ciwrap.details import Cause
 from ciwrap.model import Evidence, Verdict, worst_first
-from ciwrap.report.digest_words import decide_words
-from ciwrap.report.sides import GOLDEN_AND_NEW, own_sides
-from ciwrap.report.sizes import mean_text, relative_text, variable_is_exact
+from ciwrap.model.variable_result import Cause
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     dtype_words,
@@ -21,14 +18,20 @@ from ciwrap.report.text import (
     safe_text,
     share_text,
 )
-from ciwrap.report.wording import (
+from ciwrap.report.words import (
+    GOLDEN_AND_NEW,
     arrays_words,
     cause_lines,
+    decide_words,
     detail_lines,
     fact_lines,
     headline,
+    mean_text,
+    own_sides,
+    relative_text,
     used_share,
     used_words,
+    variable_is_exact,
 )
 
 if TYPE_CHECKING:

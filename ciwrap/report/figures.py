@@ -1,12 +1,17 @@
-"""The figures of one variable: which there are, and what is written beside them."""
+"""The figures of one variable: which there are, and what is written beside them.
+
+How the figures of one variable are put side by side.
+"""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
+from msgspec import Struct
 
-from ciwrap.details import (
+from ciwrap.model.variable_result import (
     BOUND_CLASS,
     MOST_MAPS,
     NO_NUMBER,
@@ -15,36 +20,36 @@ from ciwrap.details import (
     SUSPECT,
     cells,
 )
-from ciwrap.report.array_charts import (
+from ciwrap.report.charts import (
     Curve,
     Side,
     Spot,
     colour_bar,
+    drift_histogram,
     image_chart,
     image_width,
     line_chart,
     new_line_chart,
+    share_histogram,
 )
-from ciwrap.report.histograms import drift_histogram, share_histogram
-from ciwrap.report.palette import (
+from ciwrap.report.drawing import (
     DIFFERING_PALETTE,
     SHARE_PALETTE,
     SIGNED_PALETTE,
     VALUE_PALETTE,
     css_colour,
+    palette_png,
     share_colour,
 )
-from ciwrap.report.png import palette_png
-from ciwrap.report.sizes import lost_count, variable_is_exact
 from ciwrap.report.text import axes_words, capital, scale_ticks, short_number
-from ciwrap.structs import Struct
+from ciwrap.report.words import lost_count, variable_is_exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ciwrap.details import Picture, ShareMap
     from ciwrap.model import VariableResult
-    from ciwrap.report.png import Colour
+    from ciwrap.model.variable_result import Picture, ShareMap
+    from ciwrap.report.drawing import Colour
 
 # Of so few a histogram says nothing.
 _FEW_ELEMENTS = 8
@@ -397,3 +402,33 @@ def _swatch(share_class: int) -> Markup:
         '<svg viewBox="0 0 22 12" width="22" aria-hidden="true"><rect width="22" height="12"'
         ' fill="{}" fill-opacity="{}"/></svg>'
     ).format(css_colour(colour), f"{max(colour[3], 60) / 255:.2f}")
+
+
+# So many maps fill a row.
+_MOST_IN_A_ROW = 4
+
+
+def figures_of(
+    result: VariableResult, sides: tuple[str, str], *, has_table: bool
+) -> SimpleNamespace:
+    """All figures of a variable, in rows. has_table: whether a table of elements follows, beside
+    which one of them has room. is_of_lines: a row's figures are curves, of which two fill it.
+    """
+    pictures, maps = list(pictures_of(result, sides)), list(maps_of(result))
+    histogram = histogram_of(result)
+    lines = [one for one in pictures if one.is_line]
+    planes = [one for one in pictures if not one.is_line]
+    # The colours beside lines are told by the line of the bound, but for what is no number.
+    legend = legend_of(result) if planes or maps or (lines and lost_count(result)) else None
+    beside = None
+    if histogram is not None and not maps and has_table:
+        beside = histogram
+    elif histogram is not None:
+        maps = [histogram, *maps]
+    elif len(lines) == 1 and not planes and not maps and has_table:
+        beside, lines = lines[0], []
+    if len(planes) + len(maps) <= _MOST_IN_A_ROW:
+        planes, maps = [*planes, *maps], []
+    kinds = ((lines, True), (planes, False), (maps, False))
+    rows = [SimpleNamespace(figures=some, is_of_lines=lined) for some, lined in kinds if some]
+    return SimpleNamespace(rows=tuple(rows), beside=beside, legend=legend)

@@ -1,25 +1,43 @@
-"""The summary of a job on GitHub: short, worst first, never too long to be shown."""
+"""The summary of a job on GitHub: short, worst first, never too long to be shown.
+
+GitHub annotations: workflow commands on stdout, no more than GitHub shows of them.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ciwrap.model import MessageLevel, Verdict
-from ciwrap.report import findings
-from ciwrap.report.causes import remedy_words
-from ciwrap.report.digest_words import decide_words
-from ciwrap.report.ensemble_words import other_messages
 from ciwrap.report.environment import difference_line, worst_differences
-from ciwrap.report.matrix import row_of
-from ciwrap.report.paths import portable
-from ciwrap.report.sides import sides_of
-from ciwrap.report.text import capital, counts_words, percent_text, plural, safe_name
-from ciwrap.report.to_accept import accept_command
-from ciwrap.report.view import card_numbers, groups_of, more_words, numbers_too_words
-from ciwrap.report.wording import HINT, detail_lines, headline, unlisted_words
+from ciwrap.report.lead import (
+    check_prefix,
+    check_title,
+    error_sentence,
+    golden_file,
+    lead,
+    other_messages,
+    place,
+    sentence_on,
+    title,
+)
+from ciwrap.report.lead import lead as findings_lead
+from ciwrap.report.terminal import accept_command
+from ciwrap.report.text import capital, counts_words, percent_text, plural, portable, safe_name
+from ciwrap.report.view import card_numbers, groups_of, more_words, numbers_too_words, row_of
+from ciwrap.report.words import (
+    HINT,
+    decide_words,
+    detail_lines,
+    headline,
+    remedy_words,
+    sides_of,
+    unlisted_words,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +90,8 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     groups = groups_of(run)
     counts = Counter(group.verdict for group in groups)
     said = counts_words(counts)
-    lines = [f"## {_MARKS[run.verdict]} ciwrap: {findings.title(run)}", ""]
-    lead = findings.lead(run)
+    lines = [f"## {_MARKS[run.verdict]} ciwrap: {title(run)}", ""]
+    lead = findings_lead(run)
     for sentence in lead:
         lines += [f"**{escaped(sentence, 900)}**", ""]
     unlisted = unlisted_words(run)
@@ -94,7 +112,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     if accept:
         fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", accept))])
         lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
-    return _limited(lines)
+    return _markdown_limited(lines)
 
 
 def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
@@ -104,7 +122,7 @@ def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
         for messages in (run.messages, *map(other_messages, run.checks))
         for message in messages
         if (message.level is not MessageLevel.NOTE or message.text.startswith(HINT))
-        and findings.error_sentence(message.text) not in told
+        and error_sentence(message.text) not in told
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = []
@@ -156,7 +174,7 @@ def _remedies(run: RunResult, groups: Sequence[Group]) -> list[str]:
             if one.remedy:
                 key = (one.remedy, remedy_words(one))
                 found.setdefault(key, []).append(
-                    findings.check_prefix(run, group.check, group.name) + group.name
+                    check_prefix(run, group.check, group.name) + group.name
                 )
     for (remedy, when), names in list(found.items())[:MOST_MESSAGES]:
         said = ", ".join(escaped(name, 60) for name in names[:_MOST_NAMES])
@@ -179,7 +197,7 @@ def _group(group: Group, *, with_check: bool, link: str) -> str:
     where = "; ".join(part for part in parts if part)
     name = escaped(group.name, 80)
     if with_check and group.check.name != group.name:
-        name = f"{escaped(findings.check_title(group.check), 60)}: {name}"
+        name = f"{escaped(check_title(group.check), 60)}: {name}"
     if link:
         name = f"[{name}]({link})"
     cells = (_MARKS[group.verdict], name, escaped(where, 200), row.count, row.worst)
@@ -211,7 +229,7 @@ def _checks(run: RunResult) -> list[str]:
     for check in ordered[:MOST_CHECKS]:
         share = None if check.verdict.severity else check.max_drift_share
         used = "" if share is None else percent_text(share)
-        name = escaped(findings.check_title(check), 80)
+        name = escaped(check_title(check), 80)
         lines.append(f"| {_MARKS[check.verdict]} | {name} | {check.variable_count:,} | {used} |")
     lines.append("")
     if len(ordered) > MOST_CHECKS:
@@ -219,7 +237,7 @@ def _checks(run: RunResult) -> list[str]:
     return [*lines, "</details>", ""]
 
 
-def _limited(lines: list[str]) -> str:
+def _markdown_limited(lines: list[str]) -> str:
     """All lines, or as many as GitHub shows for sure."""
     kept: list[str] = []
     size = 0
@@ -230,3 +248,96 @@ def _limited(lines: list[str]) -> str:
             break
         kept.append(line)
     return "\n".join(kept).rstrip("\n") + "\n"
+
+
+# Per type and step; GitHub drops the rest without a word.
+MOST_PER_TYPE = 10
+_LONGEST = 2000
+
+
+def render_annotations(run: RunResult) -> str:
+    """Lines of `::error` and `::warning`: errors, then variables, worst first; the last one tells
+    of what is left out.
+
+    `::notice` says that the numbers match, and what was not compared. Nothing in a name or message
+    can make a command.
+    """
+    portable_run = portable(run)
+    # What could not be read is one line; what is missing because of it may be many.
+    errors = _of_messages(portable_run, MessageLevel.ERROR)
+    bad = [group for group in groups_of(portable_run) if group.verdict is not Verdict.MATCH]
+    errors += [_of_group(portable_run, group) for group in bad]
+    warnings = _of_messages(portable_run, MessageLevel.WARNING)
+    lines = [*_annotations_limited("error", errors), *_annotations_limited("warning", warnings)]
+    said = []
+    if run.verdict.is_good:
+        said.append(f"{title(run)}: {lead(portable_run)[0]}")
+    if not run.coverage.is_whole:
+        said.append(f"{capital(run.coverage.text)}.")
+    if said:
+        lines += _annotations_limited("notice", [("ciwrap", " ".join(said), None)])
+    return "".join(f"{line}\n" for line in lines)
+
+
+# Title, text, file.
+_Annotation = tuple[str, str, "str | None"]
+
+
+def _of_group(run: RunResult, group: Group) -> _Annotation:
+    first = group.first
+    named = check_prefix(run, group.check, group.name) + safe_name(group.name, 80)
+    title = f"ciwrap: {named} {group.verdict.words}"
+    words = sentence_on(first, sides_of(group.check, first))
+    text = f"{place(first)}: {words}"
+    more = "; ".join(more_words(group))
+    return title, f"{text}. {capital(more)}".strip(), golden_file(group.check)
+
+
+def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
+    found: list[_Annotation] = [
+        ("ciwrap", message.text, message.file) for message in run.messages if message.level is level
+    ]
+    for check in run.checks:
+        title = f"ciwrap: {safe_name(check_title(check), 80)}"
+        texts = [message.text for message in check.messages if message.level is level]
+        found += [(title, text, golden_file(check)) for text in texts]
+    return found
+
+
+def _annotations_limited(kind: str, found: list[_Annotation]) -> list[str]:
+    shown = found if len(found) <= MOST_PER_TYPE else found[: MOST_PER_TYPE - 1]
+    lines = [_line(kind, *one) for one in shown]
+    if len(found) > len(shown):
+        rest = f"+{len(found) - len(shown):,} more; see the summary or the report"
+        lines.append(_line(kind, "ciwrap", rest, None))
+    return lines
+
+
+def _line(kind: str, title: str, text: str, file: str | None) -> str:
+    properties = [f"title={_property(title)}"]
+    inside = _in_repository(file)
+    if inside is not None:
+        properties.insert(0, f"file={_property(inside)}")
+    return f"::{kind} {','.join(properties)}::{_escaped(safe_name(text, _LONGEST))}"
+
+
+def _in_repository(file: str | None) -> str | None:
+    """The path from the root of the repository, as GitHub wants it; None if it is outside."""
+    if file is None or file.startswith(("...", "/")):
+        return None
+    workspace = os.environ.get("GITHUB_WORKSPACE")
+    if workspace:
+        try:
+            file = str((Path.cwd() / file).resolve().relative_to(Path(workspace).resolve()))
+        except ValueError:
+            return None
+    path = PurePosixPath(file)
+    return None if ".." in path.parts else str(path)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(safe_name(text)).replace(":", "%3A").replace(",", "%2C")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import WriteFailedError
+from ciwrap.base.errors import WriteFailedError
 from ciwrap.report.document import write_text
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def write_report(path: str | os.PathLike[str], run: RunResult) -> None:
     """Writes the page of a result, atomically; `-` is stdout. Raises WriteFailedError."""
-    from ciwrap.report.html import render_html
+    from ciwrap.report.page import render_html
 
     write_text(render_html(run), str(path), "the report")
 
@@ -33,7 +33,7 @@ def write_picture(path: str | os.PathLike[str], run: RunResult) -> bool:
     """Writes the picture of the first difference; whether there is one. Raises WriteFailedError."""
     from pathlib import Path
 
-    from ciwrap.report.picture_file import picture_file
+    from ciwrap.report.page import picture_file
 
     found = picture_file(run)
     if found is None:
@@ -48,13 +48,13 @@ def write_picture(path: str | os.PathLike[str], run: RunResult) -> bool:
 
 def write_junit(path: str | os.PathLike[str], run: RunResult) -> None:
     """Writes JUnit XML; see `write_report`."""
-    from ciwrap.report.junit import render_junit
+    from ciwrap.report.exports import render_junit
 
     write_text(render_junit(run), str(path), "the JUnit file")
 
 
 def write_sarif(path: str | os.PathLike[str], run: RunResult) -> None:
     """Writes SARIF 2.1.0; see `write_report`."""
-    from ciwrap.report.sarif import render_sarif
+    from ciwrap.report.exports import render_sarif
 
     write_text(render_sarif(run), str(path), "the SARIF file")

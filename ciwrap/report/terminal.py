@@ -1,10 +1,24 @@
-"""A result on a terminal or in a log: the verdict first, the worst first, and short."""
+"""A result on a terminal or in a log: the verdict first, the worst first, and short.
+
+What does not match on a terminal: where it diverges first, the worst first, and what to do.
+
+Two runs on a terminal: what diverges first, then one line for each variable.
+
+Lines with a few styles, on a terminal or in a log.
+
+What to type if the new numbers are right.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import re
 from collections import Counter
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from ciwrap.model import (
     CheckResult,
@@ -15,28 +29,170 @@ from ciwrap.model import (
     worst_first,
     worst_of,
 )
-from ciwrap.report.console import Text
-from ciwrap.report.sides import sides_of
+from ciwrap.model.results import ProjectOptions, command_words
+from ciwrap.report.lead import beyond_text
+from ciwrap.report.places import (
+    by_name,
+    divergence_lines,
+    extent_words,
+    timeline_lines,
+    timelines_of,
+    together_text,
+    where_listed,
+)
 from ciwrap.report.text import (
     bytes_text,
+    common_start,
+    counts_words,
     plural,
+    rounded_down,
     safe_name,
     safe_text,
     seconds_text,
+    share_text,
+    size_text,
 )
-from ciwrap.report.wording import (
+from ciwrap.report.words import (
     HINT,
+    OF_TWO_RUNS,
     arrays_words,
     bounds_line,
+    decide_words,
+    detail_lines,
+    evidence_words,
+    headline,
     left_out_words,
+    sides_of,
     total_words,
     used_share,
     used_words,
+    variable_is_exact,
+    without_share_text,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ciwrap.model import CommandOutcome, Message
-    from ciwrap.report.console import Console
+
+# Parameters of the terminal's "select graphic rendition" (ECMA-48, 8.3.117).
+_CODES = {"bold": 1, "dim": 2, "underline": 4, "red": 31, "green": 32, "yellow": 33, "magenta": 35}
+_PLAIN_TERMINALS = frozenset({"", "dumb", "unknown"})
+
+
+class Text:
+    """A line whose parts have styles: words of `_CODES` (bold, dim, ...), or none."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, text: str = "", style: str = "") -> None:
+        self._parts = [(text, style)]
+
+    def append(self, text: str | Text, style: str = "") -> Text:
+        """Adds to the end of the line, and returns the line."""
+        self._parts += text._parts if isinstance(text, Text) else [(text, style)]
+        return self
+
+    @property
+    def plain(self) -> str:
+        """The line without its styles."""
+        return "".join(text for text, _ in self._parts)
+
+    def part(self, start: int, end: int | None = None) -> Text:
+        """The characters from `start` on, up to `end`, as they are styled."""
+        found, at = Text(), 0
+        for text, style in self._parts:
+            last = len(text) if end is None else max(end - at, 0)
+            found.append(text[max(start - at, 0) : last], style)
+            at += len(text)
+        return found
+
+    @property
+    def styled(self) -> str:
+        """The line with the terminal's escapes for its styles."""
+        return "".join(_styled(text, style) for text, style in self._parts)
+
+
+def _styled(text: str, style: str) -> str:
+    if not (text and style):
+        return text
+    codes = ";".join(str(_CODES[word]) for word in style.split())
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+class Console:
+    """Prints lines to a stream, and never interprets what they say. color: whether with styles.
+
+    Lines are broken between words on a terminal, what follows indented; never in logs and files.
+    """
+
+    def __init__(self, stream: IO[str], *, color: bool) -> None:
+        self._stream = stream
+        self._color = color
+
+    def print(self, line: str | Text = "", style: str = "") -> None:
+        """Writes a line, or several, at once. style: of all of it."""
+        text = Text(line, style) if isinstance(line, str) else line
+        width = terminal_width() if self._stream.isatty() else None
+        for one in _lines(text):
+            for part in [one] if width is None else _wrapped(one, width):
+                self._stream.write(f"{part.styled if self._color else part.plain}\n")
+        self._stream.flush()
+
+
+def terminal_width() -> int:
+    """In characters. Python 3.10 says 0 of a terminal that does not know."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns or 80
+
+
+def _lines(text: Text) -> Iterator[Text]:
+    start = 0
+    for found in re.finditer("\n", text.plain):
+        yield text.part(start, found.start())
+        start = found.end()
+    yield text.part(start) if start else text
+
+
+def _wrapped(line: Text, width: int) -> Iterator[Text]:
+    """The line in pieces of at most so many characters, broken at spaces where there are any."""
+    plain = line.plain
+    if len(plain) <= width:
+        yield line
+        return
+    indent = len(plain) - len(plain.lstrip(" "))
+    room = max(width - indent - 2, 20)
+    start, end, is_first = 0, 0, True
+    for word in re.finditer(r"\S+", plain):
+        limit = width if is_first else room
+        if end > start and word.end() - start > limit and end > indent:
+            yield _piece(line, start, end, 0 if is_first else indent + 2)
+            start, is_first = word.start(), False
+        end = word.end()
+    yield _piece(line, start, None, 0 if is_first else indent + 2)
+
+
+def _piece(line: Text, start: int, end: int | None, indent: int) -> Text:
+    return Text(" " * indent).append(line.part(start, end))
+
+
+def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
+    """A console that is plain unless the stream is a terminal.
+
+    color: True or False overrides what the stream and the environment (NO_COLOR, FORCE_COLOR, TERM)
+    say.
+    """
+    return Console(stream, color=_shows_styles(stream) if color is None else color)
+
+
+def _shows_styles(stream: IO[str]) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
+
 
 DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
@@ -75,8 +231,6 @@ def render(
             console.print(_check_head(check))
         _render_check(check, console, limit, verbose)
     if result.verdict is not Verdict.MATCH:
-        from ciwrap.report.unmatched_terminal import render_environment, render_hint
-
         render_environment(result, console, verbose=verbose)
         render_hint(result, console)
     if verbose:
@@ -93,8 +247,6 @@ def _title(result: RunResult) -> Text:
         every = "all " if total > 1 and coverage.is_whole else ""
         text.append(f"  {every}{total_words(result)}")
     else:
-        from ciwrap.report.unmatched_terminal import title_words
-
         text.append(f"  {title_words(result, total)}")
     return text
 
@@ -120,12 +272,8 @@ def _render_check(
         render_message(message, console, indent=4)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]
     if not check.verdict.is_good or len(good) < len(check.variables):
-        from ciwrap.report.unmatched_terminal import render_unmatched
-
         render_unmatched(check, console, limit, verbose)
     if verbose:
-        from ciwrap.report.unmatched_terminal import render_variable
-
         for variable in worst_first(good):
             render_variable([variable], console, verbose, sides_of(check, variable))
     elif good:
@@ -135,8 +283,6 @@ def _render_check(
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
         console.print(Text(f"      left out: {names}", style="dim"))
     if check.verdict is not Verdict.MATCH:
-        from ciwrap.report.unmatched_terminal import render_timelines
-
         render_timelines(check, console)
     if verbose:
         _render_costs(check, console)
@@ -188,3 +334,272 @@ def _render_command(command: CommandOutcome, console: Console) -> None:
     console.print(Text(f"    command {safe_name(command.command)!r} {command.ending}"))
     for line in command.output_tail.splitlines()[-_TAIL_LINES:]:
         console.print(Text(f"      | {safe_text(line)}", style="dim"))
+
+
+def is_over_checkpoints(check: CheckResult) -> bool:
+    """Whether some variable is there more than once, so that it can be told of in one line."""
+    return len({one.name for one in check.variables}) < len(check.variables)
+
+
+def is_of_runs(check: CheckResult) -> bool:
+    """Whether two runs of several checkpoints were compared."""
+    return check.history is not None and is_over_checkpoints(check)
+
+
+def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
+    """A line for each name that differs or is suspect anywhere: verdict, name and words, the first
+    to diverge first.
+    """
+    ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
+    groups = by_name(ordered)
+    for name, bad in by_name(one for one in ordered if one.verdict.is_alarm).items():
+        verdict = Verdict.worst(one.verdict for one in bad)
+        where = where_listed(check, groups[name], alarms_only=True)
+        yield verdict, name, _words(where, bad)
+
+
+def _words(where: str, bad: list[VariableResult]) -> str:
+    """where: when and on which ranks, '' for one checkpoint."""
+    where = where or _place(bad[0])
+    parts = [where] if where else []
+    there = " there" if where else ""
+    total = sum(one.compared_elements for one in bad)
+    least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
+    if least == most:
+        verb = "differs" if least == 1 else "differ"
+        parts.append(f"{least:,} of {plural(total, 'element')} {verb}{there}")
+    elif least:
+        parts.append(f"from {least:,} to {most:,} of {total:,} elements differ{there}")
+    else:
+        suspect = sum(one.suspect_chunks or 0 for one in bad)
+        chunks = sum(one.chunk_count or 0 for one in bad)
+        verb = "is" if suspect == 1 else "are"
+        parts.append(f"{suspect:,} of {plural(chunks, 'chunk')} {verb} suspect{there}")
+    return "; ".join([*parts, *_how_much(bad)])
+
+
+def _differing(variable: VariableResult) -> tuple[int, int]:
+    """How many elements differ, at least and at most."""
+    if variable.differing_count is not None:
+        return variable.differing_count, variable.differing_count
+    return variable.differing_count_at_least or 0, variable.differing_count_at_most or 0
+
+
+def _how_much(bad: list[VariableResult]) -> Iterator[str]:
+    """The largest difference, and where it is."""
+    worst = worst_of(bad)
+    share, size = worst.max_bound_share, worst.max_abs_difference
+    if share is not None and not variable_is_exact(worst):
+        words = without_share_text(worst) if math.isinf(share) else f"up to {beyond_text(share)}"
+        yield f"{words}{_in_brackets(worst)}"
+        return
+    if size:
+        yield f"largest |difference| {size_text(size)}{_in_brackets(worst)}"
+        return
+    # Told by residues: at least so much.
+    moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]
+    least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
+    if moved:
+        yield f"an element moved by more than {share_text(rounded_down(max(moved)))}"
+    elif least:
+        how_far = share_text(rounded_down(least))
+        yield f"in each, an element moved by more than {how_far}, or is not a number on one side"
+
+
+def _place(variable: VariableResult) -> str:
+    """`iter 3 / rank 1`; nothing for a variable that is there once."""
+    if variable.iteration is None and variable.rank is None:
+        return ""
+    return safe_name(variable.id.text).removesuffix(f" / {safe_name(variable.name)}")
+
+
+def _in_brackets(variable: VariableResult) -> str:
+    place = _place(variable)
+    return f" ({place})" if place else ""
+
+
+_LONGEST_NAMES = 1000
+
+
+def accept_command(run: RunResult, why: str = "WHY") -> str:
+    """The command, or one in each line where checks have their goldens in several places; nothing
+    if there is no golden to accept.
+    """
+    names: dict[ProjectOptions, list[str]] = {}
+    for check in _to_accept(run):
+        names.setdefault(check.accept_options or ProjectOptions(), []).append(check.name)
+    return "\n".join(_command(some, options, why) for options, some in names.items())
+
+
+def _to_accept(run: RunResult) -> list[CheckResult]:
+    """The checks whose new numbers can be accepted: those with a golden. What `expect` and `range`
+    say has none.
+    """
+    if run.kind not in ("check", "run"):
+        return []
+    return [one for one in run.checks if one.verdict.is_alarm and one.golden_path is not None]
+
+
+def _command(names: list[str], options: ProjectOptions, why: str) -> str:
+    given = f"{options} --reason '{why}'"
+    words = command_words("ciwrap accept", list(dict.fromkeys(names)), given)
+    if len(words) > _LONGEST_NAMES or not words.isprintable():
+        # Without names all checks are meant; those that match stay as they are.
+        return f"ciwrap accept{given}"
+    return words
+
+
+_MOST_NAMES = 4
+_MOST_DIFFERENCES = 4
+
+
+def render_environment(result: RunResult, console: Console, *, verbose: bool) -> None:
+    """What differs from the golden's environment, the likeliest to change numbers first."""
+    from ciwrap.report.environment import difference_line, worst_differences
+
+    found = worst_differences(result)
+    if not found:
+        return
+    console.print(Text("  the environment, as far as it was seen, is not that of the golden:"))
+    shown = found if verbose else found[:_MOST_DIFFERENCES]
+    for one in shown:
+        console.print(Text(f"    {difference_line(one)}"))
+    if rest := len(found) - len(shown):
+        console.print(f"    ... and {rest} more (--verbose, --json or --report show all)")
+    if found[0].prove is not None:
+        prove = f"    to prove that {safe_name(found[0].name)} matters: {safe_text(found[0].prove)}"
+        console.print(Text(prove, style="dim"))
+
+
+def render_hint(result: RunResult, console: Console) -> None:
+    """What to do about differences that are meant to be."""
+    if command := accept_command(result, "..."):
+        console.print(Text(f"  if the new numbers are right: {safe_text(command)}", style="dim"))
+
+
+def title_words(result: RunResult, total: int) -> str:
+    """How many variables have which verdict; of two runs, where and when they differ."""
+    if not total:
+        is_one = result.kind in OF_TWO_RUNS
+        return "nothing could be compared" if is_one else plural(len(result.checks), "check")
+    if len(result.checks) == 1 and is_of_runs(result.checks[0]):
+        return extent_words(result.checks[0])
+    return f"{total_words(result)}: {counts_words(result.verdict_counts)}"
+
+
+def render_unmatched(
+    check: CheckResult, console: Console, limit: int | None, verbose: bool
+) -> None:
+    """What diverged first, and the variables that do not match."""
+    # What happened first stands first: the cause is more often there than where it is largest.
+    if not check.verdict.is_good:
+        _render_first_divergence(check, console)
+    if any(one.verdict is not Verdict.MATCH for one in check.variables):
+        _render_worst(check, console, limit, verbose)
+
+
+def _render_worst(check: CheckResult, console: Console, limit: int | None, verbose: bool) -> None:
+    """The variables that do not match, and how many more there are: the worst first; of a whole
+    run those that differ by name, the first to diverge first, unless every detail is asked for.
+    """
+    bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
+    alarms = [one.verdict for one in bad]
+    by_name = []
+    if is_over_checkpoints(check) and not verbose:
+        # Where a text differs is told of each by itself.
+        texts = {one.name for one in bad if one.text is not None}
+        by_name = [line for line in alarm_lines(check) if line[1] not in texts]
+        bad = [one for one in bad if not one.verdict.is_alarm or one.name in texts]
+    # What is printed is the same whether or not a document takes a second look at the data; the
+    # causes of the first divergence stand beside it.
+    firsts = (check.first_divergence, check.first_numeric_divergence) if check.is_history else ()
+    told = {one.variable.id for one in firsts if one is not None}
+    if is_of_runs(check):
+        told = {one.id for one in bad}
+    bad = [replace(one, explanations=()) if one.id in told else one for one in bad]
+    groups = _grouped(check, bad)
+    shown = groups if limit is None else groups[:limit]
+    for group in shown:
+        render_variable(group, console, verbose, sides_of(check, group[0]))
+    for verdict, name, words in by_name[:limit]:
+        line = Text("    ").append(*WORDS[verdict]).append("  ").append(safe_name(name), "bold")
+        console.print(line.append(f": {words}"))
+    rest = len(bad) - sum(len(group) for group in shown)
+    rest += len(by_name) - len(by_name[:limit])
+    if rest:
+        console.print(Text(f"    ... and {rest} more (--verbose or --json show all)"))
+    if decide := decide_words(alarms):
+        console.print(Text(f"    {decide}", style="dim"))
+
+
+def render_timelines(check: CheckResult, console: Console) -> None:
+    """How each variable went over the iterations, a line for each."""
+    for number, text in enumerate(timeline_lines(timelines_of(check))):
+        console.print(Text(f"{'      ' if number else '    '}{text}"))
+
+
+def _grouped(check: CheckResult, variables: list[VariableResult]) -> list[list[VariableResult]]:
+    """Variables of which the same is to be told make one group."""
+    groups: dict[object, list[VariableResult]] = {}
+    for variable in variables:
+        details = detail_lines(variable, sides_of(check, variable))
+        key: object = (variable.evidence, headline(variable), *details)
+        if variable.verdict is Verdict.NOT_COMPARABLE:
+            key = variable.reason
+        groups.setdefault(key, []).append(variable)
+    return list(groups.values())
+
+
+def render_variable(
+    group: list[VariableResult], console: Console, verbose: bool, sides: tuple[str, str]
+) -> None:
+    variable = group[0]
+    line = Text("    ").append(*WORDS[variable.verdict]).append("  ")
+    names = group if verbose else group[:_MOST_NAMES]
+    line.append(", ".join(safe_name(one.id.text) for one in names), style="bold")
+    if len(group) > len(names):
+        line.append(f" and {len(group) - len(names)} more")
+    if variable.verdict is not Verdict.NOT_COMPARABLE and variable.evidence is not None:
+        line.append(f" [{variable.evidence.value}]")
+    line.append(f": {headline(variable)}")
+    console.print(line)
+    for detail in detail_lines(variable, sides, most_places=50 if verbose else 5):
+        console.print(_marked(f"      {detail}", variable))
+    if not verbose:
+        return
+    words = evidence_words(variable)
+    if words:
+        console.print(Text(f"      on the evidence of {words}", style="dim"))
+    if variable.source_path is not None:
+        console.print(Text(f"      in {safe_text(variable.source_path)}", style="dim"))
+
+
+def _marked(line: str, variable: VariableResult) -> Text:
+    """The line on the first difference, its digits bold from where both values part."""
+    text = Text(line)
+    if not variable.first_differences:
+        return text
+    first = variable.first_differences[0]
+    golden, new = safe_name(first.golden), safe_name(first.new)
+    start = common_start(golden, new)
+    at = line.find(f" {golden}, ")
+    if not start or at < 0:
+        return text
+    other = line.find(f" {new}", at + 1)
+    ends = [(at + 1, len(golden)), (other + 1, len(new))]
+    marked, last = Text(), 0
+    for first_character, length in ends:
+        parted = first_character + start
+        marked.append(line[last:parted])
+        last = first_character + length
+        marked.append(line[parted:last], "bold underline")
+    return marked.append(line[last:])
+
+
+def _render_first_divergence(check: CheckResult, console: Console) -> None:
+    for what, name, more, causes in divergence_lines(check):
+        console.print(Text(f"    {what}: ").append(name, "bold").append(more))
+        for cause in causes:
+            console.print(f"      {cause}")
+    if together := together_text(check):
+        console.print(f"      {together}")

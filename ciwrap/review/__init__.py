@@ -1,1 +1,5 @@
-"""Goldens that wait to be accepted: looking at them, accepting and rejecting them."""
+"""Goldens accepted: what would change, what waits for review, and writing it.
+
+Uses all rooms before it. Read first `change`, then `accept`; `pending` keeps the goldens that
+wait.
+"""

@@ -1,26 +1,43 @@
-"""A project as everything sees it that reads, makes or reviews goldens."""
+"""A project as everything sees it that reads, makes or reviews goldens.
+
+What a project's tests are made of, so that what a run of them found is not believed of others.
+
+Which goldens tests use is decided by the code that ran, and by data that it looked at. Taken are
+all Python files and configurations, tracked or not, and all else that git tracks; goldens are not,
+for each of them is looked at itself.
+
+Configurations of one repository that keep their goldens in one folder: each has checks there
+that the others know nothing of.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import re
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ciwrap.errors import CiwrapError, UsageError
+from msgspec import Struct
+
+from ciwrap.base.errors import CiwrapError, ConfigError, UsageError
+from ciwrap.base.files import WORK_DIR
+from ciwrap.base.repository import ask_git, left_out
 from ciwrap.golden.places import Place
-from ciwrap.model.commands import ProjectOptions
-from ciwrap.structs import Struct
-from ciwrap.work_folder import WORK_DIR
+from ciwrap.golden.show import ProjectState
+from ciwrap.model.results import ProjectOptions
+from ciwrap.project.schema import read_document
+from ciwrap.project.settings import DEFAULT_GOLDEN_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ciwrap.config import Check, Config
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.golden.stores import GoldenStores
-    from ciwrap.review.pending_goldens import PendingGoldens
+    from ciwrap.golden.test_goldens import GoldenStores
+    from ciwrap.project.settings import Check, Config
+    from ciwrap.review.pending import PendingGoldens
 
 
 def root_without_config(here: Path) -> Path:
@@ -60,7 +77,7 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def pending(self) -> PendingGoldens:
         """The goldens that wait to be accepted. Most commands never ask for them."""
-        from ciwrap.review.pending_goldens import PendingGoldens
+        from ciwrap.review.pending import PendingGoldens
 
         return PendingGoldens(self.pending_dir, is_kept=self.keeps_pending)
 
@@ -99,3 +116,220 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
         as_given = Path(os.path.relpath(self.golden_dir, self.root))
         is_below = os.pardir not in as_given.parts
         return (as_given if is_below else folder.relative_to(root)).as_posix()
+
+
+_CONFIGURATIONS = frozenset(
+    {
+        *("ciwrap.yaml", "pyproject.toml", "setup.cfg", "tox.ini"),
+        *("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml"),
+    }
+)
+_NO_CODE = frozenset({"__pycache__", "node_modules"})
+_AT_ONCE = 500  # paths that one command line takes, however long they are
+
+
+def state_of(project: Project) -> ProjectState:
+    root = project.root.resolve()
+    golden_dir = project.golden_dir_text
+    commit = ask_git(root, "rev-parse", "HEAD")
+    tracked = _tracked(root)
+    if tracked is None:
+        return ProjectState(str(root), golden_dir, commit, "")
+    seen = tracked | {path: _digest(root / path) for path in _code(root, golden_dir)}
+    digest = hashlib.sha256()
+    for path, content in sorted(seen.items()):
+        if not _is_in(path, golden_dir):
+            digest.update(f"{path}\0{content}\0".encode("utf-8", "surrogateescape"))
+    return ProjectState(str(root), golden_dir, commit, digest.hexdigest())
+
+
+def touched_since(project: Project, time_ns: int) -> str | None:
+    """A file of Python or of configuration that has changed since, from the project's folder."""
+    root = project.root.resolve()
+    for path in _code(root, project.golden_dir_text):
+        try:
+            # Nobody can set this time, unlike that of the last change of its content.
+            changed = (root / path).stat().st_ctime_ns
+        except OSError:
+            return path
+        if changed > time_ns:
+            return path
+    return None
+
+
+def lacking_files(project: Project) -> list[str]:
+    """Files of the project that a sparse checkout has left out, from the project's folder."""
+    return left_out(project.root)
+
+
+def other_state_words(then: ProjectState, now: ProjectState) -> str | None:
+    """How the project is another one than when its tests ran; None if it is the same."""
+    if then.folder != now.folder:
+        return f"that was found in {then.folder}"
+    if then.golden_dir != now.golden_dir:
+        return f"that was found of the golden folder {then.golden_dir}"
+    if not (then.digest and now.digest):
+        return "git did not say which files the project has"
+    if then.digest == now.digest:
+        return None
+    if then.commit != now.commit:
+        return f"another commit is checked out now than when the tests ran ({_short(then.commit)})"
+    return "files of the project have changed since the tests ran"
+
+
+def _short(commit: str | None) -> str:
+    return "without git" if commit is None else commit[:10]
+
+
+def _code(root: Path, golden_dir: str) -> Iterator[str]:
+    """Python files and configurations, relative to the project's folder, in order."""
+    for here, folders, names in os.walk(root):
+        place = "" if here == str(root) else f"{os.path.relpath(here, root)}{os.sep}"
+        folders[:] = sorted(
+            name for name in folders if _may_hold_code(Path(here, name), place + name, golden_dir)
+        )
+        for name in sorted(names):
+            if name in _CONFIGURATIONS or (name.endswith(".py") and not name.startswith(".")):
+                yield place + name
+
+
+def _may_hold_code(folder: Path, place: str, golden_dir: str) -> bool:
+    """Whether tests may lie there: not in an environment, nor in a tool's own folder."""
+    name = folder.name
+    return not (
+        name.startswith(".")
+        or name in _NO_CODE
+        or _is_in(place, golden_dir)
+        or (folder / "pyvenv.cfg").exists()
+    )
+
+
+def _is_in(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+
+
+def _tracked(root: Path) -> dict[str, str] | None:
+    """Files that git tracks, with what is in them as git names it; none without git, and None where
+    git does not say.
+
+    A file has one name for its content, committed or not, so that a commit changes nothing.
+    """
+    if ask_git(root, "rev-parse", "--git-dir") is None:
+        return {}
+    listed = ask_git(root, "ls-files", "--stage", "-z")
+    changed = ask_git(root, "diff-files", "--name-only", "--relative", "-z")
+    if listed is None or changed is None:
+        return None
+    found = {}
+    for row in filter(None, listed.split("\0")):
+        words, _, path = row.partition("\t")
+        found[path] = words.split(" ")[1]
+    differing = [path for path in changed.split("\0") if path]
+    return found | dict.fromkeys(differing, "gone") | _hashed(root, differing)
+
+
+def _hashed(root: Path, paths: list[str]) -> dict[str, str]:
+    """Files as git would name what is in them now."""
+    there = [path for path in paths if (root / path).is_file()]
+    found: dict[str, str] = {}
+    for first in range(0, len(there), _AT_ONCE):
+        some = there[first : first + _AT_ONCE]
+        named = (ask_git(root, "hash-object", "--", *some) or "").split("\n")
+        if len(named) != len(some):
+            named = [_digest(root / path) for path in some]
+        found.update(zip(some, named, strict=True))
+    return found
+
+
+_SUFFIXES = (".yaml", ".yml")
+_PATTERNS = tuple(f"*{suffix}" for suffix in _SUFFIXES)
+# A file without such a line is no configuration, and is not read any further.
+_HAS_CHECKS = re.compile(rb"^[\"']?checks[\"']?[ \t]*:", re.MULTILINE)
+_MOST_BYTES = 4 << 20
+
+
+def checks_of_others(project: Project) -> set[str]:
+    """Names of checks whose goldens another configuration keeps in the project's golden folder.
+
+    Looked at are the YAML files that git knows of or could be told of, and those in the folders
+    above the golden folder, up to the repository's. A check counts whether or not its configuration
+    could be used. Raises ConfigError for one of which nobody can tell, or that a sparse checkout
+    leaves out.
+    """
+    folders = {project.golden_dir.resolve(), project.own_config.golden_dir.resolve()}
+    names: set[str] = set()
+    _refuse_left_out(project.root)
+    for found in map(read_document, _candidates(project)):
+        value = found.value
+        if isinstance(value, dict) and any(_keeps_in(found.path, value, one) for one in folders):
+            names |= _names_in(value.get("checks"))
+    return names
+
+
+def _keeps_in(path: Path, value: dict[str, object], folder: Path) -> bool:
+    """Whether the golden folder of a configuration is this one, or one above it: with --golden-dir
+    goldens of one kind of machine are kept in a folder below.
+    """
+    said = value.get("golden_dir", DEFAULT_GOLDEN_DIR)
+    return isinstance(said, str) and folder.is_relative_to((path.parent / said).resolve())
+
+
+def _names_in(checks: object) -> set[str]:
+    if isinstance(checks, dict):
+        return set(checks)
+    rows = checks if isinstance(checks, list) else []
+    return {str(row["name"]) for row in rows if isinstance(row, dict) and "name" in row}
+
+
+def _candidates(project: Project) -> list[Path]:
+    own = project.own_config.path.resolve()
+    found = {path.resolve() for path in (*_known_to_git(project.root), *_above(project))}
+    return sorted(path for path in found - {own} if _may_be_one(path))
+
+
+def _known_to_git(root: Path) -> Iterator[Path]:
+    top = ask_git(root, "rev-parse", "--show-toplevel")
+    if top is None:
+        return
+    kinds = ("--cached", "--others", "--exclude-standard")
+    listed = ask_git(Path(top), "ls-files", "-z", *kinds, "--", *_PATTERNS)
+    for name in (listed or "").split("\0"):
+        if name:
+            yield Path(top, name)
+
+
+def _refuse_left_out(root: Path) -> None:
+    """Raises ConfigError where a sparse checkout leaves out what may be a configuration."""
+    said = ask_git(root, "rev-parse", "--show-toplevel")
+    top = root if said is None else Path(said)
+    for name in left_out(top):
+        if PurePosixPath(name).suffix in _SUFFIXES:
+            raise ConfigError(
+                "the sparse checkout leaves this file out, which may be a configuration",
+                file=top / name,
+                remedy="have it checked out: git sparse-checkout add",
+            )
+
+
+def _above(project: Project) -> Iterator[Path]:
+    for folder in project.golden_dir.resolve().parents:
+        for pattern in _PATTERNS:
+            yield from folder.glob(pattern)
+        if (folder / ".git").exists():
+            break
+
+
+def _may_be_one(path: Path) -> bool:
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            return False
+        return _HAS_CHECKS.search(path.read_bytes()) is not None
+    except OSError:
+        return True  # whoever reads it tells why it cannot be read

@@ -1,1 +1,4 @@
-"""Environment snapshots: what a program ran on and with, and no word on who ran it."""
+"""Environments: which libraries, processor and settings a run had, and what differs between two.
+
+Uses `base`, `model` and `golden`. Read first `take`, then `difference`.
+"""

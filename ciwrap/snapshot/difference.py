@@ -2,16 +2,34 @@
 
 A difference is a fact, and no cause: `ciwrap repeat --vary` proves causes, and where there is a
 command for that, it stands beside the difference.
+
+The summary of a snapshot: plain facts for manifests, results and reports.
+
+Snapshots of runs: which one made which outputs, so that a later `accept` or `check` knows it.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from ciwrap.base.documents import DocumentError, load_json, to_versioned_record
+from ciwrap.base.errors import (
+    CorruptFileError,
+    FileLimitError,
+    NotAvailableError,
+    UnreadableFileError,
+    UsageError,
+    WriteFailedError,
+)
+from ciwrap.base.files import RUN_NOTES, read_regular, write_atomically
+from ciwrap.base.repository import DIRTY
 from ciwrap.model import EnvironmentDifference
-from ciwrap.snapshot.kinds import (
+from ciwrap.snapshot.records import (
     EXPECTED_TO_DIFFER,
     KINDS,
     PATH_LISTS,
@@ -19,11 +37,15 @@ from ciwrap.snapshot.kinds import (
     kind_of_fact,
     kind_of_variable,
 )
+from ciwrap.snapshot.store import IDENTITY_DIGITS, SnapshotStore
+from ciwrap.snapshot.take import snapshot_of_machine, snapshot_of_process, snapshot_of_program
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from ciwrap.snapshot.records import LoadedObject, Snapshot
+    from ciwrap.snapshot.take import ProgramWatcher
 
 NOT_SET = "not set"
 # A program is looked at now and then, so it may have loaded what was not seen.
@@ -242,3 +264,269 @@ def verb_of(one: EnvironmentDifference) -> str:
 def words_of_kind(kind: str) -> str:
     """What a kind is called, for people."""
     return KINDS.get(kind, kind)
+
+
+# The rest of the machine's facts is in the snapshot alone.
+_MACHINE = ("cpu", "cpu_count", "os", "kernel", "machine", "cpu_flags", "microcode")
+_MOST_NAMED = 4
+
+
+def describe_environment(folder: Path) -> dict[str, str]:
+    """Plain facts of this machine in a stable order; `folder` is where to look for the git commit.
+
+    No host name, no user and no path of this machine is in it: manifests are committed and often
+    public.
+    """
+    return summary_of(snapshot_of_machine(folder))
+
+
+def summary_of(snapshot: Snapshot, identity: str | None = None) -> dict[str, str]:
+    """Plain facts of a snapshot, in a stable order. identity: under which it is kept, if it is."""
+    versions = snapshot.versions
+    facts = {name: snapshot.machine.get(name) for name in _MACHINE}
+    facts["python"] = versions.get("python")
+    facts["ciwrap"] = versions.get("ciwrap")
+    facts["numpy"] = snapshot.packages.get("numpy") or _numpy(snapshot)
+    facts |= {name: text for name, text in versions.items() if name not in facts}
+    maths = [one for one in snapshot.objects if one.kind == "maths"]
+    facts["blas"] = _words(one for one in maths if not is_libm(one.name))
+    facts["libm"] = _words(one for one in maths if is_libm(one.name))
+    facts["compiler_runtime"] = _runtimes(snapshot.objects)
+    facts["mpi"] = facts.get("mpi") or _of_kind(snapshot.objects, "mpi")
+    facts["cuda"] = facts.get("cuda") or _of_kind(snapshot.objects, "gpu")
+    facts["blas_architecture"] = ", ".join(
+        dict.fromkeys(one.architecture for one in snapshot.blas if one.architecture)
+    )
+    facts["container"] = snapshot.container
+    facts["modules"] = ", ".join(snapshot.modules)
+    facts |= {name: text for name, text in snapshot.variables.items() if kind_of_variable(name)}
+    commit = snapshot.repository.get("commit")
+    if commit is not None:
+        is_dirty = snapshot.repository.get("dirty") == "yes"
+        facts["git_commit"] = f"{commit}{DIRTY}" if is_dirty else commit
+    facts["snapshot"] = identity
+    return {name: text for name, text in facts.items() if text}
+
+
+def _numpy(snapshot: Snapshot) -> str | None:
+    """NumPy's version where no folder of packages tells it."""
+    from importlib import metadata
+
+    if snapshot.seen == "program":
+        return None
+    try:
+        return metadata.version("numpy")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def is_libm(name: str) -> bool:
+    """Whether a file is the C library's mathematics, and not linear algebra."""
+    return name.startswith(("libm.", "libm-", "libmvec", "libimf", "libsvml", "libamdlibm"))
+
+
+def _runtimes(objects: Iterable[LoadedObject]) -> str:
+    """The runtimes of compilers, but for what every program has."""
+    usual = ("ld-linux", "libc.", "libc-", "libpthread")
+    return _words(
+        one for one in objects if one.kind == "runtime" and not one.name.startswith(usual)
+    )
+
+
+def _of_kind(objects: Iterable[LoadedObject], kind: str) -> str:
+    return _words(one for one in objects if one.kind == kind)
+
+
+def _words(objects: Iterable[LoadedObject]) -> str:
+    """`libm.so.6 (build 1f5a2f)`, of some."""
+    named = sorted({f"{one.name} ({one.identity})" for one in objects})
+    more = len(named) - _MOST_NAMED
+    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+
+FORMAT_VERSION = 1
+# A program of a thousand libraries on another system would fill every report.
+MOST_DIFFERENCES = 200
+_MOST_BYTES = 4 << 20
+
+
+class _Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """snapshot: its identity. stamp: what the outputs looked like when the run had ended."""
+
+    snapshot: str
+    stamp: str
+
+
+class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    format: int
+    checks: dict[str, _Note]
+
+
+def keep_snapshot(
+    store: SnapshotStore, snapshot: Snapshot, *, is_newest: bool = False
+) -> dict[str, str]:
+    """Saves a snapshot and returns its summary, with its identity if it could be written.
+
+    is_newest: whether it becomes the newest of the store, also if it was there before.
+
+    No run fails because it leaves no snapshot: what is in the way is told on stderr.
+    """
+    try:
+        identity = store.save(snapshot)
+        if is_newest:
+            store.touch(identity)
+    except WriteFailedError as error:
+        print(f"warning: no snapshot is kept: {error}", file=sys.stderr)
+        return summary_of(snapshot)
+    return summary_of(snapshot, identity)
+
+
+def environment_of_program(root: Path, watcher: ProgramWatcher, command: str) -> dict[str, str]:
+    """The summary of what a watched command ran with; the snapshot is kept in the project's
+    `.ciwrap`. root: the project's folder.
+    """
+    found = snapshot_of_program(root, watcher.seen, command=command)
+    return keep_snapshot(SnapshotStore.of_project(root), found, is_newest=True)
+
+
+def environment_of_process(root: Path, golden_dir: Path | None = None) -> dict[str, str]:
+    """The summary of this process. The snapshot is kept with the goldens, where some are written,
+    else in the project's `.ciwrap`.
+    """
+    store = (
+        SnapshotStore.of_project(root)
+        if golden_dir is None
+        else SnapshotStore.of_goldens(golden_dir)
+    )
+    return keep_snapshot(store, snapshot_of_process(root))
+
+
+def note_outputs(
+    root: Path, environment: Mapping[str, str], outputs: Mapping[str, Iterable[Path]]
+) -> None:
+    """Notes that a run with this environment made these files, by check (or whatever tells one
+    place of outputs from others).
+
+    Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
+    gone then.
+    """
+    import json
+
+    notes = dict(_read_notes(root))
+    identity = environment.get("snapshot")
+    for name, files in outputs.items():
+        notes.pop(name, None)
+        if identity is not None:
+            notes[name] = _Note(identity, stamp_of(files))
+    path = root / RUN_NOTES
+    if not path.parent.is_dir():
+        return
+    document = msgspec.to_builtins(_Notes(FORMAT_VERSION, notes))
+    try:
+        write_atomically(path, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        print(f"warning: {path}: could not be written: {error.strerror}", file=sys.stderr)
+
+
+def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] | None:
+    """The summary of the run that made these files; None if that is not known, or if one of them
+    was written since.
+    """
+    found = snapshot_of_outputs(root, files)
+    if found is None:
+        return None
+
+    return summary_of(found[1], found[0])
+
+
+def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
+    """Identity and snapshot of the run that made these files; None as above.
+
+    Files that were moved, as `repeat --keep` does, are known by what they look like.
+    """
+    notes = _read_notes(root)
+    there = list(files) if notes else []
+    if not there:
+        return None
+    stamp = stamp_of(there)
+    for note in notes.values():
+        if note.stamp == stamp:
+            found = _load(note.snapshot, [SnapshotStore.of_project(root)])
+            if found is not None:
+                return note.snapshot, found
+    return None
+
+
+def environment_for_golden(
+    root: Path, files: Iterable[Path], store: SnapshotStore
+) -> dict[str, str]:
+    """Keeps what outputs were made with beside the golden they become; its summary.
+
+    Of outputs that no known run made it is what is here: the machine, and no program.
+    """
+    known = snapshot_of_outputs(root, files)
+    return keep_snapshot(store, snapshot_of_machine(root) if known is None else known[1])
+
+
+def carry_snapshot(
+    environment: Mapping[str, str], sources: Iterable[SnapshotStore], target: SnapshotStore
+) -> None:
+    """Copies the snapshot that a summary names, from the first store that has it. Where none can
+    read it, or it cannot be written, the summary stays alone, and only the latter is told.
+    """
+    identity = environment.get("snapshot", "")
+    if len(identity) == IDENTITY_DIGITS and target.contains(identity):
+        return
+    found = _load(environment.get("snapshot"), sources)
+    if found is not None:
+        keep_snapshot(target, found)
+
+
+def environment_differences(
+    reference: Mapping[str, str], new: Mapping[str, str], stores: Iterable[SnapshotStore]
+) -> tuple[EnvironmentDifference, ...]:
+    """What differs between two environments: object by object where both snapshots are in one of
+    the stores and can be read, else as far as their summaries tell.
+    """
+    there = list(stores)
+    before, after = (_load(one.get("snapshot"), there) for one in (reference, new))
+    if before is not None and after is not None:
+        return compare_snapshots(before, after)[:MOST_DIFFERENCES]
+    return compare_summaries(reference, new)[:MOST_DIFFERENCES]
+
+
+def stamp_of(files: Iterable[Path]) -> str:
+    """A digest of the names, sizes and times of files; it is another one once one is written."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        try:
+            status = path.stat()
+        except OSError:
+            digest.update(f"{path.name}\0gone\0".encode("utf-8", "surrogateescape"))
+            continue
+        facts = f"{path.name}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}\0"
+        digest.update(facts.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _load(identity: str | None, stores: Iterable[SnapshotStore]) -> Snapshot | None:
+    """A snapshot from the first store that has it and can read it."""
+    for store in stores if identity is not None else ():
+        assert identity is not None
+        if store.contains(identity):
+            try:
+                return store.load(identity)
+            except (CorruptFileError, NotAvailableError, UnreadableFileError, UsageError):
+                continue
+    return None
+
+
+def _read_notes(root: Path) -> dict[str, _Note]:
+    """What was noted; nothing where the notes are missing or damaged, since they only save work."""
+    try:
+        data = read_regular(root / RUN_NOTES, _MOST_BYTES)
+        return dict(to_versioned_record(load_json(data), _Notes, FORMAT_VERSION).checks)
+    except (FileNotFoundError, FileLimitError, UnreadableFileError, DocumentError):
+        return {}

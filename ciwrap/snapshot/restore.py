@@ -10,11 +10,11 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from ciwrap.hidden import HIDDEN
+from msgspec import Struct
+
+from ciwrap.base.secrets import HIDDEN
 from ciwrap.snapshot.difference import pair_objects
-from ciwrap.snapshot.kinds import PATH_LISTS
-from ciwrap.snapshot.records import SEVERAL
-from ciwrap.structs import Struct
+from ciwrap.snapshot.records import PATH_LISTS, SEVERAL
 
 if TYPE_CHECKING:
     from ciwrap.snapshot.records import LoadedObject, Snapshot

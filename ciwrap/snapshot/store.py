@@ -1,33 +1,61 @@
-"""Snapshots as files: JSON, compressed, named by what they hold."""
+"""Snapshots as files: JSON, compressed, named by what they hold.
+
+The files of a snapshot themselves: loaded objects and the run's folder, as one archive.
+
+Snapshots beside goldens that no golden names any more.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import gzip
 import hashlib
 import json
 import os
 import re
+import tarfile
+import tempfile
 import zlib
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from ciwrap.documents import DocumentError, to_versioned_record
-from ciwrap.documents.load_json import load_json
-from ciwrap.errors import (
+from ciwrap.base.archive import checked_names, copy_files, refused
+from ciwrap.base.documents import DocumentError, load_json, to_versioned_record
+from ciwrap.base.errors import (
+    ArtifactError,
     CorruptFileError,
+    CorruptGoldenError,
+    FileLimitError,
     NotAvailableError,
+    UnreadableFileError,
     UsageError,
 )
-from ciwrap.files import read_regular, write_atomically, writing
-from ciwrap.processes import is_running
+from ciwrap.base.files import (
+    RUNS_DIR,
+    WORK_DIR,
+    keep_out_of_git,
+    read_regular,
+    replaced_file,
+    write_atomically,
+    writing,
+)
+from ciwrap.base.processes import is_running
+from ciwrap.base.repository import ask_git, left_out
+from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
+from ciwrap.golden.places import ENSEMBLE_SUFFIX
+from ciwrap.golden.show import linked_folders, stored_places
+from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
-from ciwrap.work_folder import RUNS_DIR, WORK_DIR, keep_out_of_git
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
+    from collections.abc import Collection, Iterator, Mapping
+
+    from ciwrap.golden.places import Place
+    from ciwrap.golden.store import GoldenStore
 
 # Beside goldens, in a hidden folder, since it holds no goldens.
 GOLDEN_FOLDER = ".snapshots"
@@ -35,7 +63,7 @@ LAST = "last"
 NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
 _STAGED = re.compile(rf"\.{NAME.pattern}\.(?P<pid>[0-9]{{1,9}})")
 _HASH = re.compile(r"[0-9a-f]{4,32}")
-_MOST_BYTES = 32 << 20
+_STORE_MOST_BYTES = 32 << 20
 IDENTITY_DIGITS = 32
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_LEVEL, ZLIB_LEVEL = 3, 6
@@ -86,7 +114,7 @@ def decompressed(data: bytes) -> bytes:
         return data
     reader = zlib.decompressobj()
     try:
-        found = reader.decompress(data, _MOST_BYTES)
+        found = reader.decompress(data, _STORE_MOST_BYTES)
     except zlib.error:
         raise DocumentError("is neither JSON nor compressed") from None
     if not reader.eof:
@@ -104,8 +132,8 @@ def _zstd(data: bytes) -> bytes:
         ) from None
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as reader:
-            found = reader.read(_MOST_BYTES + 1)
-            if len(found) > _MOST_BYTES:
+            found = reader.read(_STORE_MOST_BYTES + 1)
+            if len(found) > _STORE_MOST_BYTES:
                 raise DocumentError("is too large")
             return bytes(found)
     except zstandard.ZstdError:
@@ -123,7 +151,7 @@ def decoded_as(identity: str, data: bytes, file: Path) -> Snapshot:
     Raises CorruptFileError, also for another snapshot; NotAvailableError.
     """
     try:
-        if len(data) > _MOST_BYTES:
+        if len(data) > _STORE_MOST_BYTES:
             raise DocumentError("is too large")
         found = decoded(data)
     except DocumentError as error:
@@ -259,6 +287,212 @@ def read_snapshot_file(path: Path) -> bytes:
     FileLimitError.
     """
     try:
-        return read_regular(path, _MOST_BYTES)
+        return read_regular(path, _STORE_MOST_BYTES)
     except FileNotFoundError:
         raise UsageError("there is no such file", file=path) from None
+
+
+_KEPT_FILES_MOST_BYTES = 2 << 30
+_STEP_BYTES = 1 << 20
+SUFFIXES = {"zst": ".files.tar.zst", "z": ".files.tar.gz", "": ".files.tar"}
+
+
+def run_files(folder: Path) -> dict[str, Path]:
+    """The files of a run's folder by the name they get: those that git tracks; without git, all
+    but hidden ones, which may hold what nobody is to see.
+    """
+    listed = ask_git(folder, "ls-files", "-z", "--cached", "--", ".")
+    if listed is not None:
+        names = [name for name in listed.split("\0") if name]
+        found = [folder / name for name in names]
+    else:
+        found = [
+            path
+            for path in sorted(folder.rglob("*"))
+            if not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        ]
+    return {
+        f"run/{path.relative_to(folder).as_posix()}": path
+        for path in found
+        if path.is_file() and not path.is_symlink()
+    }
+
+
+def object_files(paths: Mapping[str, str]) -> dict[str, Path]:
+    """Loaded objects by the name they get. paths: where each lies, by its path in the snapshot."""
+    return {
+        f"objects/{shown.replace('{', '').replace('}', '').lstrip('/.')}": Path(path)
+        for shown, path in paths.items()
+    }
+
+
+def write_archive(files: Mapping[str, Path], target: Path, how: str | None = None) -> None:
+    """Packs files, in the order of their names. how: as in `ciwrap.snapshot.store.compressed`.
+
+    Owners, times and modes beyond "may be run" are left out, so that equal files make equal
+    archives. Raises WriteFailedError, FileLimitError.
+    """
+    total = sum(path.stat().st_size for path in files.values())
+    if total > _KEPT_FILES_MOST_BYTES:
+        raise FileLimitError(
+            f"its {total} bytes are more than the {_KEPT_FILES_MOST_BYTES} that are kept",
+            file=target,
+        )
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            replaced_file(target) as staged,
+            staged.open("wb") as raw,
+            _compressing(raw, how) as stream,
+            tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as archive,
+        ):
+            for name in sorted(files):
+                _add(archive, name, files[name])
+
+
+def unpack_archive(path: Path, folder: Path) -> list[str]:
+    """Unpacks an archive below an empty folder; the names of its files. Whoever made it is not
+    trusted. Raises ArtifactError, FileLimitError, UnreadableFileError.
+    """
+    with tempfile.TemporaryFile() as plain:
+        try:
+            with path.open("rb") as raw, _decompressing(raw, path) as stream:
+                _copy(stream, plain, path)
+            plain.seek(0)
+            with tarfile.open(fileobj=plain, mode="r:") as archive:
+                members = archive.getmembers()
+                checked_names((member.name for member in members), path)
+                for member in members:
+                    if not member.isreg():
+                        raise refused(member.name, "is a link or no regular file", path)
+                files = {one.name: functools.partial(_opened, archive, one) for one in members}
+                copy_files(files, folder, path)
+                for member in members:
+                    if member.mode & 0o100:
+                        (folder / member.name).chmod(0o755)
+        except (tarfile.TarError, OSError, EOFError) as error:
+            raise ArtifactError(f"is damaged: {error}", file=path) from error
+    return [member.name for member in members]
+
+
+def _opened(archive: tarfile.TarFile, member: tarfile.TarInfo) -> IO[bytes]:
+    stream = archive.extractfile(member)
+    assert stream is not None
+    return stream
+
+
+def _add(archive: tarfile.TarFile, name: str, path: Path) -> None:
+    with path.open("rb") as stream:
+        info = tarfile.TarInfo(name)
+        status = os.fstat(stream.fileno())
+        info.size = status.st_size
+        info.mode = 0o755 if status.st_mode & 0o100 else 0o644
+        archive.addfile(info, stream)
+
+
+@contextlib.contextmanager
+def _compressing(raw: IO[bytes], how: str | None) -> Iterator[IO[bytes]]:
+    chosen = best_compression() if how is None else how
+    if chosen == "zst":
+        import zstandard
+
+        with zstandard.ZstdCompressor(level=ZSTD_LEVEL).stream_writer(raw, closefd=False) as stream:
+            yield stream
+    elif chosen == "z":
+        with gzip.GzipFile("", "wb", ZLIB_LEVEL, raw, mtime=0) as stream:
+            yield cast("IO[bytes]", stream)
+    else:
+        yield raw
+
+
+@contextlib.contextmanager
+def _decompressing(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.name.endswith(".zst"):
+        import zstandard
+
+        try:
+            with zstandard.ZstdDecompressor().stream_reader(raw, closefd=False) as stream:
+                yield stream
+        except zstandard.ZstdError as error:
+            raise ArtifactError(f"is damaged: {error}", file=path) from None
+    elif path.name.endswith(".gz"):
+        with gzip.GzipFile(fileobj=raw) as stream:
+            yield cast("IO[bytes]", stream)
+    else:
+        yield raw
+
+
+def _copy(stream: IO[bytes], plain: IO[bytes], path: Path) -> None:
+    left = _KEPT_FILES_MOST_BYTES + (64 << 20)
+    while block := stream.read(_STEP_BYTES):
+        left -= len(block)
+        if left < 0:
+            raise FileLimitError("holds more than 2 GiB", file=path)
+        plain.write(block)
+
+
+def archive_of(folder: Path, identity: str) -> Path | None:
+    """The archive that belongs to a snapshot; None if no files were kept."""
+    for suffix in SUFFIXES.values():
+        path = folder / f"{identity}{suffix}"
+        if path.is_file():
+            return path
+    return None
+
+
+_MOST_ENSEMBLE_BYTES = 256 << 20
+
+
+def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozenset[str]:
+    """The identities that goldens and ensembles in a folder name.
+
+    without: goldens that do not count. Raises CorruptGoldenError for one that cannot be read, since
+    nobody knows what it names, or is not looked at.
+    """
+    for path, why in _out_of_sight(golden_dir):
+        raise _unknown(path, why)
+    stores = GoldenStores(golden_dir)
+    found = {
+        _named_by_golden(stores.at(place), place.name)
+        for place in stored_places(golden_dir)
+        if place not in without
+    }
+    found |= {_named_by_ensemble(path) for path in sorted(golden_dir.glob(f"*{ENSEMBLE_SUFFIX}"))}
+    return frozenset(one for one in found if isinstance(one, str))
+
+
+def _out_of_sight(golden_dir: Path) -> Iterator[tuple[Path, str]]:
+    """Where goldens may be that are not among those stored here, and why they are not."""
+    for name in left_out(golden_dir):
+        yield golden_dir / name, "the sparse checkout leaves it out"
+    for path in linked_folders(golden_dir):
+        yield path, "it is a link to a folder, which is not followed"
+
+
+def _named_by_golden(store: GoldenStore, name: str) -> object:
+    if isinstance(store, ModuleStore) and store.is_shared(name):
+        return store.read(name).manifest.environment.get("snapshot")
+    path = store.manifest_path(name)
+    try:
+        manifest = load_manifest(read_regular(path, MOST_MANIFEST_BYTES))
+    except (DocumentError, FileNotFoundError, FileLimitError, UnreadableFileError) as error:
+        raise _unknown(path, error) from None
+    return manifest.environment.get("snapshot")
+
+
+def _named_by_ensemble(path: Path) -> object:
+    try:
+        document: Any = load_json(read_regular(path, _MOST_ENSEMBLE_BYTES))
+        return document["environment"].get("snapshot")
+    except (DocumentError, FileLimitError, UnreadableFileError) as error:
+        raise _unknown(path, error) from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _unknown(path, f"it has no environment ({error})") from None
+
+
+def _unknown(path: Path, why: object) -> CorruptGoldenError:
+    return CorruptGoldenError(
+        f"cannot be read, so nobody knows which snapshot it needs: {why}",
+        file=path,
+        remedy="fix it, or remove it",
+    )

@@ -1,4 +1,5 @@
-"""Statistics as pure functions over NumPy arrays: no files, no results, nothing is printed.
+"""Statistics as pure functions of NumPy arrays: no files, no results, nothing is printed.
 
-SciPy is imported by the functions that need it, through `ciwrap.statistics.library`.
+Uses `base`. `spread` and `factors` are of repeated runs, `change_points` of results in a row;
+only here SciPy is imported, by the functions that need it.
 """

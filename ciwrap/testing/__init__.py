@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import pytest
 
+from ciwrap.testing.reader_suite import ReaderSuite
+
 # Before the import, so that failures show both sides of an assertion.
 pytest.register_assert_rewrite("ciwrap.testing.reader_suite")
 
-from ciwrap.testing.reader_suite import ReaderSuite  # noqa: E402
 
 __all__ = ["ReaderSuite"]

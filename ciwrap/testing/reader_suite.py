@@ -2,13 +2,21 @@
 
 Subclass `ReaderSuite` in a test module, say how to make a reader and how to write a file, and say
 with the class attributes what the format can hold. pytest finds the tests through the subclass.
+
+What the suite of readers does to files and to memory: bytes changed, files removed, permission
+taken, memory filled before it is handed out.
+
+What the suite of readers writes and reads back: arrays of every dtype and shape.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
 import os
 import random
+import shutil
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,8 +25,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ciwrap.arrays.dtypes import storage_dtype
-from ciwrap.errors import (
+from ciwrap.arrays.values import storage_dtype
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptFileError,
     OutputMissingError,
@@ -27,14 +35,128 @@ from ciwrap.errors import (
     UnsupportedFormatError,
     VariableMissingError,
 )
-from ciwrap.readers.base import Reader, Source, VariableInfo
-from ciwrap.testing.damage import MUTATIONS, filled_memory, mutate, ordinary_user, remove
-from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES, Arrays, same_values, sample
+from ciwrap.base.late import numpy as np
+from ciwrap.formats.reader import Reader, Source, VariableInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
+
+_NOBODY = 65534
+# Of malloc.h and of mallopt(3).
+_M_PERTURB = -6
+_PERTURB = "MALLOC_PERTURB_"
+MUTATIONS = ("flip", "set", "cut", "insert", "double")
+
+
+def remove(path: Path) -> None:
+    """Removes a file, or a folder with all that is in it."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+@contextlib.contextmanager
+def ordinary_user() -> Iterator[None]:
+    """For the block, root (in a container, say) is somebody whom permissions keep out."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+@contextlib.contextmanager
+def filled_memory(byte: int) -> Iterator[None]:
+    """For the block, memory that is asked for is full of this byte's complement, in this process
+    and in those that it starts; so what was never written shows. byte: 1 to 255.
+
+    Raises NotImplementedError where the C library is not glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None or not mallopt(_M_PERTURB, byte):
+        raise NotImplementedError("only glibc can fill memory before it hands it out")
+    before = os.environ.get(_PERTURB)
+    os.environ[_PERTURB] = str(byte)
+    try:
+        yield
+    finally:
+        mallopt(_M_PERTURB, int(before or 0))
+        os.environ.pop(_PERTURB)
+        if before is not None:
+            os.environ[_PERTURB] = before
+
+
+def mutate(data: bytearray, position: int, kind: str, value: int) -> None:
+    """Changes bytes in place. kind: one of MUTATIONS."""
+    position = min(position, len(data) - 1)
+    if not data:
+        return
+    if kind == "flip":
+        data[position] ^= 1 << value % 8
+    elif kind == "set":
+        data[position] = value
+    elif kind == "cut":
+        del data[position : position + 1 + value]
+    elif kind == "insert":
+        data[position:position] = bytes([value])
+    else:
+        data[position:position] = data[position : position + 1 + value]
+
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+ALL_DTYPES = (
+    "|b1", "|i1", "|u1", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8", ">u8",
+    "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "<c8", ">c8", "<c16", ">c16", "|S5", "<U3", ">U3",
+)  # fmt: skip
+ALL_SHAPES = (
+    (),
+    (0,),
+    (1,),
+    (7,),
+    (1000,),
+    (3, 5),
+    (0, 4),
+    (4, 0),
+    (2, 3, 4),
+    (1, 1, 1),
+    (5, 1, 7),
+)
+
+
+def sample(dtype: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
+    """An array of that dtype and shape with the same values every time, extremes among them."""
+    generator = np.random.default_rng(seed)
+    kind = np.dtype(dtype)
+    count = int(np.prod(shape, dtype=np.int64))
+    if kind.kind == "b":
+        values = generator.integers(0, 2, count).astype(kind)
+    elif kind.kind in "iu":
+        limits = np.iinfo(kind)
+        values = generator.integers(limits.min, limits.max, count, dtype=kind.newbyteorder("="))
+        values[:2] = [limits.min, limits.max][: min(2, count)]
+    elif kind.kind == "c":
+        values = (generator.normal(size=count) + 1j * generator.normal(size=count)).astype(kind)
+    elif kind.kind == "f":
+        values = generator.normal(size=count).astype(kind)
+        special = [np.nan, np.inf, -np.inf, -0.0, np.finfo(kind).tiny, np.finfo(kind).max]
+        values[: len(special)] = special[:count]
+    else:
+        words = ["", "a", "ab", "xyz", "q r"]
+        values = np.array([words[n % len(words)] for n in range(count)], dtype=kind)
+    return values.astype(kind).reshape(shape)
+
+
+def same_values(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays hold the same dtype and the same bits."""
+    return found.dtype == wanted.dtype and found.tobytes() == wanted.tobytes()
+
 
 # What memory is filled with before a file is read once and again.
 MEMORY_BYTES = (17, 99)

@@ -8,8 +8,8 @@
 namespace {
 
 void register_errors(pybind11::module_& module) {
-    // Whatever the core raises is an error of ciwrap.errors; this is their common base.
-    module.attr("CoreError") = pybind11::module_::import("ciwrap.errors").attr("CiwrapError");
+    // Whatever the core raises is an error of ciwrap.base.errors; this is their common base.
+    module.attr("CoreError") = pybind11::module_::import("ciwrap.base.errors").attr("CiwrapError");
     // NOLINTNEXTLINE(performance-unnecessary-value-param): as pybind11 asks for it
     pybind11::register_exception_translator([](std::exception_ptr pointer) {
         try {
@@ -32,7 +32,7 @@ pybind11::object ciwrap::as_exception(const Error& error) {
         message.data(), static_cast<py::ssize_t>(message.size()), "backslashreplace"));
     if (!text)
         throw py::error_already_set();
-    return py::module_::import("ciwrap.core_errors")
+    return py::module_::import("ciwrap.base.errors")
         .attr("core_error")(error_code_name(error.code()), text);
 }
 

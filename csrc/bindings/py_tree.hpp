@@ -19,7 +19,7 @@
 
 namespace ciwrap {
 
-// The error as one of Python's ciwrap.errors, made but not raised.
+// The error as one of Python's ciwrap.base.errors, made but not raised.
 pybind11::object as_exception(const Error& error);
 
 // Python's `Tree`: an immutable tree, shared.

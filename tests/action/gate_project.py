@@ -10,9 +10,8 @@ import numpy as np
 from action.act_runs import git
 from action.test_steps import parse_outputs
 
-from ciwrap.action.check import run_check
-from ciwrap.action.inputs import read_inputs
-from ciwrap.action.runner import Runner
+from ciwrap.action.github import Runner, read_inputs
+from ciwrap.action.orders import run_check
 from ciwrap.cli.main import run as ciwrap
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Artifacts that others made: unpacked as `ciwrap.archive` does, and read as what they may be."""
+"""Artifacts that others made: unpacked as `base/archive.py` does, and read as what they may be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from zips import make_zip
 
-from ciwrap.action.artifact import read_meta, unpack
-from ciwrap.errors import ArtifactError, CorruptFileError
+from ciwrap.action.github import read_meta, unpack
+from ciwrap.base.errors import ArtifactError, CorruptFileError
 
 if TYPE_CHECKING:
     from pathlib import Path

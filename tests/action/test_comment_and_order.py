@@ -13,12 +13,9 @@ from action.act_runs import ROOT
 from action.fake_github import FakeGithub, artifact
 from zips import make_zip
 
-from ciwrap.action.api import Api
-from ciwrap.action.comment import MARK, comment_on_run
-from ciwrap.action.inputs import Inputs
-from ciwrap.action.order import RefusedError, carry_out, read_order
-from ciwrap.action.runner import Runner
-from ciwrap.errors import CiwrapError, RemoteError, UsageError
+from ciwrap.action.github import Api, Inputs, Runner
+from ciwrap.action.orders import MARK, RefusedError, carry_out, comment_on_run, read_order
+from ciwrap.base.errors import CiwrapError, RemoteError, UsageError
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 

@@ -10,18 +10,17 @@ import pytest
 from action.act_runs import git
 from action.test_steps import parse_outputs
 
-from ciwrap.action.changes import base_of
-from ciwrap.action.gate import gate
-from ciwrap.action.inputs import FailOn, Inputs
-from ciwrap.action.merge import run_merge
-from ciwrap.action.update import run_update
+from ciwrap.action.github import FailOn, Inputs
+from ciwrap.action.orders import run_merge
+from ciwrap.action.outputs import base_of
+from ciwrap.action.steps import gate, run_update
+from ciwrap.base.errors import NotComparableError
 from ciwrap.cli.main import run as ciwrap
-from ciwrap.errors import NotComparableError
 
 if TYPE_CHECKING:
     from action.gate_project import Project
 
-    from ciwrap.action.runner import Runner
+    from ciwrap.action.github import Runner
 
 # --- what crashes ---------------------------------------------------------------------------------
 

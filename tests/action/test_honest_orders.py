@@ -24,13 +24,11 @@ from action.test_comment_and_order import (
 )
 from zips import make_zip
 
-from ciwrap.action.api import Api
-from ciwrap.action.inputs import Inputs, read_inputs
-from ciwrap.action.order import RefusedError, carry_out, read_order
-from ciwrap.action.runner import Runner
-from ciwrap.action.update import body_of
+from ciwrap.action.github import Api, Inputs, Runner, read_inputs
+from ciwrap.action.orders import RefusedError, carry_out, read_order
+from ciwrap.action.steps import body_of
+from ciwrap.base.errors import CiwrapError, UsageError
 from ciwrap.cli.main import run as ciwrap
-from ciwrap.errors import CiwrapError, UsageError
 from ciwrap.model import Verdict
 from ciwrap.report.markdown import escaped
 

@@ -12,12 +12,11 @@ from action.test_steps import parse_outputs
 from command_line import call
 from e2e.cli_project import environment
 
-from ciwrap.action import measure
-from ciwrap.action.check import Call
-from ciwrap.action.gate import gate
-from ciwrap.action.inputs import FailOn, read_inputs
-from ciwrap.action.runner import Runner
-from ciwrap.errors import UsageError
+from ciwrap.action import steps as measure
+from ciwrap.action.github import FailOn, Runner, read_inputs
+from ciwrap.action.orders import Call
+from ciwrap.action.steps import gate
+from ciwrap.base.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

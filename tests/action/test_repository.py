@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from action.act_runs import commit, git
 
-from ciwrap.action.inputs import read_inputs
-from ciwrap.action.repository import Clone, safe_branch
-from ciwrap.action.runner import Runner
-from ciwrap.action.take import golden_dir_below
-from ciwrap.action.update import copy_goldens
-from ciwrap.errors import ConfigError, RemoteError, UsageError
+from ciwrap.action.github import Clone, Runner, read_inputs, safe_branch
+from ciwrap.action.orders import golden_dir_below
+from ciwrap.action.steps import copy_goldens
+from ciwrap.base.errors import ConfigError, RemoteError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,19 +11,33 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ciwrap import api
 from ciwrap.action.__main__ import main
-from ciwrap.action.check import Call, finished, fresh_stage
-from ciwrap.action.gate import gate
-from ciwrap.action.inputs import FailOn, read_inputs, safe_key
-from ciwrap.action.outcome import Outcome, publish, read_result
-from ciwrap.action.render import MOST_ANNOTATIONS, Place, annotation_lines, markdown
-from ciwrap.action.runner import SUMMARY_BYTES, Runner, command_line, cut_markdown
-from ciwrap.errors import UsageError
+from ciwrap.action.github import (
+    SUMMARY_BYTES,
+    FailOn,
+    Runner,
+    command_line,
+    cut_markdown,
+    read_inputs,
+    safe_key,
+)
+from ciwrap.action.orders import Call, finished, fresh_stage
+from ciwrap.action.outputs import (
+    MOST_ANNOTATIONS,
+    Outcome,
+    Place,
+    annotation_lines,
+    markdown,
+    publish,
+    read_result,
+)
+from ciwrap.action.steps import gate
+from ciwrap.base.errors import UsageError
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
-from ciwrap.structs import replace
 
 if TYPE_CHECKING:
     from pathlib import Path

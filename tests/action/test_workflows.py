@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ciwrap.action.inputs import MODES, PREFIX, FailOn, read_inputs
+from ciwrap.action.github import MODES, PREFIX, FailOn, read_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))

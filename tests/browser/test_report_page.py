@@ -15,7 +15,7 @@ import pytest
 import report_cases as cases
 import report_scenarios as scenarios
 
-from ciwrap.report.html import render_html
+from ciwrap.report.page import render_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ import pytest
 from command_line import call
 from e2e.cli_project import environment
 
-from ciwrap.documents.load_json import load_json
+from ciwrap.base.documents import load_json
 from ciwrap.golden.manifest import dump_manifest
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import Verdict

@@ -22,10 +22,9 @@ from recorded_runs import (
 )
 
 from ciwrap import _core
-from ciwrap.captures.index import read_tree
-from ciwrap.captures.recording import RecordedCapture
-from ciwrap.native.library import fortran_folder, include_folder
-from ciwrap.native.recorder import _described
+from ciwrap.recording.native import _described, fortran_folder, include_folder
+from ciwrap.recording.recorded_run import RecordedCapture
+from ciwrap.runs.capture_index import read_tree
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from ciwrap import _core
 from ciwrap.api import build_tree, compare_arrays, make_golden
 from ciwrap.arrays.intake import take_over
 from ciwrap.arrays.values import DeviceValues
-from ciwrap.errors import DeviceArrayError
+from ciwrap.base.errors import DeviceArrayError
 from ciwrap.model import Verdict
 
 VALUES = np.random.default_rng(0).normal(size=(123, 457)).astype("f4")

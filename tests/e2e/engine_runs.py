@@ -20,8 +20,8 @@ import pytest
 from command_line import call, command
 from e2e.cli_project import environment, validator
 
-from ciwrap.compare import units
-from ciwrap.compare.unit_comparer import UnitComparer
+from ciwrap.runs import units
+from ciwrap.runs.comparer import UnitComparer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ _BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LD_LIBRARY_PATH")
 HOOKS = """
 import multiprocessing, os, signal, time
 from pathlib import Path
-from ciwrap.compare import unit_comparer, units
+from ciwrap.runs import comparer as unit_comparer, units
 start = Path(os.environ["CIWRAP_TEST_FOLDER"])
 if (start / "unit-bytes").exists():
     units.UNIT_BYTES = int((start / "unit-bytes").read_text())

@@ -15,7 +15,7 @@ import pytest
 from command_line import NO_OTHER_PLUGINS
 from recorded_runs import need_library
 
-from ciwrap.readers.layout import find_in
+from ciwrap.formats.find_outputs import find_in
 
 ROOT = Path(__file__).resolve().parents[2]
 # Appended, so that an installed ciwrap comes before the source tree.

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from e2e.history_runs import ATOL, ITERATIONS, RANKS, capture, change, ciwrap, path_of, write_run
 
-from ciwrap.captures.container import CaptureFile
-from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.compare.by_trees import TreeStage
+from ciwrap.runs.capture_file import CaptureFile
+from ciwrap.runs.capture_index import read_checkpoint, read_index
+from ciwrap.runs.questions import TreeStage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.compare.by_trees import Pair
+    from ciwrap.runs.questions import Pair
 
 BOUND = f"--atol={ATOL}"
 CHANGED = (ITERATIONS[0], RANKS[0], "phi")

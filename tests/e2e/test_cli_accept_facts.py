@@ -8,8 +8,8 @@ import pytest
 import yaml
 from e2e.cli_project import BASE, Project, manifest_of
 
-from ciwrap.golden.lock import LOCK_NAME
-from ciwrap.review import accept_goldens
+from ciwrap.golden.places import LOCK_NAME
+from ciwrap.review import accept as accept_goldens
 
 ACTIONS = {
     "GITHUB_ACTIONS": "true",

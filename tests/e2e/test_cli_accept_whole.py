@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from e2e.cli_project import BASE, Project, command, environment, litter, manifest_of
 
-from ciwrap.errors import GoldenMissingError
+from ciwrap.base.errors import GoldenMissingError
 from ciwrap.golden.store import GoldenStore
 
 if TYPE_CHECKING:

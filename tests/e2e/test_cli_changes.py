@@ -13,9 +13,9 @@ import pytest
 from git_repository import GitRepository
 
 from ciwrap.cli.main import run
-from ciwrap.config import Check
+from ciwrap.formats.reader import MEANING
 from ciwrap.model import SETTINGS, Strictness
-from ciwrap.readers.attributes import MEANING
+from ciwrap.project.settings import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -172,8 +172,9 @@ def test_an_ensemble_that_somebody_edited() -> None:
 @pytest.mark.parametrize("members", [0, 1])
 def test_an_ensemble_of_next_to_no_members(members: int) -> None:
     """Nobody makes one, but a commit can hold one; its digest is no secret."""
-    from ciwrap.ensemble.golden import read_ensemble, write_ensemble
-    from ciwrap.structs import replace
+    from msgspec.structs import replace
+
+    from ciwrap.studies.ensemble import read_ensemble, write_ensemble
 
     golden = read_ensemble(FILE)
     write_ensemble(replace(golden, members=golden.members[:members]), FILE)

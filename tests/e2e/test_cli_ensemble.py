@@ -13,8 +13,8 @@ import pytest
 from e2e.cli_project import Outcome, Project
 from msgspec.structs import replace
 
-from ciwrap.ensemble.golden import read_ensemble, write_ensemble
-from ciwrap.golden.paths import escape_name
+from ciwrap.golden.places import escape_name
+from ciwrap.studies.ensemble import read_ensemble, write_ensemble
 
 if TYPE_CHECKING:
     from pathlib import Path

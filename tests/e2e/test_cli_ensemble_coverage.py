@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from e2e.cli_project import Outcome, Project
 
-from ciwrap.ensemble.golden import read_ensemble
+from ciwrap.studies.ensemble import read_ensemble
 
 if TYPE_CHECKING:
     from pathlib import Path

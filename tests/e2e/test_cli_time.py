@@ -14,7 +14,7 @@ import pytest
 from e2e.cli_project import Project
 from git_repository import GitRepository
 
-from ciwrap.timing.order import pair_order
+from ciwrap.studies.timing import pair_order
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from ciwrap.base.errors import CorruptFileError
 from ciwrap.cli.main import run
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers import child
-from ciwrap.readers.look import look_first
+from ciwrap.formats import apart as child
+from ciwrap.formats.look import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable

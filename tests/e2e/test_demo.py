@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from command_line import call, call_apart
 
-from ciwrap.compare.check import check_outputs
-from ciwrap.config import CONFIG_NAME
-from ciwrap.config.loading import load_config
-from ciwrap.demo.simulation import Settings, run_simulation
-from ciwrap.demo.story import CHECK, copy_project, run_demo
+from ciwrap.check.check import check_outputs
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import Evidence, Verdict
+from ciwrap.project.config import load_config
+from ciwrap.project.settings import CONFIG_NAME
+from ciwrap.studies.demo import CHECK, copy_project, run_demo
+from ciwrap.studies.simulation import Settings, run_simulation
 
 if TYPE_CHECKING:
     import subprocess

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ciwrap._demo import ParticleMesh, read_pass
-from ciwrap.demo import simulation
-from ciwrap.demo.simulation import Settings, run_simulation
+from ciwrap.studies import simulation
+from ciwrap.studies.simulation import Settings, run_simulation
 
 if TYPE_CHECKING:
     from pathlib import Path

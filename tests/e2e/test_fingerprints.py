@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from e2e.history_runs import ATOL, SMALL, capture, ciwrap, path_of, write_run
 
-from ciwrap.captures.container import CaptureFile
-from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.cli.main import run as run_cli
+from ciwrap.runs.capture_file import CaptureFile
+from ciwrap.runs.capture_index import read_checkpoint, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from e2e.history_runs import ciwrap
 
-from ciwrap.captures import capture as capture_module
 from ciwrap.cli.main import run as run_cli
+from ciwrap.runs import capture as capture_module
 
 if TYPE_CHECKING:
     from pathlib import Path

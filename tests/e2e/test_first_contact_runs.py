@@ -14,7 +14,7 @@ from e2e.history_runs import ciwrap
 from e2e.test_first_contact import LAYOUT, names, save, texts
 
 from ciwrap.cli.main import run as run_cli
-from ciwrap.compare.comparer import _Comparison
+from ciwrap.runs.comparer import _Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -26,9 +26,9 @@ from e2e.history_runs import (
     write_run,
 )
 
-from ciwrap.captures.container import CaptureFile
-from ciwrap.captures.index_codec import read_checkpoint, read_index
 from ciwrap.cli.main import run as run_cli
+from ciwrap.runs.capture_file import CaptureFile
+from ciwrap.runs.capture_index import read_checkpoint, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 from e2e.history_runs import ATOL, SHAPE, capture, change, ciwrap, oracle, path_of
 
 from ciwrap.cli.main import run as run_cli
-from ciwrap.readers.npy import NpyReader
+from ciwrap.formats.npy import NpyReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,8 +23,8 @@ PROGRAM = """
 import json, re, sys
 from pathlib import Path
 import numpy, click
-import ciwrap._core, ciwrap.cli.compare, ciwrap.cli.capture, ciwrap.compare.histories
-import ciwrap.captures.capture, ciwrap.captures.side, ciwrap.report.terminal, ciwrap.config
+import ciwrap._core, ciwrap.cli.compare, ciwrap.cli.capture, ciwrap.runs.compare_runs
+import ciwrap.runs.capture, ciwrap.runs.sides, ciwrap.report.terminal, ciwrap.project.settings
 from ciwrap.cli.main import run
 # Not ru_maxrss, which begins with what the parent had when it forked.
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024

@@ -15,8 +15,8 @@ from command_line import NO_OTHER_PLUGINS
 from e2e.cli_project import command, environment
 from e2e.pages import ROOT, blocks_of
 
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import group
-from ciwrap.errors import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path

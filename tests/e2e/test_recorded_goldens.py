@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from recorded_runs import need_library
 
-from ciwrap.captures.container import MAGIC
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode
+from ciwrap.runs.capture_file import MAGIC
 
 PROGRAM = """
 import sys, numpy as np, ciwrap

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from recorded_runs import captured, need_library, python, recording
 
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode
 
 PROGRAM = """
 import numpy as np, ciwrap
@@ -138,7 +138,7 @@ def test_a_mistake_is_told_in_one_line_where_it_is_made(body: str, said: str) ->
     done = python(text, recording(Path("a").absolute()))
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("ciwrap.errors.UsageError: ")
+    assert last.startswith("ciwrap.base.errors.UsageError: ")
     assert said in last
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from recorded_runs import LIBRARY, captured, need_library, python, recording, roots
 
-from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.journals import journal_paths
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode
+from ciwrap.formats.recorded import journal_paths
+from ciwrap.recording.journal import JournalReader
 
 PROGRAM = """
 import os, sys, numpy as np, ciwrap

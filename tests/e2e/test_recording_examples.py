@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from recorded_runs import captured, find_kokkos, need_library, recording, start
 
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "recording"
 

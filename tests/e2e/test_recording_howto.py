@@ -14,7 +14,7 @@ import numpy as np
 from recorded_runs import captured, need_compiler, need_library, python, recording, roots, start
 
 from ciwrap import _core
-from ciwrap.native.library import fortran_folder, include_folder
+from ciwrap.recording.native import fortran_folder, include_folder
 
 HOWTO = Path(__file__).parents[2] / "docs" / "how-to" / "record-a-program.md"
 NY, NX, G = 6, 9, 2

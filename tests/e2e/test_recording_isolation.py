@@ -9,7 +9,7 @@ import pytest
 from recorded_runs import build, need_library, recording, roots, start
 
 from ciwrap import _core
-from ciwrap.native.library import include_folder
+from ciwrap.recording.native import include_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,13 +16,13 @@ from e2e.online_runs import against, ciwrap, last_step
 from online_programs import ENDLESS_SOURCE
 from recorded_runs import build, need_library, recording
 
-from ciwrap.captures.journal import FINE, JournalReader
-from ciwrap.captures.journals import journal_paths
-from ciwrap.errors import ExitCode
-from ciwrap.native.library import include_folder
+from ciwrap.base.errors import ExitCode
+from ciwrap.formats.recorded import journal_paths
+from ciwrap.recording.journal import FINE, JournalReader
+from ciwrap.recording.native import include_folder
 
 if TYPE_CHECKING:
-    from ciwrap.captures.recorded import RecordedCheckpoint
+    from ciwrap.recording.journal import RecordedCheckpoint
 
 
 def start(words: list[str], output: str) -> subprocess.Popen[bytes]:

@@ -14,9 +14,9 @@ import pytest
 from recorded_runs import build, captured, find_kokkos_with_tools, need_library, roots
 
 from ciwrap import _core
+from ciwrap.base.errors import ExitCode, NotAvailableError
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode, NotAvailableError
-from ciwrap.native.library import kokkos_path
+from ciwrap.recording.native import kokkos_path
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recording" / "unchanged.cpp"
 

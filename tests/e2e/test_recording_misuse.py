@@ -10,7 +10,7 @@ import pytest
 from e2e.online_runs import ciwrap
 from recorded_runs import need_library
 
-from ciwrap.errors import ExitCode
+from ciwrap.base.errors import ExitCode
 
 PROGRAM = """
 import os, sys, numpy as np, ciwrap
@@ -299,7 +299,7 @@ r.close()
 
 ARRAY = """
 t = r._table
-from ciwrap.native import recorder as library
+from ciwrap.recording import native as library
 a, keep = library._described("x", x, (-1.0, -1.0))
 """
 

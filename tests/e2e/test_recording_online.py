@@ -16,11 +16,11 @@ from mpi_installations import ENVIRONMENT, MPIS, need_mpi
 from online_programs import MPI_SOURCE, PYTHON_TEXT
 from recorded_runs import need_library
 
-from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.journals import journal_paths
-from ciwrap.errors import ExitCode
-from ciwrap.native.library import include_folder
-from ciwrap.online import ended_mark
+from ciwrap.base.errors import ExitCode
+from ciwrap.formats.recorded import journal_paths
+from ciwrap.recording import online as ended_mark
+from ciwrap.recording.journal import JournalReader
+from ciwrap.recording.native import include_folder
 
 
 @pytest.fixture(params=MPIS)

@@ -11,7 +11,7 @@ import pytest
 from e2e.online_runs import against, ciwrap, record
 from recorded_runs import need_library
 
-from ciwrap.errors import ExitCode
+from ciwrap.base.errors import ExitCode
 
 # Arguments: iteration:value, in the order in which they are recorded.
 FILLED_TEXT = """

@@ -291,7 +291,7 @@ def test_outputs_beside_the_project_are_refused(project: Project) -> None:
 
 
 def test_the_demonstration_with_one_thread_is_equal(project: Project) -> None:
-    words = json.dumps([sys.executable, "-m", "ciwrap.demo.simulation", "out", "--threads", "1"])
+    words = json.dumps([sys.executable, "-m", "ciwrap.studies.simulation", "out", "--threads", "1"])
     with_program(project, "", command=words)
     outcome = project.run("repeat", "-n", "10")
     assert outcome.code == 0, outcome

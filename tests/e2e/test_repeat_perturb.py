@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from e2e.repeated import files_in
 
-from ciwrap.config.settings import PerturbSettings
-from ciwrap.repeat.perturb import write_inputs
+from ciwrap.project.settings import PerturbSettings
+from ciwrap.studies.repeat.run import write_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,10 +13,10 @@ from e2e.cli_project import environment
 from report_scenarios import DEFECT_FROM, DEFECT_RANK, ciwrap
 from result_schema import validator
 
-from ciwrap.details import Cause
 from ciwrap.model import RunResult, Verdict
-from ciwrap.report.findings import lead
-from ciwrap.report.html import render_html
+from ciwrap.model.variable_result import Cause
+from ciwrap.report.lead import lead
+from ciwrap.report.page import render_html
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 from ciwrap.cli.main import run
-from ciwrap.report.annotations import render_annotations
 from ciwrap.report.document import from_document
+from ciwrap.report.exports import render_junit, render_sarif
 from ciwrap.report.failure import failure_lines
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
-from ciwrap.report.markdown import render_markdown
-from ciwrap.report.sarif import render_sarif
+from ciwrap.report.markdown import render_annotations, render_markdown
+from ciwrap.report.page import render_html
 
 LAYOUT = "iter_{iteration:d}/{name}.npy"
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from ciwrap.cli.main import run as run_cli
 from ciwrap.model import ErrorBound
-from ciwrap.selftest.values import beyond
+from ciwrap.studies.selftest import beyond
 
 SEED = 20261122
 

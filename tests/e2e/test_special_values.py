@@ -14,7 +14,7 @@ from e2e.paired_runs import ATOL, BOX, wrapped
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ciwrap.compare.circle import Circle
+from ciwrap.check.other_bounds import Circle
 from ciwrap.model import ErrorBound, VariableSettings
 
 

@@ -102,7 +102,7 @@ def test_a_configuration_that_cannot_be_read(two: Project, monkeypatch: pytest.M
     def refused(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("ciwrap.review.other_configs.Path.read_bytes", refused)
+    monkeypatch.setattr("ciwrap.review.project.Path.read_bytes", refused)
     found = two.run("prune", "--yes", json_too=False)
     assert "nightly" in goldens(two), found
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 from e2e.cli_project import BASE, Project, command, environment
 
-from ciwrap.action.inputs import Inputs
-from ciwrap.action.take import take_pending
-from ciwrap.errors import NotComparableError
+from ciwrap.action.github import Inputs
+from ciwrap.action.orders import take_pending
+from ciwrap.base.errors import NotComparableError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from recorded_runs import need_library
 
+from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.errors import ExitCode
 
 # Arguments: growth of the noise of x, of its bound an iteration; iterations; seconds of rest; a
 # file that ends it once it is there.
@@ -133,7 +133,7 @@ def test_ends_when_the_run_is_killed(program: list[str]) -> None:
                 time.sleep(0.02)
             time.sleep(0.5)
             children = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
-            # Beside the program a shell waits for its parent's end (`running/guard.py`).
+            # Beside the program a shell waits for its parent's end (`project/run_command.py`).
             (program_pid,) = (
                 int(one)
                 for one in children

@@ -17,7 +17,7 @@ import pytest
 from command_line import call_apart
 from recorded_runs import need_library, recording
 
-from ciwrap.errors import ExitCode
+from ciwrap.base.errors import ExitCode
 
 WITHOUT = Path(__file__).parents[1] / "without_linux"
 CONFIG = """
@@ -47,8 +47,8 @@ def told(done: subprocess.CompletedProcess[str]) -> str:
 def test_they_are_taken_away() -> None:
     """Else all that follows would test nothing."""
     program = (
-        "import os; from ciwrap.readers.child_start import can_copy;"
-        "from ciwrap.snapshot.program import can_look;"
+        "import os; from ciwrap.formats.apart import can_copy;"
+        "from ciwrap.snapshot.take import can_look;"
         "print(hasattr(os, 'posix_fadvise'), can_copy(), can_look(), open('/proc/self/stat'))"
     )
     done = subprocess.run(
@@ -105,7 +105,7 @@ import os, signal, sys
 from functools import partial
 from pathlib import Path
 from ciwrap.errors import CorruptFileError
-from ciwrap.readers.apart import SourceApart
+from ciwrap.formats.apart import SourceApart
 import crashes
 try:
     SourceApart(Path("a file"), partial(crashes.now, {number}), 0)

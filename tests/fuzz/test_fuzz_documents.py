@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from ciwrap.action.artifact import Meta, read_meta
-from ciwrap.documents import DocumentError
-from ciwrap.documents.load_json import load_json
-from ciwrap.errors import CorruptFileError
+from ciwrap.action.github import Meta, read_meta
+from ciwrap.base.documents import DocumentError, load_json
+from ciwrap.base.errors import CorruptFileError
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
@@ -27,7 +26,7 @@ from ciwrap.golden.manifest import (
     dump_manifest,
     load_manifest,
 )
-from ciwrap.golden.unused import (
+from ciwrap.golden.show import (
     ProjectState,
     UnusedGolden,
     UnusedList,
@@ -37,8 +36,7 @@ from ciwrap.golden.unused import (
 )
 from ciwrap.model import CheckResult, ErrorBound, Evidence, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, from_document, to_document
-from ciwrap.review.pending_goldens import PendingGoldens
-from ciwrap.review.pending_index import INDEX_NAME, PendingEntry, PendingIndex
+from ciwrap.review.pending import INDEX_NAME, PendingEntry, PendingGoldens, PendingIndex
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,21 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from ciwrap.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 
-from ciwrap.variability.fitted import FittedMap
-from ciwrap.variability.gaussian_process import Kernel
-from ciwrap.variability.map_file import (
-    KIND,
-    MapFile,
-    StoredMap,
-    read_map,
-    write_map,
-)
-from ciwrap.variability.space import Axis
-from ciwrap.variability.table import Roles, read_runs
+from ciwrap.studies.variability.fit import KIND, FittedMap, MapFile, StoredMap, read_map, write_map
+from ciwrap.studies.variability.predictors import Kernel
+from ciwrap.studies.variability.runs import Axis, Roles, read_runs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,10 +12,9 @@ from golden_pairs import write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.errors import CorruptGoldenError, UnsupportedFormatError
-from ciwrap.golden.module_store import ModuleStore
-from ciwrap.golden.shared_lines import HEADER, line_of, text_of
-from ciwrap.golden.shared_state import read_shared
+from ciwrap.base.errors import CorruptGoldenError, UnsupportedFormatError
+from ciwrap.golden.shared_file import HEADER, line_of, read_shared, text_of
+from ciwrap.golden.test_goldens import ModuleStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

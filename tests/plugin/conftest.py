@@ -23,7 +23,7 @@ from result_schema import validator
 
 import ciwrap
 from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.test_goldens import GoldenStores
 
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.
@@ -34,7 +34,7 @@ for _module in pkgutil.walk_packages(ciwrap.__path__, "ciwrap."):
         importlib.import_module(_module.name)
 
 if TYPE_CHECKING:
-    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import StoredGolden
 
 ROOT = Path(__file__).resolve().parents[2]
 CI_VARIABLES = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "BUILDKITE", "JENKINS_URL", "TF_BUILD")

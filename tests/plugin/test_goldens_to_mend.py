@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from plugin.review_suite import write
 
-from ciwrap.golden import shared_lines
+from ciwrap.golden import shared_file as shared_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin.conftest import summary
 
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
 from ciwrap.golden.places import Place, TestPlace, checks_meant
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.test_goldens import GoldenStores
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite

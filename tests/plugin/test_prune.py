@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from plugin.conftest import Suite, summary
 
-from ciwrap.cli import prune
-from ciwrap.golden.unused import list_path
+from ciwrap.cli import accept as prune
+from ciwrap.golden.show import list_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -224,9 +224,8 @@ def test_a_test_file_that_changes_while_the_tests_run(two: Suite) -> None:
 
 
 def test_a_golden_written_between_the_look_and_the_deletion(two: Suite) -> None:
-    from ciwrap.golden.listing import delete_goldens
     from ciwrap.golden.places import Place
-    from ciwrap.golden.unused import UnusedGolden
+    from ciwrap.golden.show import UnusedGolden, delete_goldens
 
     other = UnusedGolden("tests/test_it", "test_b-more", "0" * 32)
     assert delete_goldens(two.root / "golden", [other]) == []

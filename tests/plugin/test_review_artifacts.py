@@ -87,9 +87,9 @@ def test_links_in_an_artifact(changed: Suite) -> None:
 
 
 def test_bombs(changed: Suite, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ciwrap import archive
-    from ciwrap.errors import FileLimitError
-    from ciwrap.review import pending_artifact
+    from ciwrap.base import archive
+    from ciwrap.base.errors import FileLimitError
+    from ciwrap.review import artifact as pending_artifact
 
     with zipfile.ZipFile(packed(changed), "a", zipfile.ZIP_DEFLATED) as run:
         run.writestr("tests/test_it/bomb.golden", bytes(50_000_000))

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from plugin.conftest import summary
 
-from ciwrap.changes.file_trees import WorkingTree
-from ciwrap.changes.state import Where, state_of
+from ciwrap.studies.changes.state import Where, WorkingTree, state_of
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite

@@ -28,10 +28,9 @@ def test_the_hooks_load_nothing_heavy() -> None:
     assert {name for name in loaded if name.startswith("ciwrap")} == {
         "ciwrap",
         "ciwrap.pytest_plugin",
-        "ciwrap.pytest_plugin.collected",
+        "ciwrap.pytest_plugin.collect",
         "ciwrap.pytest_plugin.hooks",
         "ciwrap.pytest_plugin.options",
-        "ciwrap.pytest_plugin.results",
     }
 
 
@@ -48,7 +47,7 @@ def test_a_session_without_the_fixture_loads_nothing_heavy(suite: Suite) -> None
     (line,) = [line for line in done.stdout.splitlines() if line.startswith("LOADED")]
     loaded = set(line.split())
     assert "ciwrap.pytest_plugin.hooks" in loaded
-    assert not loaded & {"ciwrap._core", "ciwrap.pytest_plugin.fixture", "ciwrap.config.schema"}
+    assert not loaded & {"ciwrap._core", "ciwrap.pytest_plugin.fixture", "ciwrap.project.schema"}
 
 
 def test_help_and_markers_tell_of_it(suite: Suite) -> None:

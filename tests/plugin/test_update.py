@@ -11,7 +11,7 @@ import time
 import pytest
 from plugin.conftest import Suite, summary
 
-from ciwrap.golden import paths
+from ciwrap.golden import places as paths
 from ciwrap.golden.store import GoldenStore
 
 TEXT = """

@@ -29,16 +29,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from oracle.contract import Bound, differs_scalar
 
-from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.fingerprints import fingerprint_of
-from ciwrap.captures.side import Run, open_fingerprint, open_run
-from ciwrap.catalog.rules import Rules
-from ciwrap.compare.bounds_used import rules_between
-from ciwrap.compare.histories import compare_histories
-from ciwrap.errors import CiwrapError, CorruptCaptureError, UsageError
+from ciwrap.base.errors import CiwrapError, CorruptCaptureError, UsageError
+from ciwrap.formats.catalog import Rules
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.golden.trees import Resources
 from ciwrap.model import CheckResult, ErrorBound, VariableId, VariableSettings, Verdict
-from ciwrap.readers.layout import find_in
-from ciwrap.trees.build import Resources
+from ciwrap.recording.recorded_run import fingerprint_of
+from ciwrap.runs.capture import CaptureOptions, capture_run
+from ciwrap.runs.compare_runs import compare_histories
+from ciwrap.runs.questions import rules_between
+from ciwrap.runs.sides import Run, open_fingerprint, open_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

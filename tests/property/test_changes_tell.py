@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.changes.file_trees import WorkingTree
-from ciwrap.changes.find_changes import find_changes
-from ciwrap.changes.state import State, Where, state_of
 from ciwrap.cli.main import run
+from ciwrap.studies.changes.find import find_changes
+from ciwrap.studies.changes.state import State, Where, WorkingTree, state_of
 
 if TYPE_CHECKING:
-    from ciwrap.changes.document import Change
+    from ciwrap.studies.changes.state import Change
 
     Check = dict[str, Any]
     Outputs = dict[str, Any]

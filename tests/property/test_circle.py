@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.arrays.values import ArrayValues, MaskedValues
-from ciwrap.compare.circle import Circle
-from ciwrap.compare.judge import compare_values
-from ciwrap.errors import PeriodError
+from ciwrap.base.errors import PeriodError
+from ciwrap.check.judge import compare_values
+from ciwrap.check.other_bounds import Circle
 from ciwrap.model import ErrorBound, VariableId, VariableResult, VariableSettings, Verdict
 
 X = VariableId("x")

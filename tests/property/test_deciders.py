@@ -16,8 +16,7 @@ from oracle import scalars as sc
 from oracle.cases import Case, all_cases
 
 from ciwrap import _core
-from ciwrap.core_errors import ContradictionError
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import ContradictionError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ciwrap.compare.explain.decomposition import other_decomposition
-from ciwrap.details import Cause
+from ciwrap.explain.places import other_decomposition
 from ciwrap.model import ErrorBound
+from ciwrap.model.variable_result import Cause
 
 Parts = list[np.ndarray]
 

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ciwrap import api
-from ciwrap.compare.explain.values import _rounded
-from ciwrap.details import Cause, Explanation
-from ciwrap.report.causes import cause_words
+from ciwrap.explain.hypotheses import _rounded
+from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.report.words import cause_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap import api
 from ciwrap.cli.main import run as run_cli
-from ciwrap.compare.explain.decomposition import other_decomposition
-from ciwrap.compare.one_rank import with_one_rank
-from ciwrap.details import Cause
+from ciwrap.explain.across import with_one_rank
+from ciwrap.explain.places import other_decomposition
 from ciwrap.model import Verdict
-from ciwrap.report.causes import cause_words
-from ciwrap.structs import replace
+from ciwrap.model.variable_result import Cause
+from ciwrap.report.words import cause_words
 
 if TYPE_CHECKING:
     from pathlib import Path

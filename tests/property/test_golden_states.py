@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tiers import examples
 
-from ciwrap.errors import GoldenMissingError
+from ciwrap.base.errors import GoldenMissingError
+from ciwrap.base.files import PENDING_DIR
+from ciwrap.formats.reader import as_elements
 from ciwrap.golden.store import GoldenStore
-from ciwrap.readers.base import as_elements
-from ciwrap.review.pending_goldens import PendingGoldens
-from ciwrap.work_folder import PENDING_DIR
+from ciwrap.review.pending import PendingGoldens
 
 if TYPE_CHECKING:
-    from ciwrap.golden.pair import StoredGolden
+    from ciwrap.golden.store import StoredGolden
 
     Arrays = dict[str, np.ndarray[Any, Any]]
 

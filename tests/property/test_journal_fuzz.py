@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from recorded_runs import captured, need_library, python, recording
 from tiers import examples
 
-from ciwrap.captures.journal import JournalFollower, JournalReader
-from ciwrap.captures.journals import journal_paths
-from ciwrap.errors import NotComparableError
+from ciwrap.base.errors import NotComparableError
+from ciwrap.formats.recorded import journal_paths
+from ciwrap.recording.journal import JournalFollower, JournalReader
 
 if TYPE_CHECKING:
     import pytest
@@ -97,7 +97,7 @@ def test_a_length_that_leads_behind_the_end(monkeypatch: pytest.MonkeyPatch) -> 
     places = [at for at in range(64, len(journal), 8) if journal[at : at + 4] == begin]
     assert len(places) > 4 * 3
     for piece in (1 << 20, 49, 64):
-        monkeypatch.setattr("ciwrap.captures.journal._PIECE_BYTES", piece)
+        monkeypatch.setattr("ciwrap.recording.journal._PIECE_BYTES", piece)
         for at in places:
             changed = bytearray(journal)
             changed[at + 13] = 1
@@ -110,7 +110,7 @@ def test_a_journal_that_grows_while_it_is_read(monkeypatch: pytest.MonkeyPatch) 
     for size in range(64, len(journal), 24):
         told = SimpleNamespace(st_size=size)
         system = SimpleNamespace(fstat=lambda _, told=told: told)
-        monkeypatch.setattr("ciwrap.captures.journal.os", system)
+        monkeypatch.setattr("ciwrap.recording.journal.os", system)
         found = read(journal)
         assert found is not None
         assert found.items() <= known.items()

@@ -15,11 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tiers import examples
 
 from ciwrap import _core
-from ciwrap.errors import GoldenMissingError
-from ciwrap.golden.listing import stored_places
+from ciwrap.base.errors import GoldenMissingError
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
-from ciwrap.golden.module_store import ModuleStore
+from ciwrap.golden.show import stored_places
 from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.test_goldens import ModuleStore
 
 # Two that differ in case only: of them one may have files of its own.
 NAMES = st.sampled_from(["test_a", "test_A", "test_b[1]", "test_é"])

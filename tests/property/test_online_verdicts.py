@@ -16,8 +16,8 @@ from recorded_runs import LIBRARY, need_library
 from tiers import examples
 
 import ciwrap
-from ciwrap.captures.journal import JournalReader
-from ciwrap.captures.journals import journal_paths
+from ciwrap.formats.recorded import journal_paths
+from ciwrap.recording.journal import JournalReader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

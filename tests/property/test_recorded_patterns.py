@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from recorded_runs import captured, need_library, recording, start
 
-from ciwrap.config.loading import load_text
 from ciwrap.model import SettingsLayer, VariableId
-from ciwrap.native.bounds_table import bounds_table
+from ciwrap.project.config import load_text
+from ciwrap.recording.native import bounds_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.captures.index import CapturedVariable
+    from ciwrap.runs.capture_index import CapturedVariable
 
 PROGRAM = """
 import sys, numpy as np, ciwrap

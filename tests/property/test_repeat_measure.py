@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ciwrap.catalog.rules import Rules
+from ciwrap.formats.catalog import Rules
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.golden.trees import Resources
 from ciwrap.model import ErrorBound, VariableSettings
-from ciwrap.readers.layout import find_in
-from ciwrap.repeat.measure import Measurer, RunOutputs
-from ciwrap.repeat.summary import names_that_vary, summarise
-from ciwrap.trees.build import Resources
+from ciwrap.studies.repeat.measure import Measurer, RunOutputs
+from ciwrap.studies.repeat.result import names_that_vary, summarise
 
 if TYPE_CHECKING:
     from pathlib import Path

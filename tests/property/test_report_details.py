@@ -11,11 +11,18 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from ciwrap import api
-from ciwrap.compare.details import chunk_map
-from ciwrap.compare.maps import chunk_share_maps
-from ciwrap.compare.shares import share_classes
-from ciwrap.details import BOUND_CLASS, MOST_RUNS, MOST_WORST, NOT_FINITE, SUSPECT, ChunkMap, cells
+from ciwrap.check.solve import share_classes
+from ciwrap.explain.pictures import chunk_map, chunk_share_maps
 from ciwrap.model import Verdict
+from ciwrap.model.variable_result import (
+    BOUND_CLASS,
+    MOST_RUNS,
+    MOST_WORST,
+    NOT_FINITE,
+    SUSPECT,
+    ChunkMap,
+    cells,
+)
 
 DTYPES = ("<f4", ">f8", "<f2", "<i4", "<i8", "<u8", "|b1", "<c16", "|S3", "<U2")
 

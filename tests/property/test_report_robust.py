@@ -19,12 +19,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from test_report_document import full_result
 
-from ciwrap.report.annotations import render_annotations
-from ciwrap.report.document import DocumentError, from_document, to_document
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
-from ciwrap.report.markdown import render_markdown
-from ciwrap.report.sarif import render_sarif
+from ciwrap.base.documents import DocumentError
+from ciwrap.report.document import from_document, to_document
+from ciwrap.report.exports import render_junit, render_sarif
+from ciwrap.report.markdown import render_annotations, render_markdown
+from ciwrap.report.page import render_html
 
 if TYPE_CHECKING:
     from ciwrap.model import RunResult

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap import api
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
-from ciwrap.report.console import make_console
 from ciwrap.report.document import document_text, from_document, to_document
-from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
-from ciwrap.report.terminal import render
-from ciwrap.structs import replace
+from ciwrap.report.page import render_html
+from ciwrap.report.terminal import make_console, render
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from ciwrap import api
-from ciwrap.details import MOST_VIEW_CELLS, SUSPECT, View, cells
 from ciwrap.model import CheckResult, RunResult, VariableResult
-from ciwrap.report.document import document_text, from_document, to_document
-from ciwrap.report.html import render_html
-from ciwrap.report.trim import MOST_VIEWS, trimmed
+from ciwrap.model.variable_result import MOST_VIEW_CELLS, SUSPECT, View, cells
+from ciwrap.report.document import MOST_VIEWS, document_text, from_document, to_document, trimmed
+from ciwrap.report.page import render_html
 
 
 def decoded(view: View) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

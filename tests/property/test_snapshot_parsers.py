@@ -11,11 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from snapshots import snapshot
 
-from ciwrap.documents import DocumentError
-from ciwrap.processes import Process, parse_stat
-from ciwrap.snapshot.elf import build_id_of, find_build_id
-from ciwrap.snapshot.maps import mapped_files
-from ciwrap.snapshot.packages import packages_in
+from ciwrap.base.documents import DocumentError
+from ciwrap.base.processes import Process, parse_stat
+from ciwrap.snapshot.records import build_id_of, find_build_id, mapped_files, packages_in
 from ciwrap.snapshot.store import compressed, decoded, decompressed, encoded
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.compare.judge import check_golden
+from ciwrap.check.judge import check_golden
 from ciwrap.model import Verdict
-from ciwrap.report.digest_words import moved_words
+from ciwrap.report.words import moved_words
 
 BOUNDS = ("absolute", "relative", "mixed", "ulps")
 

@@ -16,7 +16,7 @@ from tiers import examples
 
 from ciwrap import _core
 from ciwrap.arrays.values import TEXT_SETS
-from ciwrap.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tiers import examples
 
 from ciwrap.model import (
@@ -18,15 +19,12 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.history_terminal import alarm_lines
+from ciwrap.model.variable_result import HistoryFacts
 from ciwrap.report.lead import top_of_page
-from ciwrap.report.matrix import row_of
-from ciwrap.report.timelines import divergence_lines
-from ciwrap.report.view import group_of
-from ciwrap.report.where import extent_words, where_listed, where_text
-from ciwrap.report.wording import headline
-from ciwrap.structs import replace
-from ciwrap.timeline import HistoryFacts
+from ciwrap.report.places import divergence_lines, extent_words, where_listed, where_text
+from ciwrap.report.terminal import alarm_lines
+from ciwrap.report.view import group_of, row_of
+from ciwrap.report.words import headline
 
 ITERATIONS, RANKS = 5, 4
 PLACES = [(i, r) for i in range(ITERATIONS) for r in range(RANKS)]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ciwrap.config.loading import load_text
+from ciwrap.project.config import load_text
 
 if TYPE_CHECKING:
-    from ciwrap.config import Config
+    from ciwrap.project.settings import Config
 
 ROOT = Path("/project")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ciwrap.catalog.rules import Rules
+from ciwrap.formats.catalog import Rules
 from ciwrap.model import ErrorBound, VariableSettings
 
 SETTINGS = VariableSettings(bound=ErrorBound(1e-3))

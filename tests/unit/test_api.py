@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pytest
 
-from ciwrap.api import (
-    Golden,
-    build_tree,
-    check_array,
-    compare_arrays,
-    make_golden,
-    read_golden,
-)
-from ciwrap.arrays.convert import widen_bfloat16
+from ciwrap.api import Golden, build_tree, check_array, compare_arrays, make_golden, read_golden
 from ciwrap.arrays.intake import _named_bfloat16
-from ciwrap.arrays.shown import text_literals
-from ciwrap.errors import (
+from ciwrap.arrays.values import text_literals, widen_bfloat16
+from ciwrap.base.errors import (
     CorruptGoldenError,
     GoldenMissingError,
     InvalidBoundError,

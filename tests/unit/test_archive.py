@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zips import damaged, flagged, make_zip, million_entries
 
-from ciwrap import archive
-from ciwrap.errors import ArtifactError, CorruptFileError, FileLimitError
+from ciwrap.base import archive
+from ciwrap.base.errors import ArtifactError, CorruptFileError, FileLimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ciwrap.api import compare_arrays
-from ciwrap.errors import DuplicateVariableError, UnsupportedDtypeError
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.base.errors import DuplicateVariableError, UnsupportedDtypeError
+from ciwrap.pytest_plugin.fixture import catalog_of
 
 X = np.array([1.0, 2.0])
 RECORDS = np.array([(1.0, 2.0)], dtype=[("a", "f8"), ("b", "f8")])

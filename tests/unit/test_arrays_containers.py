@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from ciwrap.api import compare_arrays, make_golden
-from ciwrap.arrays.containers import parts_of
-from ciwrap.errors import CiwrapError, UnsupportedDtypeError
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.arrays.intake import parts_of
+from ciwrap.base.errors import CiwrapError, UnsupportedDtypeError
+from ciwrap.pytest_plugin.fixture import catalog_of
 
 X = np.array([1.0, 2.0])
 

@@ -14,9 +14,9 @@ import pytest
 
 from ciwrap import CiwrapError
 from ciwrap.api import build_tree, compare_arrays, make_golden
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
 from ciwrap.model import SettingsLayer
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.pytest_plugin.fixture import catalog_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

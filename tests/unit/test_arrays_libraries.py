@@ -15,11 +15,10 @@ import numpy as np
 import pytest
 
 from ciwrap.api import compare_arrays
-from ciwrap.config import Check
-from ciwrap.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError
 from ciwrap.model import Verdict
-from ciwrap.pytest_plugin.inputs import catalog_of
-from ciwrap.pytest_plugin.repeat import Repeats
+from ciwrap.project.settings import Check
+from ciwrap.pytest_plugin.fixture import Repeats, catalog_of
 
 X = np.array([1.0, 2.0, 3.0])
 REFUSED = "refused"

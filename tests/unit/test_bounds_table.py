@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.config.loading import load_text
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
 from ciwrap.model import SettingsLayer, VariableId
-from ciwrap.native.bounds_table import bounds_table
+from ciwrap.project.config import load_text
+from ciwrap.recording.native import bounds_table
 
 if TYPE_CHECKING:
-    from ciwrap.config import Check
+    from ciwrap.project.settings import Check
 
 ROUNDED = (1 << 53) + 1
 

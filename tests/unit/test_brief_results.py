@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.model import ChunkRange, DifferingElement, VariableResult, Verdict
-from ciwrap.model.brief import MOST_WHOLE, BriefResults, with_brief_ones
-from ciwrap.structs import replace
+from ciwrap.model.results import MOST_WHOLE, BriefResults, with_brief_ones
 
 ELEMENTS = tuple(DifferingElement((at,), "0.0", "1.0") for at in range(3))
 RANGES = (ChunkRange(0, 1, (0,), (1,), 1),)

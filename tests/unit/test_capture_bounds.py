@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
-from ciwrap.captures.bounds import Bounds, CaptureHeader, rules_with
-from ciwrap.catalog.rules import Rules
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
+from ciwrap.formats.catalog import Rules
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
-from ciwrap.structs import replace
+from ciwrap.runs.capture_index import Bounds, CaptureHeader, rules_with
 
 X, Y = VariableId("x", 1, 0), VariableId("y", 1, 0)
 

@@ -11,21 +11,19 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.compare.outputs import arrangement_of, outputs_of
-from ciwrap.config.loading import load_text
-from ciwrap.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
-from ciwrap.golden.lock import writer_lock
-from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.base.errors import ArtifactError, CorruptFileError, PeriodError, UsageError
+from ciwrap.base.files import PENDING_DIR
+from ciwrap.formats.catalog import Catalog
+from ciwrap.golden.places import Place, writer_lock
+from ciwrap.golden.test_goldens import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
+from ciwrap.project.config import load_text
+from ciwrap.project.outputs import arrangement_of, outputs_of
 from ciwrap.report.document import document_text, to_document
-from ciwrap.review.accept_goldens import accept_outputs, accept_pending
-from ciwrap.review.capture_change import capture_change, change_of_catalog
-from ciwrap.review.golden_change import GoldenChange, Status
-from ciwrap.review.pending_files import pending_origin
+from ciwrap.review.accept import accept_outputs, accept_pending
+from ciwrap.review.change import GoldenChange, Status, capture_change, change_of_catalog
+from ciwrap.review.pending import pending_origin
 from ciwrap.review.project import Project
-from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -200,7 +198,7 @@ def test_one_file_that_cannot_be_read_is_enough(outputs: Outputs) -> None:
 
 
 def test_labels_and_the_commit_are_kept(outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ciwrap.review.write_change.git_commit", lambda _: "c0ffee")
+    monkeypatch.setattr("ciwrap.review.change.git_commit", lambda _: "c0ffee")
     with h5py.File(outputs.root / "out" / "x.h5", "w") as file:
         file["v"] = VALUES
         file["v"].attrs["units"] = "m"

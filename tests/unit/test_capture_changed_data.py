@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from unit.rules_of_all import RULES
 
-from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.container import CaptureFile
-from ciwrap.captures.container_writer import CaptureWriter
-from ciwrap.captures.fingerprints import refuse_other_data
-from ciwrap.captures.index_codec import encode_index, read_index
-from ciwrap.errors import CorruptCaptureError, NotComparableError
-from ciwrap.readers.layout import find_in
-from ciwrap.structs import replace
+from ciwrap.base.errors import CorruptCaptureError, NotComparableError
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.recording.recorded_run import refuse_other_data
+from ciwrap.runs.capture import CaptureOptions, capture_run
+from ciwrap.runs.capture_file import CaptureFile, CaptureWriter
+from ciwrap.runs.capture_index import encode_index, read_index
 
 if TYPE_CHECKING:
     from pathlib import Path

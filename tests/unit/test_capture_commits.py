@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from unit.rules_of_all import RULES
 
-from ciwrap.captures import capture
-from ciwrap.readers.layout import find_in
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.runs import capture
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,24 +14,25 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from ciwrap import _core
-from ciwrap.captures import container
-from ciwrap.captures.container import (
-    HEAD_BYTES,
-    MAGIC,
-    SLOT_OFFSETS,
-    VERSION,
-    CaptureFile,
-    Section,
-    pack_slot,
-)
-from ciwrap.captures.container_writer import CaptureWriter, replaced_capture
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptCaptureError,
     LockBusyError,
     OutputMissingError,
     UnsupportedFormatError,
     UsageError,
+)
+from ciwrap.runs import capture_file as container
+from ciwrap.runs.capture_file import (
+    HEAD_BYTES,
+    MAGIC,
+    SLOT_OFFSETS,
+    VERSION,
+    CaptureFile,
+    CaptureWriter,
+    Section,
+    pack_slot,
+    replaced_capture,
 )
 
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from ciwrap.captures.index import key_order
-from ciwrap.captures.index_codec import decode_checkpoint, decode_index, encode_checkpoint
-from ciwrap.captures.listing import by_checkpoint
-from ciwrap.errors import CorruptCaptureError
+from ciwrap.base.errors import CorruptCaptureError
+from ciwrap.formats.find_outputs import FoundOutputs, find_in
 from ciwrap.model import VariableId
-from ciwrap.readers.layout import FoundOutputs, find_in
+from ciwrap.runs.capture_index import decode_checkpoint, decode_index, encode_checkpoint, key_order
+from ciwrap.runs.sides import by_checkpoint
 
 if TYPE_CHECKING:
-    from ciwrap.captures.index import CapturedCheckpoint, CheckpointKey
+    from ciwrap.formats.source_files import CheckpointKey
+    from ciwrap.runs.capture_index import CapturedCheckpoint
 
 _VALUES = st.recursive(
     st.none()

@@ -13,21 +13,19 @@ import numpy as np
 import pytest
 from unit.rules_of_all import NOT_GIVEN, RULES
 
-from ciwrap.captures import capture
-from ciwrap.captures.capture import CaptureOptions, CaptureReport, capture_run
-from ciwrap.captures.container import CaptureFile
-from ciwrap.captures.container_writer import CaptureWriter
-from ciwrap.captures.index_codec import encode_checkpoint, read_index
-from ciwrap.captures.kept_snapshot import GivenSnapshot, snapshot_text
-from ciwrap.errors import UnreadableFileError, UnsupportedFormatError, UsageError
-from ciwrap.progress import NoProgress
-from ciwrap.readers.layout import find_in
+from ciwrap.base.errors import UnreadableFileError, UnsupportedFormatError, UsageError
+from ciwrap.base.progress import NoProgress
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.runs import capture
+from ciwrap.runs.capture import CaptureOptions, CaptureReport, capture_run
+from ciwrap.runs.capture_file import CaptureFile, CaptureWriter
+from ciwrap.runs.capture_index import GivenSnapshot, encode_checkpoint, read_index, snapshot_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from ciwrap.catalog.rules import Rules
+    from ciwrap.formats.catalog import Rules
 
 SECOND = 10**9
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from unit.rules_of_all import RULES
 
-from ciwrap.captures import capture
-from ciwrap.errors import UnreadableFileError
-from ciwrap.readers.layout import find_in
+from ciwrap.base.errors import UnreadableFileError
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.runs import capture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from ciwrap.readers.output_file import OutputFile
+    from ciwrap.formats.find_outputs import OutputFile
 
 
 def made(run: Path, iterations: Sequence[int]) -> None:

@@ -8,11 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.captures import container
-from ciwrap.captures.container import HEAD_BYTES, CaptureFile, Section
-from ciwrap.captures.container_writer import CaptureWriter, replaced_capture
-from ciwrap.captures.listing import capture_paths
-from ciwrap.errors import LockBusyError, UnreadableFileError, UsageError, WriteFailedError
+from ciwrap.base.errors import LockBusyError, UnreadableFileError, UsageError, WriteFailedError
+from ciwrap.runs import capture_file as container
+from ciwrap.runs.capture_file import (
+    HEAD_BYTES,
+    CaptureFile,
+    CaptureWriter,
+    Section,
+    replaced_capture,
+)
+from ciwrap.runs.sides import capture_paths
 
 LONG = os.urandom(10_000)
 

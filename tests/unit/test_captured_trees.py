@@ -12,21 +12,27 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.captures.bounds import BoundRow, Bounds, CaptureHeader
-from ciwrap.captures.capture import CaptureOptions, capture_run
-from ciwrap.captures.capture_trees import Against, TreeMaker
-from ciwrap.captures.checkpoint import Variables, comparable_trees, fitting
-from ciwrap.captures.container import CaptureFile, Section
-from ciwrap.captures.index import CapturedVariable, FineIdentity, MadeWith, StoredTree
-from ciwrap.captures.index_codec import read_checkpoint, read_index
-from ciwrap.captures.side import open_run
-from ciwrap.catalog.rules import Rules
-from ciwrap.compare.histories import compare_histories
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.formats.catalog import Rules
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.golden.trees import Resources
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, Verdict
-from ciwrap.progress import NO_PROGRESS
-from ciwrap.readers.layout import find_in
-from ciwrap.trees.build import Resources
+from ciwrap.runs.capture import Against, CaptureOptions, TreeMaker, capture_run
+from ciwrap.runs.capture_file import CaptureFile, Section
+from ciwrap.runs.capture_index import (
+    BoundRow,
+    Bounds,
+    CapturedVariable,
+    CaptureHeader,
+    FineIdentity,
+    MadeWith,
+    StoredTree,
+    read_checkpoint,
+    read_index,
+)
+from ciwrap.runs.compare_runs import compare_histories
+from ciwrap.runs.sides import Variables, comparable_trees, fitting, open_run
 
 if TYPE_CHECKING:
     from ciwrap.model import CheckResult

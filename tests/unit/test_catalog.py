@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.readers import find_outputs
+from ciwrap.formats.catalog import Catalog
+from ciwrap.formats.find_outputs import find_outputs
 
 if TYPE_CHECKING:
     from pathlib import Path

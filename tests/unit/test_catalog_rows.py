@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ciwrap.arrays.values import Values
-from ciwrap.catalog.rows import AlignedValues, RowOrder
-from ciwrap.errors import AlignmentError
+from ciwrap.base.errors import AlignmentError
+from ciwrap.formats.catalog import AlignedValues, RowOrder
 
 if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ciwrap.compare.common import leave_out_uncommon
-from ciwrap.compare.law import begun
-from ciwrap.compare.outcome import Outcome
+from ciwrap.check.compatible import Outcome, begun
 from ciwrap.model import VariableId, VariableResult
+from ciwrap.runs.compare_runs import leave_out_uncommon
 
 
 def results(*iterations: int) -> list[VariableResult]:

@@ -10,12 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap import _core
-from ciwrap.arrays.convert import ConvertedValues, convert_exactly
-from ciwrap.arrays.values import ArrayValues, MaskedValues
-from ciwrap.compare.judge import check_golden, compare_values
-from ciwrap.compare.parts import runs_of, suspect_ranges, to_index
-from ciwrap.errors import DtypeMismatchError, MaskError, UsageError
-from ciwrap.golden.evidence import capture
+from ciwrap.arrays.values import ArrayValues, ConvertedValues, MaskedValues, convert_exactly
+from ciwrap.base.errors import DtypeMismatchError, MaskError, UsageError
+from ciwrap.check.compatible import runs_of, suspect_ranges, to_index
+from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.golden.manifest import capture
 from ciwrap.model import (
     ErrorBound,
     Evidence,
@@ -25,7 +24,7 @@ from ciwrap.model import (
     VariableSettings,
     Verdict,
 )
-from ciwrap.report.digest_words import by_digests_sentence
+from ciwrap.report.words import by_digests_sentence
 
 X = VariableId("x")
 

@@ -13,13 +13,11 @@ import pytest
 import yaml
 from unit.config_texts import FULL, ROOT, check_with, load
 
-from ciwrap.config.editor_schema import json_schema
-from ciwrap.config.loading import READER_GROUP, find_config, load_config
-from ciwrap.config.log_schema import LOG_KEYS
-from ciwrap.config.schema import OPTIONS
-from ciwrap.errors import ConfigError, ConfigMissingError
+from ciwrap.base.errors import ConfigError, ConfigMissingError
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId
-from ciwrap.model.formats import OWN_FORMATS
+from ciwrap.model.settings import OWN_FORMATS
+from ciwrap.project.config import READER_GROUP, find_config, load_config
+from ciwrap.project.schema import LOG_KEYS, OPTIONS, json_schema
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ciwrap.schema.json"
 
@@ -167,7 +165,7 @@ def test_attributes_are_all_none_or_some(text: str, wanted: object) -> None:
 
 
 def test_options_are_those_of_the_readers() -> None:
-    from ciwrap.readers.registry import ENTRY_POINT_GROUP, reader_named
+    from ciwrap.formats.find_outputs import ENTRY_POINT_GROUP, reader_named
 
     assert ENTRY_POINT_GROUP == READER_GROUP
     names = {option for name in OWN_FORMATS for option in reader_named(name).option_names}

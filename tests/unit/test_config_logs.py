@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.config.loading import load_text
-from ciwrap.config.settings import Expectation
-from ciwrap.errors import ConfigError
+from ciwrap.base.errors import ConfigError
 from ciwrap.model import ErrorBound, VariableId
+from ciwrap.project.config import load_text
+from ciwrap.project.settings import Expectation
 
 if TYPE_CHECKING:
-    from ciwrap.config import Check
+    from ciwrap.project.settings import Check
 
 INCLUDED = 'patterns: {P: {match: "E = {E}", atol: 1, expect: 5, equal_nan: no}}\n'
 

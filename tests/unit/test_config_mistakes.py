@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unit.config_texts import FULL, check_with, load
 
-from ciwrap.errors import ConfigError, ExitCode
+from ciwrap.base.errors import ConfigError, ExitCode
 from ciwrap.model import VariableId
 
 # Each: what is written, then parts that the message must hold, the place first.

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ciwrap.config import Check, name_matches
-from ciwrap.config.loading import load_text
+from ciwrap.base.patterns import PathPattern
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
-from ciwrap.patterns import PathPattern
+from ciwrap.project.config import load_text
+from ciwrap.project.settings import Check, name_matches
 
 
 def check(text: str) -> Check:

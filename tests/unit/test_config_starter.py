@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
-from ciwrap.config.loading import load_text
-from ciwrap.config.starter import FoundFile, FoundVariable, make_starter
+from ciwrap.formats.find_outputs import find_outputs, variables_of
+from ciwrap.formats.look import MAX_FILES, survey
 from ciwrap.model import VariableId
-from ciwrap.readers import find_outputs, variables_of
-from ciwrap.readers.survey import MAX_FILES, survey
+from ciwrap.project.config import load_text
+from ciwrap.project.starter import FoundFile, FoundVariable, make_starter
 
 if TYPE_CHECKING:
     from pathlib import Path

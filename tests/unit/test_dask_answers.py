@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.compare.on_dask import OnDask
+from ciwrap.runs.spread import OnDask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -16,14 +16,9 @@ from ciwrap import _core
 from ciwrap.api import build_tree, check_array, compare_arrays, make_golden
 from ciwrap.arrays import intake
 from ciwrap.arrays.values import ArrayValues, DeviceValues
-from ciwrap.errors import (
-    CiwrapError,
-    DeviceArrayError,
-    ExitCode,
-    UnsupportedDtypeError,
-)
+from ciwrap.base.errors import CiwrapError, DeviceArrayError, ExitCode, UnsupportedDtypeError
 from ciwrap.model import Evidence, Verdict
-from ciwrap.pytest_plugin.inputs import catalog_of
+from ciwrap.pytest_plugin.fixture import catalog_of
 
 HOW = ["dlpack", "old dlpack", "cuda"]
 VALUES = np.random.default_rng(0).normal(size=(40, 25)).astype("f4")
@@ -223,7 +218,7 @@ def test_a_capsule_is_taken_once() -> None:
 
 def test_the_error_is_offered() -> None:
     assert issubclass(DeviceArrayError, RuntimeError)
-    assert ciwrap.errors.all_errors()["device-array"] is DeviceArrayError
+    assert ciwrap.base.errors.all_errors()["device-array"] is DeviceArrayError
 
 
 @pytest.mark.usefixtures("gpu")

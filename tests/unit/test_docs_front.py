@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from command_line import NO_OTHER_PLUGINS
 
-from ciwrap.config.loading import load_text
-from ciwrap.config.schema import (
+from ciwrap.model import ErrorBound, VariableId
+from ciwrap.model.settings import OWN_FORMATS
+from ciwrap.project.config import load_text
+from ciwrap.project.schema import (
     BOUND,
     CHECK,
     CONFIG,
@@ -23,8 +25,6 @@ from ciwrap.config.schema import (
     STRICT,
     TIMING,
 )
-from ciwrap.model import ErrorBound, VariableId
-from ciwrap.model.formats import OWN_FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -120,7 +120,7 @@ def test_the_suite_fails_a_reader_that_is_wrong(
 
 
 def test_the_entry_point_of_the_how_to_is_of_our_group() -> None:
-    from ciwrap.readers.registry import ENTRY_POINT_GROUP
+    from ciwrap.formats.find_outputs import ENTRY_POINT_GROUP
 
     assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in blocks(HOW_TO, "toml")[0]
 

@@ -68,6 +68,6 @@ def test_messages_and_pages_name_extras_that_exist() -> None:
 
 
 def test_every_library_of_a_reader_has_its_extra() -> None:
-    from ciwrap.readers.optional import NEEDED
+    from ciwrap.formats.reader import NEEDED
 
     assert {extra for extra, _ in NEEDED.values()} <= quoted(" ".join(TABLE))

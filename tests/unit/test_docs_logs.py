@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.config.loading import load_text
-from ciwrap.readers.log import LogReader
+from ciwrap.formats.log import LogReader
+from ciwrap.project.config import load_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/how-to/logs.md").read_text(encoding="utf-8")

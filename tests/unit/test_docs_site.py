@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ciwrap.cli.main import COMMANDS, group
-from ciwrap.config.loading import load_text
+from ciwrap.project.config import load_text
 
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONS = (ROOT / "docs/reference/cli-options.md").read_text(encoding="utf-8")

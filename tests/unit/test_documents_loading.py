@@ -12,11 +12,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.documents import DocumentError
-from ciwrap.documents import load_json as json_loading
-from ciwrap.documents import load_yaml as yaml_loading
-from ciwrap.documents.load_json import load_json
-from ciwrap.documents.load_yaml import MOST_DEPTH, load_yaml
+from ciwrap.base import documents as json_loading
+from ciwrap.base import documents as yaml_loading
+from ciwrap.base.documents import MOST_DEPTH, DocumentError, load_json, load_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import Enum
-from numbers import Real  # noqa: TC003 - msgspec reads annotations when it runs
+from numbers import Real
 from typing import Annotated, Any
 
 import msgspec
@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.documents import DocumentError, to_record
-from ciwrap.documents.records import path_text
+from ciwrap.base.documents import DocumentError, path_text, to_record
 
 
 class Colour(str, Enum):

@@ -12,8 +12,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from ciwrap.documents import to_plain, to_record
-from ciwrap.documents.schema import Schema
+from ciwrap.base.documents import Schema, to_plain, to_record
 
 
 class Colour(str, Enum):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.config.loading import load_text
-from ciwrap.errors import ConfigError
+from ciwrap.base.errors import ConfigError
 from ciwrap.model import ErrorBound, VariableId
-from ciwrap.repeat.edit_config import BoundEdit, IterationEdit, edited
+from ciwrap.project.config import load_text
+from ciwrap.studies.repeat.edit_config import BoundEdit, IterationEdit, edited
 
 PATH = Path("/nowhere/ciwrap.yaml")
 CHECK = "checks:\n  mesh:\n    outputs: out\n"

@@ -13,13 +13,19 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ciwrap.captures.side import Run, open_run
-from ciwrap.catalog.rules import Rules
-from ciwrap.compare import engines, mpi_job, units
-from ciwrap.compare.ending import EndableProgress, Ending
-from ciwrap.compare.outcome import HistoryOptions, Outcome, WrongAnswerError
-from ciwrap.compare.outcome_record import answer_of
-from ciwrap.compare.remote import (
+from ciwrap.base.errors import NotAvailableError
+from ciwrap.check.compatible import HistoryOptions, Outcome, WrongAnswerError
+from ciwrap.formats.catalog import Rules
+from ciwrap.formats.find_outputs import find_in
+from ciwrap.golden.trees import DEFAULT_RESOURCES
+from ciwrap.model import VariableSettings
+from ciwrap.runs import spread as engines
+from ciwrap.runs import spread as mpi_job
+from ciwrap.runs import units
+from ciwrap.runs.comparer import UnitLoop
+from ciwrap.runs.journal import answer_of
+from ciwrap.runs.sides import Run, open_run
+from ciwrap.runs.spread import (
     Order,
     RunOrder,
     Seen,
@@ -29,12 +35,7 @@ from ciwrap.compare.remote import (
     versions,
     what_is_seen,
 )
-from ciwrap.compare.unit_loop import UnitLoop
-from ciwrap.compare.units import Part, Unit, biggest_first, plan_units
-from ciwrap.errors import NotAvailableError
-from ciwrap.model import VariableSettings
-from ciwrap.readers.layout import find_in
-from ciwrap.trees.build import DEFAULT_RESOURCES
+from ciwrap.runs.units import EndableProgress, Ending, Part, Unit, biggest_first, plan_units
 
 if TYPE_CHECKING:
     from pathlib import Path

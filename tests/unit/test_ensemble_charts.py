@@ -7,7 +7,7 @@ import re
 import pytest
 
 from ciwrap.model import Shift
-from ciwrap.report.ensemble_charts import shift_bars
+from ciwrap.report.charts import shift_bars
 
 
 def labels_of(*features: str) -> list[str]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ciwrap.config.loading import load_text
-from ciwrap.ensemble.features import FeatureChoice, features_of
-from ciwrap.errors import NotComparableError
+from ciwrap.base.errors import NotComparableError
+from ciwrap.project.config import load_text
+from ciwrap.studies.ensemble import FeatureChoice, features_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.config import Check
+    from ciwrap.project.settings import Check
 
 EVERYTHING = ("mean", "std", "lag")
 

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap import errors
-from ciwrap.core_errors import core_error
-from ciwrap.errors import CiwrapError, ConfigError, ExitCode
+from ciwrap.base import errors
+from ciwrap.base.errors import CiwrapError, ConfigError, ExitCode, core_error
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference" / "errors.md"
 KINDS = list(errors.all_errors().values())

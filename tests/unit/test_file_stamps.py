@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ciwrap import _core
-from ciwrap.errors import CiwrapError, CorruptFileError, UnreadableFileError
+from ciwrap.base.errors import CiwrapError, CorruptFileError, UnreadableFileError
 
 if TYPE_CHECKING:
     from pathlib import Path

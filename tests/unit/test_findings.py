@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.compare.findings import Suspects, judged_by_digests, with_solved
-from ciwrap.compare.solve import Solved
+from ciwrap.check.findings import Suspects, judged_by_digests, with_solved
+from ciwrap.check.solve import Solved
 from ciwrap.model import Details, Evidence, VariableResult, Verdict
 from ciwrap.model.variable_result import MovedElement
-from ciwrap.structs import replace
 
 SUSPECT = VariableResult(
     "x",

@@ -13,20 +13,22 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
 from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.test_goldens import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
-from ciwrap.review.alike import likeness
-from ciwrap.review.golden_change import (
+from ciwrap.review.accept import likeness
+from ciwrap.review.change import (
+    FIRST_REASON,
     GoldenChange,
     OldGolden,
+    Origin,
     Status,
     VariableChange,
     demand_reason,
+    write_change,
 )
-from ciwrap.review.write_change import FIRST_REASON, Origin, write_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,7 +13,7 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CorruptGoldenError,
     FileLimitError,
     GoldenMissingError,
@@ -22,18 +22,14 @@ from ciwrap.errors import (
     UnreadableFileError,
     UsageError,
 )
-from ciwrap.golden import lock
-from ciwrap.golden.evidence import capture
-from ciwrap.golden.golden_file import read_golden_file
-from ciwrap.golden.lock import writer_lock
-from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow
-from ciwrap.golden.names import golden_orphans
-from ciwrap.golden.paths import LOCK_NAME
+from ciwrap.golden import places as lock
+from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow, capture
+from ciwrap.golden.places import LOCK_NAME, golden_orphans, writer_lock
 from ciwrap.golden.show import golden_lines, shown_variables
-from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.store import GoldenStore, read_golden_file
+from ciwrap.golden.trees import describe_bound
 from ciwrap.model import ErrorBound, EvidencePolicy, VariableId, VariableSettings
-from ciwrap.snapshot.describe import describe_environment
-from ciwrap.trees.bounds import describe_bound
+from ciwrap.snapshot.difference import describe_environment
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -141,10 +137,10 @@ def test_a_golden_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: Any) -> 
     path = tmp_path / "x.golden"
     path.write_bytes(_core.encode_golden([variable_of(np.zeros(10**6), evidence=DATA)]))
     read_golden_file(path)
-    monkeypatch.setattr("ciwrap.golden.golden_file.largest_decoded", lambda: 10**6)
+    monkeypatch.setattr("ciwrap.golden.store.largest_decoded", lambda: 10**6)
     with pytest.raises(FileLimitError, match="unpack to more than the 1000000 bytes"):
         read_golden_file(path)
-    monkeypatch.setattr("ciwrap.golden.golden_file.largest_decoded", lambda: 100)
+    monkeypatch.setattr("ciwrap.golden.store.largest_decoded", lambda: 100)
     with pytest.raises(FileLimitError):
         read_golden_file(path)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ciwrap.documents import DocumentError
+from ciwrap.base.documents import DocumentError
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
@@ -17,8 +17,8 @@ from ciwrap.golden.manifest import (
     VariableRow,
     dump_manifest,
     load_manifest,
+    scalar,
 )
-from ciwrap.golden.yaml_text import scalar
 
 ROW = VariableRow(
     name="density",

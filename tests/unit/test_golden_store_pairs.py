@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from golden_pairs import value_of, write
 
-from ciwrap import files
-from ciwrap.errors import (
+from ciwrap.base import files
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptGoldenError,
     FileLimitError,
@@ -20,16 +20,16 @@ from ciwrap.errors import (
     UnreadableFileError,
     WriteFailedError,
 )
-from ciwrap.golden import lock, paths
+from ciwrap.golden import places as lock
+from ciwrap.golden import places as paths
 from ciwrap.golden import store as golden_store
 from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.test_goldens import GoldenStores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.golden.pair import StoredGolden
-    from ciwrap.golden.store import GoldenStore
+    from ciwrap.golden.store import GoldenStore, StoredGolden
 
 
 @pytest.fixture

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.golden.paths import (
-    escape_name,
-    stored_stems,
-    unescape_name,
-)
+from ciwrap.golden.places import escape_name, stored_stems, unescape_name
 from ciwrap.golden.store import GoldenStore
 
 names = st.text(min_size=1, max_size=60)

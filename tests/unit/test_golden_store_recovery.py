@@ -14,12 +14,10 @@ from dying_process import DyingProcess
 from golden_pairs import value_of, variable, write
 
 from ciwrap import _core
-from ciwrap.errors import CorruptGoldenError, GoldenMissingError
-from ciwrap.golden import paths
-from ciwrap.golden.golden_file import root_of
-from ciwrap.golden.listing import delete_goldens
-from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.unused import UnusedGolden
+from ciwrap.base.errors import CorruptGoldenError, GoldenMissingError
+from ciwrap.golden import places as paths
+from ciwrap.golden.show import UnusedGolden, delete_goldens
+from ciwrap.golden.store import GoldenStore, root_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

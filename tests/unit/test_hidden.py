@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.config import CommandSettings
-from ciwrap.hidden import hide_secrets, secrets_of
+from ciwrap.base.secrets import hide_secrets, secrets_of
+from ciwrap.project.settings import CommandSettings
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ciwrap.interrupts import endings_call, ends_are_interrupts, later_interrupts
+from ciwrap.base.processes import endings_call, ends_are_interrupts, later_interrupts
 
 ENDINGS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 

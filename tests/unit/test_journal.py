@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.compare.journal import Journal, JournalRules
-from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.units import Part, Unit
-from ciwrap.errors import LockBusyError, UsageError, WriteFailedError
+from ciwrap.base.errors import LockBusyError, UsageError, WriteFailedError
+from ciwrap.check.compatible import Outcome
+from ciwrap.runs.journal import Journal, JournalRules
+from ciwrap.runs.units import Part, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

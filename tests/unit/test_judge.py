@@ -11,23 +11,13 @@ from result_fields import said
 
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues
-from ciwrap.compare.explaining import explainer, explainer_without_pictures
-from ciwrap.compare.judge import check_golden, compare_values
-from ciwrap.compare.work import Work
-from ciwrap.core_errors import ContradictionError
-from ciwrap.details import Cause, IndexBox
-from ciwrap.errors import (
-    UsageError,
-)
-from ciwrap.golden.evidence import capture
-from ciwrap.model import (
-    ErrorBound,
-    Evidence,
-    EvidencePolicy,
-    VariableId,
-    VariableSettings,
-    Verdict,
-)
+from ciwrap.base.errors import ContradictionError, UsageError
+from ciwrap.check.compatible import Work
+from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.explain.across import explainer, explainer_without_pictures
+from ciwrap.golden.manifest import capture
+from ciwrap.model import ErrorBound, Evidence, EvidencePolicy, VariableId, VariableSettings, Verdict
+from ciwrap.model.variable_result import Cause, IndexBox
 
 X = VariableId("x", 3, 1)
 BOUND = ErrorBound(1e-3)

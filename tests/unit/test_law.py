@@ -10,19 +10,7 @@ from msgspec.structs import asdict, replace
 from result_fields import said
 
 from ciwrap.arrays.values import ArrayValues, Signature
-from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import (
-    GOLDEN,
-    RUNS,
-    in_dtype,
-    refuse_misfit,
-    refuse_other_labels,
-    refuse_unseen_mask,
-)
-from ciwrap.compare.law import begun, failed_check, message_of, not_comparable, refuse_mistakes
-from ciwrap.compare.outcome import Outcome, PartSums
-from ciwrap.compare.pairing import Nothing, pair_up
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptFileError,
     DtypeMismatchError,
@@ -32,6 +20,24 @@ from ciwrap.errors import (
     ShapeMismatchError,
     UsageError,
 )
+from ciwrap.check.compatible import (
+    GOLDEN,
+    RUNS,
+    Nothing,
+    Outcome,
+    PartSums,
+    begun,
+    failed_check,
+    in_dtype,
+    message_of,
+    not_comparable,
+    pair_up,
+    refuse_misfit,
+    refuse_mistakes,
+    refuse_other_labels,
+    refuse_unseen_mask,
+)
+from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
     CheckResult,
     ErrorBound,

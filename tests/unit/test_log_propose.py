@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ciwrap.logs.propose import propose
-from ciwrap.logs.template import Template
+from ciwrap.formats.log_template import Template, propose
 
 
 @pytest.mark.parametrize("counter", ["{0}/5", "{0}", "1:{0}0", "12-{0}", "0..{0}"])

@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from ciwrap.logs.found import Problem
-from ciwrap.logs.numbers import printed_digits
-from ciwrap.logs.template import Template
-from ciwrap.model.forms import FormError
+from ciwrap.formats.log_template import Problem, Template, printed_digits
+from ciwrap.model.settings import FormError
 
 WHITE = st.text(" \t", max_size=3)
 SOME_WHITE = st.text(" \t", min_size=1, max_size=3)

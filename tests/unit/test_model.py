@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.errors import InvalidBoundError
+from ciwrap.base.errors import InvalidBoundError
 from ciwrap.model import (
     CheckResult,
     ChunkRange,

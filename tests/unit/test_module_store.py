@@ -11,20 +11,18 @@ from dying_process import DyingProcess
 from golden_pairs import value_of, variable, write
 
 from ciwrap import _core
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CorruptGoldenError,
     GoldenMissingError,
     UnsupportedFormatError,
     WriteFailedError,
 )
-from ciwrap.golden import shared_lines
-from ciwrap.golden.listing import delete_goldens, stored_places
+from ciwrap.golden import shared_file as shared_lines
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
-from ciwrap.golden.module_store import ModuleStore
 from ciwrap.golden.places import Place
+from ciwrap.golden.show import UnusedGolden, delete_goldens, stored_places
 from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.stores import GoldenStores
-from ciwrap.golden.unused import UnusedGolden
+from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
@@ -277,7 +275,7 @@ def test_a_failed_write_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ciwrap.golden.shared_goldens.os.pwrite", full)
+        patched.setattr("ciwrap.golden.test_goldens.os.pwrite", full)
         with pytest.raises(WriteFailedError, match="No space left"):
             write(kept, CHECK, 2.0)
     assert kept.leftover.read_bytes() == before
@@ -493,7 +491,7 @@ def test_names_in_two_folders_and_in_other_cases(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_never_called_as_a_shared_file(tmp_path: Path) -> None:
-    from ciwrap.golden.paths import escape_name, unescape_name
+    from ciwrap.golden.places import escape_name, unescape_name
 
     assert escape_name("x.goldens") == "x%2Egoldens"
     assert unescape_name("x%2Egoldens") == "x.goldens"

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from ciwrap.compare.outcome import Outcome, PartSums
-from ciwrap.compare.outcome_record import Answer, answer_of, to_text
-from ciwrap.errors import ConfigError, CorruptFileError, all_errors
+from ciwrap.base.errors import ConfigError, CorruptFileError, all_errors
+from ciwrap.check.compatible import Outcome, PartSums
 from ciwrap.model import (
     DifferingElement,
     DifferingInSeries,
@@ -19,6 +18,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.runs.journal import Answer, answer_of, to_text
 
 RESULT = VariableResult(
     "x",

@@ -10,25 +10,22 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import ArtifactError, GoldenToMendError, PendingConflictError, UsageError
+from ciwrap.base.errors import ArtifactError, GoldenToMendError, PendingConflictError, UsageError
+from ciwrap.base.files import PENDING_DIR
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.golden.test_goldens import GoldenStores
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
-from ciwrap.review.accept_goldens import accept_pending
-from ciwrap.review.golden_change import (
-    Status,
-)
-from ciwrap.review.pending_change import accept, look_at
-from ciwrap.review.pending_files import pending_origin
+from ciwrap.review.accept import accept, accept_pending, look_at
+from ciwrap.review.change import Status
+from ciwrap.review.pending import pending_origin
 from ciwrap.review.project import Project
-from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.review.pending_change import PendingChange
+    from ciwrap.review.accept import PendingChange
 
 RESULT = document_text(to_document(RunResult(Verdict.NOT_COMPARABLE)))
 OLD, NEW, OTHER = 1.0, 2.0, 3.0

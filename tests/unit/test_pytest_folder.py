@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.changes.file_trees import WorkingTree
-from ciwrap.changes.pytest_folder import golden_dir_of_tests
+from ciwrap.studies.changes.state import WorkingTree, golden_dir_of_tests
 
 if TYPE_CHECKING:
     from pathlib import Path

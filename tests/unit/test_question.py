@@ -9,18 +9,10 @@ import pytest
 from result_fields import said
 
 from ciwrap import _core
-from ciwrap.compare.findings import Suspects, matched_by_digests
-from ciwrap.compare.question import PendingComparison
-from ciwrap.compare.stream import Streamed
-from ciwrap.errors import (
-    CorruptFileError,
-)
-from ciwrap.model import (
-    ErrorBound,
-    Evidence,
-    VariableResult,
-    Verdict,
-)
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.check.findings import Suspects, matched_by_digests
+from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
+from ciwrap.runs.questions import PendingComparison, Streamed
 
 BOUND = ErrorBound(1e-3)
 ERROR = CorruptFileError("is cut off", file="a.npy", variable="x", remedy="write it anew")

@@ -12,14 +12,19 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import CiwrapError, CorruptFileError, StillWrittenError, UnsupportedFormatError
-from ciwrap.readers import child
-from ciwrap.readers.adios2 import Adios2Reader
-from ciwrap.readers.layout import find_outputs
+from ciwrap.base.errors import (
+    CiwrapError,
+    CorruptFileError,
+    StillWrittenError,
+    UnsupportedFormatError,
+)
+from ciwrap.formats import apart as child
+from ciwrap.formats.adios2 import Adios2Reader
+from ciwrap.formats.find_outputs import find_outputs
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
     from ciwrap.testing.reader_suite import Arrays
 
 needs("adios2")

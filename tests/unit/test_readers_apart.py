@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
     UnsupportedDtypeError,
     VariableMissingError,
 )
-from ciwrap.readers import child
-from ciwrap.readers.apart import SourceApart, bytes_below
-from ciwrap.readers.entries import EntrySource, Listing
+from ciwrap.formats import apart as child
+from ciwrap.formats.apart import SourceApart, bytes_below
+from ciwrap.formats.entries import EntrySource, Listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.readers.hdf5 import Hdf5Reader
-from ciwrap.readers.netcdf import NetcdfReader
-from ciwrap.readers.zarr_store import ZarrReader
+from ciwrap.formats.hdf5 import Hdf5Reader
+from ciwrap.formats.netcdf import NetcdfReader
+from ciwrap.formats.zarr import ZarrReader
 from ciwrap.testing import ReaderSuite
-from ciwrap.testing.samples import ALL_DTYPES, ALL_SHAPES
+from ciwrap.testing.reader_suite import ALL_DTYPES, ALL_SHAPES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import numpy as np
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 h5py = pytest.importorskip("h5py")
 netcdf4 = pytest.importorskip("netCDF4")

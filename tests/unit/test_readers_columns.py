@@ -11,16 +11,17 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers import parquet, reader_for
-from ciwrap.readers.parquet import ParquetReader
-from ciwrap.readers.safetensors import SafetensorsReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats import tables as parquet
+from ciwrap.formats.find_outputs import reader_for
+from ciwrap.formats.safetensors import SafetensorsReader
+from ciwrap.formats.tables import ParquetReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
     from ciwrap.testing.reader_suite import Arrays
 
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers.fits import FitsReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats.fits import FitsReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
     from ciwrap.testing.reader_suite import Arrays
 
 needs("astropy")

@@ -14,16 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.io import FortranFile
 
-from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, NotComparableError
-from ciwrap.readers.fortran_file import FortranReader
+from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, NotComparableError
+from ciwrap.formats.fortran import FortranReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ciwrap.readers import Reader, Source
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader, Source
+    from ciwrap.testing.reader_suite import Arrays
 
 STATE = [{"names": ["it", "n"], "dtype": "i4"}, {"u": "f8"}]
 

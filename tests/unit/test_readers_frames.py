@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError
-from ciwrap.readers import Source, reader_for, reader_named
-from ciwrap.readers.sniff import formats_of
+from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError
+from ciwrap.formats.find_outputs import formats_of, reader_for, reader_named
+from ciwrap.formats.reader import Source
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 TYPES = {"f": "R", "i": "I", "b": "L", "U": "S"}
 Found = dict[tuple[str, int | None], Any]

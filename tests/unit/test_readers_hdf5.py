@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import ConfigError, CorruptFileError
-from ciwrap.readers.hdf5 import Hdf5Reader
-from ciwrap.readers.netcdf import NetcdfReader
+from ciwrap.base.errors import ConfigError, CorruptFileError
+from ciwrap.formats.hdf5 import Hdf5Reader
+from ciwrap.formats.netcdf import NetcdfReader
 
 h5py = pytest.importorskip("h5py")
 
@@ -210,7 +210,7 @@ def test_a_key_error_is_told_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def lose(*_: Any, **__: Any) -> None:
         raise KeyError(2)
 
-    monkeypatch.setattr("ciwrap.readers.hdf5.add_dataset", lose)
+    monkeypatch.setattr("ciwrap.formats.hdf5.add_dataset", lose)
     assert found(path) == {"x": "cannot be read: KeyError: 2"}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ciwrap.readers.labels import MOST_CHARACTERS, labels_of, text_of
+from ciwrap.formats.reader import MOST_CHARACTERS, labels_of, text_of
 
 
 def test_labels_are_pairs_in_order() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
     DuplicateVariableError,
@@ -19,11 +19,11 @@ from ciwrap.errors import (
     UnknownReaderError,
     UnreadableFileError,
 )
-from ciwrap.patterns import PathPattern
-from ciwrap.readers import find_in, find_outputs, refuse_duplicates, variables_of
+from ciwrap.base.patterns import PathPattern
+from ciwrap.formats.find_outputs import find_in, find_outputs, refuse_duplicates, variables_of
 
 if TYPE_CHECKING:
-    from ciwrap.readers import FoundOutputs
+    from ciwrap.formats.find_outputs import FoundOutputs
 
 
 def make(folder: Path, *names: str) -> None:

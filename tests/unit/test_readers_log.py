@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiers import examples
 
-from ciwrap.errors import CiwrapError, ConfigError, CorruptFileError, ReaderPluginError
-from ciwrap.readers.log import LogReader, LogSource
+from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, ReaderPluginError
+from ciwrap.formats.log import LogReader, LogSource
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 DATA = Path(__file__).resolve().parents[1] / "data/logs"
 

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ciwrap.errors import ConfigError, CorruptFileError, FileLimitError
-from ciwrap.readers import child, look
-from ciwrap.readers.entries import EntrySource, Listing, guarded
-from ciwrap.readers.look import look_first
+from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
+from ciwrap.formats import apart as child
+from ciwrap.formats import look
+from ciwrap.formats.entries import EntrySource, Listing, guarded
+from ciwrap.formats.look import look_first
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ciwrap.readers.base import Source
+    from ciwrap.formats.reader import Source
 
 # What they open is known to copies of this process alone; e2e/test_without_linux.py has others.
 pytestmark = pytest.mark.linux
@@ -260,7 +261,7 @@ def test_a_path_is_meant_from_the_folder_of_now(
 
 def test_hdf5_files_that_are_open_here_may_be_written_anew(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
-    from ciwrap.readers.hdf5 import Hdf5Reader, has_open_files
+    from ciwrap.formats.hdf5 import Hdf5Reader, has_open_files
 
     path = tmp_path / "x.h5"
     for length in (3, 5):

@@ -13,15 +13,15 @@ import pytest
 import scipy.sparse
 from scipy.io import savemat
 
-from ciwrap.errors import CorruptFileError, FileLimitError, ReaderPluginError, UnreadFileError
-from ciwrap.readers import reader_for, reader_named
+from ciwrap.base.errors import CorruptFileError, FileLimitError, ReaderPluginError, UnreadFileError
+from ciwrap.formats.find_outputs import reader_for, reader_named
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 
 class TestMat(ReaderSuite):

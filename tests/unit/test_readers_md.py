@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import UnsupportedFormatError
-from ciwrap.readers.dcd import DcdReader
-from ciwrap.readers.gromacs import GromacsReader
-from ciwrap.readers.sniff import formats_of
+from ciwrap.base.errors import UnsupportedFormatError
+from ciwrap.formats.find_outputs import formats_of
+from ciwrap.formats.trajectories import DcdReader, GromacsReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
     from ciwrap.testing.reader_suite import Arrays
 
 needs("MDAnalysis")

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import ConfigError, CorruptFileError
-from ciwrap.readers.adios2 import Adios2Reader
-from ciwrap.readers.hdf5 import Hdf5Reader
-from ciwrap.readers.netcdf import NetcdfReader
-from ciwrap.readers.zarr_store import ZarrReader
+from ciwrap.base.errors import ConfigError, CorruptFileError
+from ciwrap.formats.adios2 import Adios2Reader
+from ciwrap.formats.hdf5 import Hdf5Reader
+from ciwrap.formats.netcdf import NetcdfReader
+from ciwrap.formats.zarr import ZarrReader
 
 h5py = pytest.importorskip("h5py")
 netcdf4 = pytest.importorskip("netCDF4")
@@ -31,7 +31,7 @@ from hdf5_odd import (  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
 
 CLASSIC = ("NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA")
 NETCDF = (*CLASSIC, "NETCDF4")

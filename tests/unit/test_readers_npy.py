@@ -17,8 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.catalog.catalog import Catalog
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CiwrapError,
     CorruptFileError,
     DuplicateVariableError,
@@ -27,10 +26,12 @@ from ciwrap.errors import (
     UnsupportedDtypeError,
     UnsupportedFormatError,
 )
+from ciwrap.formats import fortran
+from ciwrap.formats.catalog import Catalog
+from ciwrap.formats.find_outputs import find_outputs, reader_for
+from ciwrap.formats.fortran import FortranOrder
+from ciwrap.formats.reader import Source
 from ciwrap.model import VariableId
-from ciwrap.readers import Source, fortran, reader_for
-from ciwrap.readers.fortran import FortranOrder
-from ciwrap.readers.layout import find_outputs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.errors import ReaderPluginError
-from ciwrap.readers.optional import NEEDED, library
+from ciwrap.base.errors import ReaderPluginError
+from ciwrap.formats.reader import NEEDED, library
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.errors import ReaderPluginError, UnknownReaderError
-from ciwrap.model.formats import OWN_FORMATS
-from ciwrap.readers import Reader, optional, reader_for, reader_named, reader_names, registry
-from ciwrap.readers.vtk_xml import GRIDS
+from ciwrap.base.errors import ReaderPluginError, UnknownReaderError
+from ciwrap.formats import find_outputs as registry
+from ciwrap.formats import reader as optional
+from ciwrap.formats.find_outputs import reader_for, reader_named, reader_names
+from ciwrap.formats.reader import Reader
+from ciwrap.formats.vtk_xml import GRIDS
+from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ciwrap.readers import Source
+    from ciwrap.formats.reader import Source
 
 
 class ForeignReader(Reader):
@@ -87,7 +90,7 @@ def test_a_foreign_reader_is_not_loaded_for_our_suffixes(plugins: dict[str, str]
     [
         ("no_such_module:Reader", "cannot be loaded: ModuleNotFoundError"),
         ("foreign_readers:NoSuchClass", "cannot be loaded: AttributeError"),
-        ("foreign_readers:Impostor", "is not a ciwrap.readers.base.Reader"),
+        ("foreign_readers:Impostor", "is not a ciwrap.formats.reader.Reader"),
     ],
 )
 def test_broken_readers(plugins: dict[str, str], value: str, message: str) -> None:

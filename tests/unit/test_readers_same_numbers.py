@@ -15,7 +15,7 @@ import pytest
 from optional_libraries import needs
 from told_by_readers import told
 
-from ciwrap.errors import DuplicateVariableError
+from ciwrap.base.errors import DuplicateVariableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

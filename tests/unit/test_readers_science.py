@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from trajectories import write_dcd
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers.dcd import DcdReader
-from ciwrap.readers.safetensors import SafetensorsReader
-from ciwrap.readers.veloc import VelocReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats.safetensors import SafetensorsReader
+from ciwrap.formats.trajectories import DcdReader
+from ciwrap.formats.veloc import VelocReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 # --- safetensors ----------------------------------------------------------------------------------
 

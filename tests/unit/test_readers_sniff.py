@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from scipy.io import FortranFile
 from tiers import examples
 
-from ciwrap.errors import UnsupportedFormatError
-from ciwrap.readers.fortran_records import looks_like_fortran
-from ciwrap.readers.layout import find_in
-from ciwrap.readers.sniff import formats_of
+from ciwrap.base.errors import UnsupportedFormatError
+from ciwrap.formats.find_outputs import find_in, formats_of
+from ciwrap.formats.fortran import looks_like_fortran
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.readers import reader_for
+from ciwrap.formats.find_outputs import reader_for
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers import Source
-from ciwrap.readers.npy import NpyReader
-from ciwrap.readers.npz import NpzReader
-from ciwrap.readers.raw import RawReader
-from ciwrap.readers.text import TextReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats.npy import NpyReader, NpzReader
+from ciwrap.formats.raw import RawReader
+from ciwrap.formats.reader import Source
+from ciwrap.formats.tables import TextReader
 from ciwrap.testing import ReaderSuite
-from ciwrap.testing.damage import filled_memory
+from ciwrap.testing.reader_suite import filled_memory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 
 class TestNpy(ReaderSuite):

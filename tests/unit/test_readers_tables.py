@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.errors import (
+from ciwrap.base.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
@@ -21,8 +21,9 @@ from ciwrap.errors import (
     OutputMissingError,
     UnreadFileError,
 )
-from ciwrap.readers import Source, reader_for, reader_named
-from ciwrap.readers.text_cells import parse_float
+from ciwrap.formats.find_outputs import reader_for, reader_named
+from ciwrap.formats.reader import Source
+from ciwrap.formats.tables import parse_float
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -241,7 +242,8 @@ def test_the_locale_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_a_large_table_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ciwrap.readers import text, text_rows
+    from ciwrap.formats import tables as text
+    from ciwrap.formats import tables as text_rows
 
     monkeypatch.setattr(text, "_MEMORY_BYTES", 1 << 16)
     monkeypatch.setattr(text_rows, "BLOCK_BYTES", 1 << 13)
@@ -276,7 +278,7 @@ def test_a_table_that_changes_while_it_is_read(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ciwrap.readers import text_rows
+    from ciwrap.formats import tables as text_rows
 
     monkeypatch.setattr(text_rows, "MAX_LINE_CHARACTERS", 1000)
     monkeypatch.setattr(text_rows, "BLOCK_BYTES", 500)

@@ -12,15 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.errors import CiwrapError, CorruptFileError, UnsupportedDtypeError
-from ciwrap.readers import reader_named
+from ciwrap.base.errors import CiwrapError, CorruptFileError, UnsupportedDtypeError
+from ciwrap.formats.find_outputs import reader_named
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
-    from ciwrap.testing.samples import Arrays
+    from ciwrap.formats.reader import Reader
+    from ciwrap.testing.reader_suite import Arrays
 
 
 class TestJson(ReaderSuite):

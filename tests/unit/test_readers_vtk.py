@@ -12,15 +12,15 @@ import pytest
 from optional_libraries import needs
 from vtk_xml import XmlFile
 
-from ciwrap.errors import CiwrapError, UnsupportedFormatError
-from ciwrap.readers.layout import find_outputs
-from ciwrap.readers.vtk import VtkReader
+from ciwrap.base.errors import CiwrapError, UnsupportedFormatError
+from ciwrap.formats.find_outputs import find_outputs
+from ciwrap.formats.vtk import VtkReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Reader
+    from ciwrap.formats.reader import Reader
     from ciwrap.testing.reader_suite import Arrays
 
 

@@ -11,8 +11,8 @@ import pytest
 from optional_libraries import needs
 from vtk_xml import EXTENT, XmlFile, blocks, over_points, piece, series
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers.vtk import VtkReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats.vtk import VtkReader
 
 if TYPE_CHECKING:
     from pathlib import Path

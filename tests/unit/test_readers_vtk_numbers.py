@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ciwrap.errors import CorruptFileError
-from ciwrap.readers.vtk import VtkReader
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.formats.vtk import VtkReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from vtk_xml import ENCODINGS, XmlFile, over_cells, over_points, parallel
 
-from ciwrap.errors import CiwrapError, CorruptFileError
-from ciwrap.readers.vtk import VtkReader
-from ciwrap.readers.vtk_arrays import Piece, is_covered
-from ciwrap.testing.damage import filled_memory
+from ciwrap.base.errors import CiwrapError, CorruptFileError
+from ciwrap.formats.vtk import VtkReader
+from ciwrap.formats.vtk_arrays import Piece, is_covered
+from ciwrap.testing.reader_suite import filled_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from vtk_xml import EXTENT, blocks, parallel, piece, series
 
-from ciwrap.errors import ConfigError, CorruptFileError, UnreadableFileError
-from ciwrap.readers.layout import find_outputs
-from ciwrap.readers.vtk import VtkReader
+from ciwrap.base.errors import ConfigError, CorruptFileError, UnreadableFileError
+from ciwrap.formats.find_outputs import find_outputs
+from ciwrap.formats.vtk import VtkReader
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Source
+    from ciwrap.formats.reader import Source
 
 LEFT, RIGHT = (0, 2, 0, 2, 0, 0), (2, 3, 0, 2, 0, 0)
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from optional_libraries import needs
 
-from ciwrap.errors import CorruptFileError, ReaderPluginError
-from ciwrap.readers.vtk import VtkReader
+from ciwrap.base.errors import CorruptFileError, ReaderPluginError
+from ciwrap.formats.vtk import VtkReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ import pytest
 from optional_libraries import needs
 from told_by_readers import told
 
-from ciwrap.errors import UnsupportedDtypeError
-from ciwrap.readers import reader_for
+from ciwrap.base.errors import UnsupportedDtypeError
+from ciwrap.formats.find_outputs import reader_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ciwrap.readers import Source
+    from ciwrap.formats.reader import Source
 
 
 def test_a_zarr_store_is_what_its_arrays_say(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ciwrap.config.settings import FactorSettings, LevelSettings
 from ciwrap.model.repeat_result import Behaviour, RepeatedVariable
-from ciwrap.repeat import result
-from ciwrap.repeat.plan import make_plan
+from ciwrap.project.settings import FactorSettings, LevelSettings
+from ciwrap.studies.repeat import result
+from ciwrap.studies.repeat.run import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -20,10 +20,9 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
     RepeatResult,
 )
-from ciwrap.report.paths import relative_to
-from ciwrap.report.repeat_charts import class_map, factor_map
-from ciwrap.report.repeat_page import render_repeat_html
-from ciwrap.report.repeat_words import variable_words
+from ciwrap.report.text import relative_to
+from ciwrap.studies.repeat.charts import class_map, factor_map
+from ciwrap.studies.repeat.page import render_repeat_html, variable_words
 
 EVIL = '<script>alert(1)</script>"><img src=x>'
 CLASSES = (1, 2, 1, 0)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.config import CommandSettings
-from ciwrap.config.loading import load_config, load_runs, load_text
-from ciwrap.config.placeholders import RunPlace, placeholders_in
-from ciwrap.errors import ConfigError, UsageError
-from ciwrap.repeat.plan import find_factors, make_plan
+from ciwrap.base.errors import ConfigError, UsageError
+from ciwrap.project.config import load_config, load_runs, load_text
+from ciwrap.project.settings import CommandSettings, RunPlace, placeholders_in
+from ciwrap.studies.repeat.run import find_factors, make_plan
 
 PATH = Path("/nowhere/ciwrap.yaml")
 

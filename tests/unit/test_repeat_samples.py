@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.repeat.samples import Movement, Spread, has_zeros, read_sample, sample_size
-from ciwrap.statistics.digits import bits_of_spread, common_bits
+from ciwrap.statistics.factors import bits_of_spread, common_bits
+from ciwrap.studies.repeat.measure import Movement, Spread, has_zeros, read_sample, sample_size
 
 
 @pytest.mark.parametrize("variables", [0, 1, 48, 10_000, 10**7])

@@ -22,17 +22,14 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.annotations import render_annotations
-from ciwrap.report.console import make_console
+from ciwrap.report.cards import facts_of
 from ciwrap.report.document import from_document, to_document
-from ciwrap.report.facts import facts_of
+from ciwrap.report.exports import render_junit, render_sarif
 from ciwrap.report.failure import MOST_LINES, failure_lines
 from ciwrap.report.figures import histogram_of
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
-from ciwrap.report.markdown import render_markdown
-from ciwrap.report.sarif import render_sarif
-from ciwrap.report.terminal import render
+from ciwrap.report.markdown import render_annotations, render_markdown
+from ciwrap.report.page import render_html
+from ciwrap.report.terminal import make_console, render
 
 
 def match(name: str = "x", **more: Any) -> VariableResult:

@@ -11,19 +11,12 @@ from msgspec.structs import replace
 from result_schema import validator
 
 from ciwrap.cli.main import run as run_cli
-from ciwrap.model import (
-    CheckResult,
-    DifferingElement,
-    Evidence,
-    RunResult,
-    VariableResult,
-    Verdict,
-)
-from ciwrap.report.detail import MOST_LISTED, MOST_WHOLE, with_detail
-from ciwrap.report.document import from_document, to_document
-from ciwrap.report.html import render_html
+from ciwrap.model import CheckResult, DifferingElement, Evidence, RunResult, VariableResult, Verdict
+from ciwrap.model.results import MOST_WHOLE
+from ciwrap.model.variable_result import HistoryFacts, PointState, Timeline, TimelinePoint
+from ciwrap.report.document import MOST_LISTED, from_document, to_document, with_detail
 from ciwrap.report.markdown import render_markdown
-from ciwrap.timeline import HistoryFacts, PointState, Timeline, TimelinePoint
+from ciwrap.report.page import render_html
 
 if TYPE_CHECKING:
     from pathlib import Path

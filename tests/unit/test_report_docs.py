@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 import ciwrap
-from ciwrap import api, details
+from ciwrap import api
+from ciwrap.base.errors import UnsupportedDtypeError
 from ciwrap.cli.main import COMMANDS
-from ciwrap.details import Cause
-from ciwrap.errors import UnsupportedDtypeError
+from ciwrap.model import variable_result as details
+from ciwrap.model.variable_result import Cause
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -146,7 +147,10 @@ def test_pictures_are_there_and_small() -> None:
 
 
 def test_the_limits_the_pages_name_are_those_of_the_code() -> None:
-    from ciwrap.report import annotations, html, markdown, trim
+    from ciwrap.report import document as trim
+    from ciwrap.report import markdown
+    from ciwrap.report import markdown as annotations
+    from ciwrap.report import page as html
 
     text = page("reference/result-schema.md")
     assert f"at most {details.MOST_RUNS} runs" in text

@@ -11,17 +11,8 @@ import jsonschema
 import pytest
 from result_schema import SCHEMA, validator
 
-from ciwrap.details import (
-    Cause,
-    ChunkMap,
-    Explanation,
-    IndexBox,
-    Picture,
-    ShareMap,
-    TreeLevel,
-    cells_text,
-)
-from ciwrap.errors import WriteFailedError
+from ciwrap.base.documents import DocumentError
+from ciwrap.base.errors import WriteFailedError
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
@@ -43,15 +34,22 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.model.commands import ProjectOptions
-from ciwrap.model.text_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
-from ciwrap.report.document import (
-    DocumentError,
-    document_text,
-    from_document,
-    to_document,
-    write_document,
+from ciwrap.model.results import ProjectOptions
+from ciwrap.model.variable_result import (
+    Cause,
+    ChunkMap,
+    DifferingNumbers,
+    Explanation,
+    IndexBox,
+    Picture,
+    ShareMap,
+    TextPlace,
+    TextResult,
+    TreeLevel,
+    UnpairedLines,
+    cells_text,
 )
+from ciwrap.report.document import document_text, from_document, to_document, write_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import replace
 from report_scenarios import HOSTILE, hostile, many
 
-from ciwrap.details import SUSPECT, Picture, cells_text
 from ciwrap.model import (
     CheckResult,
     CommandOutcome,
@@ -25,10 +24,10 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.model.commands import ProjectOptions
-from ciwrap.report.html import render_html
-from ciwrap.report.page import nice
-from ciwrap.report.to_accept import accept_command
+from ciwrap.model.results import ProjectOptions
+from ciwrap.model.variable_result import SUSPECT, Picture, cells_text
+from ciwrap.report.page import nice, render_html
+from ciwrap.report.terminal import accept_command
 
 MOST_PAGE_BYTES = 5_000_000
 

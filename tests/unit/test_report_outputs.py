@@ -14,7 +14,6 @@ import pytest
 from msgspec.structs import replace
 from report_scenarios import HOSTILE, hostile, many
 
-from ciwrap.details import ChunkMap
 from ciwrap.model import (
     CheckResult,
     CommandOutcome,
@@ -26,14 +25,18 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.annotations import MOST_PER_TYPE, render_annotations
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
-from ciwrap.report.markdown import MOST_BYTES, escaped, render_markdown
-from ciwrap.report.merge import merge_results
-from ciwrap.report.paths import relative_to
-from ciwrap.report.sarif import render_sarif
-from ciwrap.report.trim import MOST_DETAILED, trimmed
+from ciwrap.model.variable_result import ChunkMap
+from ciwrap.report.document import MOST_DETAILED, merge_results, trimmed
+from ciwrap.report.exports import render_junit, render_sarif
+from ciwrap.report.markdown import (
+    MOST_BYTES,
+    MOST_PER_TYPE,
+    escaped,
+    render_annotations,
+    render_markdown,
+)
+from ciwrap.report.page import render_html
+from ciwrap.report.text import relative_to
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = Path(os.environ.get("CIWRAP_SCHEMAS", ROOT / "build/report-tests/schemas"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.details import BOUND_CLASS, SHARE_CLASSES, SUSPECT
-from ciwrap.report.palette import VALUE_PALETTE, share_colour
+from ciwrap.model.variable_result import BOUND_CLASS, SHARE_CLASSES, SUSPECT
+from ciwrap.report.drawing import VALUE_PALETTE, share_colour
 
 CSS = (Path(__file__).parents[2] / "ciwrap/report/templates/report.css").read_text(encoding="utf-8")
 

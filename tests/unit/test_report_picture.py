@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ciwrap import api
-from ciwrap.compare.planes import worst_cells
+from ciwrap.explain.difference import worst_cells
 from ciwrap.model import CheckResult, RunResult, VariableResult
-from ciwrap.report.picture_file import picture_file
+from ciwrap.report.page import picture_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

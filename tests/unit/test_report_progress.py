@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ciwrap.cli import progress
-from ciwrap.progress import NO_PROGRESS
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.cli import main as progress
 
 
 class Terminal(io.StringIO):

@@ -13,9 +13,9 @@ from zlib import decompress
 import numpy as np
 import pytest
 import report_cases as cases
+from msgspec.structs import replace
 
 from ciwrap import api
-from ciwrap.details import BOUND_CLASS, Cause, Explanation, IndexBox
 from ciwrap.model import (
     CheckResult,
     ErrorBound,
@@ -26,18 +26,15 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.model.text_result import TextResult
-from ciwrap.report import findings
-from ciwrap.report.causes import cause_words
-from ciwrap.report.console import make_console
-from ciwrap.report.digest_words import by_digests_sentence
+from ciwrap.model.variable_result import BOUND_CLASS, Cause, Explanation, IndexBox, TextResult
+from ciwrap.report import lead as findings
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
-from ciwrap.report.html import render_html
 from ciwrap.report.markdown import render_markdown
-from ciwrap.report.matrix import _shrunk
-from ciwrap.report.terminal import render
-from ciwrap.structs import replace
+from ciwrap.report.page import render_html
+from ciwrap.report.terminal import make_console, render
+from ciwrap.report.view import _shrunk
+from ciwrap.report.words import by_digests_sentence, cause_words
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.compare.tally import fewer_details
-from ciwrap.details import ShareMap, cells_text
+from ciwrap.check.findings import fewer_details
 from ciwrap.model import (
     CheckResult,
     Details,
@@ -26,17 +25,14 @@ from ciwrap.model import (
     worst_first,
     worst_of,
 )
-from ciwrap.model.brief import with_brief_ones
-from ciwrap.report.annotations import render_annotations
-from ciwrap.report.console import make_console
-from ciwrap.report.detail import with_detail
+from ciwrap.model.results import with_brief_ones
+from ciwrap.model.variable_result import ShareMap, cells_text
+from ciwrap.report.document import trimmed, with_detail
+from ciwrap.report.exports import render_junit, render_sarif
 from ciwrap.report.failure import failure_lines
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
-from ciwrap.report.markdown import render_markdown
-from ciwrap.report.sarif import render_sarif
-from ciwrap.report.terminal import render
-from ciwrap.report.trim import trimmed
+from ciwrap.report.markdown import render_annotations, render_markdown
+from ciwrap.report.page import render_html
+from ciwrap.report.terminal import make_console, render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -111,8 +107,8 @@ def test_what_is_kept_is_of_the_first_and_of_the_same_worst_one(
     variables = run.checks[0].variables
     assert detailed(trimmed(run).checks[0].variables) == [1, 2]
     assert detailed(fewer_details(variables)) == [1, 2]
-    monkeypatch.setattr("ciwrap.model.brief.MOST_WHOLE", 2)
-    monkeypatch.setattr("ciwrap.report.detail.MOST_WHOLE", 2)
+    monkeypatch.setattr("ciwrap.model.results.MOST_WHOLE", 2)
+    monkeypatch.setattr("ciwrap.report.document.MOST_WHOLE", 2)
     assert detailed(with_brief_ones(variables)) == [1, 2]
     assert detailed(with_detail(run, "differing").checks[0].variables) == [1, 2]
 

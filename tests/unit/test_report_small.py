@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap import api
-from ciwrap.details import Cause, Explanation
 from ciwrap.model import (
     CheckResult,
     DifferingElement,
@@ -23,15 +23,14 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.causes import cause_words
-from ciwrap.report.console import make_console
-from ciwrap.report.html import render_html
-from ciwrap.report.junit import render_junit
+from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.report.exports import render_junit
 from ciwrap.report.markdown import render_markdown
-from ciwrap.report.terminal import render
+from ciwrap.report.page import render_html
+from ciwrap.report.places import where_text
+from ciwrap.report.terminal import make_console, render
 from ciwrap.report.text import axes_words, common_start, scale_ticks, share_text
-from ciwrap.report.where import where_text
-from ciwrap.structs import replace
+from ciwrap.report.words import cause_words
 
 
 def run_of(*variables: VariableResult, kind: str = "check") -> RunResult:

@@ -24,9 +24,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.console import make_console
-from ciwrap.report.digest_words import share_interval_words
-from ciwrap.report.terminal import render
+from ciwrap.report.terminal import make_console, render
 from ciwrap.report.text import (
     at_most_text,
     bytes_text,
@@ -37,7 +35,7 @@ from ciwrap.report.text import (
     safe_text,
     share_text,
 )
-from ciwrap.report.wording import headline, interval_text
+from ciwrap.report.words import headline, interval_text, share_interval_words
 
 BOUND = ErrorBound(1e-6)
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Verdict
-from ciwrap.report.array_charts import Side, Spot, image_chart
 from ciwrap.report.cards import card_of
-from ciwrap.report.histograms import share_histogram
-from ciwrap.report.svg import iteration_ticks
+from ciwrap.report.charts import Side, Spot, image_chart, share_histogram
+from ciwrap.report.drawing import iteration_ticks
 from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
 
 if TYPE_CHECKING:

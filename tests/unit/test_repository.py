@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from git_repository import GitRepository
 
-from ciwrap.errors import RepositoryError, UsageError
-from ciwrap.repository import Repository, git_commit
-from ciwrap.worktrees import revision_folder
+from ciwrap.base.errors import RepositoryError, UsageError
+from ciwrap.base.repository import Repository, git_commit, revision_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

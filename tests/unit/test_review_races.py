@@ -18,17 +18,15 @@ from golden_pairs import value_of, variable, write
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.errors import CiwrapError, PendingConflictError, WriteFailedError
-from ciwrap.golden.lock import writer_lock
-from ciwrap.golden.places import Place
-from ciwrap.golden.stores import GoldenStores
+from ciwrap.base.errors import CiwrapError, PendingConflictError, WriteFailedError
+from ciwrap.base.files import PENDING_DIR
+from ciwrap.golden.places import Place, writer_lock
+from ciwrap.golden.test_goldens import GoldenStores
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
-from ciwrap.review.pending_change import PendingChange, accept, look_at
-from ciwrap.review.pending_files import pending_origin
+from ciwrap.review.accept import PendingChange, accept, look_at
+from ciwrap.review.pending import pending_origin, reject
 from ciwrap.review.project import Project
-from ciwrap.review.reject_pending import reject
-from ciwrap.work_folder import PENDING_DIR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ciwrap.compare.ensemble_runs import each_run
-from ciwrap.config.loading import load_text
-from ciwrap.errors import WriteFailedError
-from ciwrap.repeat.folders import RunFolders
+from ciwrap.base.errors import WriteFailedError
+from ciwrap.project.config import load_text
+from ciwrap.project.outputs import each_run
+from ciwrap.studies.repeat.run import RunFolders
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ciwrap.config import Check
+    from ciwrap.project.settings import Check
 
 CONFIG = "checks: {air: {outputs: out, ensemble: [new_*]}, plain: {outputs: 'p*.npy'}}\n"
 

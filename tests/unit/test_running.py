@@ -16,12 +16,11 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from ciwrap.config import CommandSettings
-from ciwrap.errors import UsageError
-from ciwrap.running import guard
-from ciwrap.running import run_command as running
-from ciwrap.running.cores import halves_of_cores
-from ciwrap.running.run_command import ending_of, run_command
+from ciwrap.base.errors import UsageError
+from ciwrap.project import run_command as guard
+from ciwrap.project import run_command as running
+from ciwrap.project.run_command import ending_of, halves_of_cores, run_command
+from ciwrap.project.settings import CommandSettings
 
 
 def settings(code: str, folder: Path, **more: Any) -> CommandSettings:
@@ -154,7 +153,7 @@ def test_a_child_that_ignores_the_end_of_its_parent_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a program behind a shell does, of which the shell alone obeys."""
-    monkeypatch.setattr("ciwrap.running.run_command._GRACE_SECONDS", 0.3)
+    monkeypatch.setattr("ciwrap.project.run_command._GRACE_SECONDS", 0.3)
     outcome = run_command(settings(_DEAF_CHILD, tmp_path, timeout_seconds=5), is_shown=False)
     assert outcome.timed_out
     _wait_for_end(int(outcome.output_tail))
@@ -181,8 +180,8 @@ def test_a_command_does_not_outlive_us(tmp_path: Path, number: signal.Signals) -
 _RUN_DEAF_CHILD = """
 import sys
 from pathlib import Path
-from ciwrap.config import CommandSettings
-from ciwrap.running.run_command import run_command
+from ciwrap.project.settings import CommandSettings
+from ciwrap.project.run_command import run_command
 try:
     run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r})))
 except KeyboardInterrupt:
@@ -199,7 +198,7 @@ def test_time_that_is_up_is_told_as_it_was(tmp_path: Path, monkeypatch: pytest.M
         process.kill()
         process.wait()
 
-    monkeypatch.setattr("ciwrap.running.run_command._end", end)
+    monkeypatch.setattr("ciwrap.project.run_command._end", end)
     started = time.perf_counter()
     outcome = run_command(settings("import time; time.sleep(60)", tmp_path, timeout_seconds=0.1))
     assert outcome.seconds <= ends[0] - started
@@ -230,9 +229,9 @@ def test_a_command_may_go_on_where_its_output_can_no_longer_be_shown(
 _RUN_SLOW = """
 import sys
 from pathlib import Path
-from ciwrap.config import CommandSettings
-from ciwrap.running.guard import Guard
-from ciwrap.running.run_command import run_command
+from ciwrap.project.settings import CommandSettings
+from ciwrap.project.run_command import Guard
+from ciwrap.project.run_command import run_command
 plain = Guard.watch
 def watch(self, group):
     plain(self, group)
@@ -341,7 +340,7 @@ def test_threads_of_one_core_stay_together(tmp_path: Path, monkeypatch: pytest.M
         folder.mkdir(parents=True)
         (folder / "physical_package_id").write_text("0\n")
         (folder / "core_id").write_text(f"{cpu % 4}\n")
-    monkeypatch.setattr("ciwrap.running.cores._TOPOLOGY", tmp_path)
+    monkeypatch.setattr("ciwrap.project.run_command._TOPOLOGY", tmp_path)
     assert halves_of_cores(range(8)) == ({0, 4, 1, 5}, {2, 6, 3, 7})
 
 
@@ -353,8 +352,8 @@ def test_one_core_has_no_halves() -> None:
 _STALLED = """
 import sys
 from pathlib import Path
-from ciwrap.config import CommandSettings
-from ciwrap.running.run_command import run_command
+from ciwrap.project.settings import CommandSettings
+from ciwrap.project.run_command import run_command
 print(run_command(CommandSettings((sys.executable, "-c", {code!r}), Path({folder!r}))).exit_code)
 """
 

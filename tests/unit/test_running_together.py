@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.running.together import together
+from ciwrap.project.run_command import together
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.interrupts import ends_are_interrupts
-from ciwrap.selftest.folder import temporary_folder
+from ciwrap.base.processes import ends_are_interrupts
+from ciwrap.studies.selftest import temporary_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

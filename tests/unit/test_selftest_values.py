@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ciwrap.model import ErrorBound
-from ciwrap.selftest.values import beyond
+from ciwrap.studies.selftest import beyond
 
 
 @pytest.mark.parametrize(

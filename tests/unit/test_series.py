@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.compare.judge import compare_values
-from ciwrap.compare.series import pair_steps
+from ciwrap.check.judge import compare_values
+from ciwrap.check.texts import pair_steps
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, Verdict
 
 STEPS = st.lists(st.integers(-1, 5), max_size=9)

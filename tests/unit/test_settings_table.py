@@ -11,9 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from ciwrap import api
-from ciwrap.config.loading import load_text
-from ciwrap.config.schema import BOUND, CHECK, NAMED_CHECK
-from ciwrap.errors import InvalidBoundError, UsageError
+from ciwrap.base.errors import InvalidBoundError, UsageError
+from ciwrap.golden.trees import tree_parameters
 from ciwrap.model import (
     SETTINGS,
     ErrorBound,
@@ -22,9 +21,10 @@ from ciwrap.model import (
     VariableId,
     VariableSettings,
 )
-from ciwrap.model.variable_settings import OnTrees
+from ciwrap.model.settings import OnTrees
+from ciwrap.project.config import load_text
+from ciwrap.project.schema import BOUND, CHECK, NAMED_CHECK
 from ciwrap.pytest_plugin import fixture
-from ciwrap.trees.build import tree_parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 # Of a check, not of a variable: they stand under `strict`.

@@ -14,22 +14,29 @@ import pytest
 from msgspec import structs
 from snapshots import OBJECTS, loaded, snapshot
 
-from ciwrap.cli.snapshot_files import kept_lock_files
-from ciwrap.errors import CorruptFileError, UsageError
-from ciwrap.snapshot.difference import compare_snapshots, compare_summaries, pair_objects, verb_of
-from ciwrap.snapshot.elf import build_id_of
-from ciwrap.snapshot.kinds import KINDS, kind_of_fact, kind_of_library, kind_of_variable
-from ciwrap.snapshot.lock_files import lock_files_in
-from ciwrap.snapshot.private import Cleaner
-from ciwrap.snapshot.program import ProgramWatcher, SeenProgram, _Process, members_of
-from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
-from ciwrap.snapshot.runs import (
+from ciwrap.base.errors import CorruptFileError, UsageError
+from ciwrap.cli.snapshot import kept_lock_files
+from ciwrap.snapshot.difference import (
+    compare_snapshots,
+    compare_summaries,
     environment_for_golden,
     environment_of_outputs,
     keep_snapshot,
     note_outputs,
+    pair_objects,
+    verb_of,
 )
+from ciwrap.snapshot.records import (
+    KINDS,
+    Cleaner,
+    build_id_of,
+    kind_of_fact,
+    kind_of_library,
+    kind_of_variable,
+)
+from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.store import SnapshotStore, decoded, encoded, identity_of, load_snapshot
+from ciwrap.snapshot.take import ProgramWatcher, SeenProgram, _Process, lock_files_in, members_of
 
 
 def names(first: object, second: object) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ciwrap.snapshot import machine
+from ciwrap.snapshot import take as machine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,17 +48,17 @@ def fresh() -> Iterator[None]:
 def test_the_processor_has_a_name(
     monkeypatch: pytest.MonkeyPatch, fresh: None, text: str, model: str
 ) -> None:
-    read = machine._read
+    read = machine._machine_read
 
     def told(path: Path) -> str:
         return text if str(path) == "/proc/cpuinfo" else read(path)
 
-    monkeypatch.setattr(machine, "_read", told)
+    monkeypatch.setattr(machine, "_machine_read", told)
     assert machine.machine_facts()["cpu"] == model
 
 
 def test_a_processor_of_which_nothing_is_told(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
-    monkeypatch.setattr(machine, "_read", lambda path: "")
+    monkeypatch.setattr(machine, "_machine_read", lambda path: "")
     assert machine.machine_facts()["cpu"] == (
         machine.platform.processor() or machine.platform.machine()
     )

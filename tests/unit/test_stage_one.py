@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 from tiers import examples
 
 from ciwrap import _core
-from ciwrap.captures import stage_one
-from ciwrap.captures.container import HEAD_BYTES, CaptureFile
-from ciwrap.captures.container_writer import CaptureWriter
-from ciwrap.captures.index import CapturedVariable, MadeWith, StoredTree
-from ciwrap.errors import CorruptCaptureError
+from ciwrap.base.errors import CorruptCaptureError
 from ciwrap.model import VariableId
+from ciwrap.runs import sides as stage_one
+from ciwrap.runs.capture_file import HEAD_BYTES, CaptureFile, CaptureWriter
+from ciwrap.runs.capture_index import CapturedVariable, MadeWith, StoredTree
 
 if TYPE_CHECKING:
     from pathlib import Path

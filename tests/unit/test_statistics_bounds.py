@@ -11,8 +11,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ciwrap.model.rules import two_digits_above
-from ciwrap.statistics.bounds import (
+from ciwrap.model.settings import two_digits_above
+from ciwrap.statistics.spread import (
     Differences,
     rounded_down,
     rounded_up,

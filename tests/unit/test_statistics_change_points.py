@@ -7,7 +7,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from ciwrap.errors import UsageError
+from ciwrap.base.errors import UsageError
 from ciwrap.statistics.change_points import LEAST, LEAST_ASIDE, RARE, find_change_points
 
 

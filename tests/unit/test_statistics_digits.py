@@ -10,8 +10,8 @@ import pytest
 import significantdigits as oracle
 from scipy import stats
 
-from ciwrap.errors import NotAvailableError
-from ciwrap.statistics.digits import bits_of_spread, common_bits
+from ciwrap.base.errors import NotAvailableError
+from ciwrap.statistics.factors import bits_of_spread, common_bits
 
 SEED = 34
 

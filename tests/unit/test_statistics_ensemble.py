@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from ciwrap.errors import NotComparableError, UsageError
-from ciwrap.statistics.ensemble import (
+from ciwrap.base.errors import NotComparableError, UsageError
+from ciwrap.statistics.factors import (
     EnsembleVerdict,
     chance_of_spread,
     compare_with_ensemble,

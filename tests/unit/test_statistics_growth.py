@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from ciwrap.statistics.growth import Growth, classify
+from ciwrap.statistics.change_points import Growth, classify
 
 RUNS = 5
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ciwrap.errors import UsageError
-from ciwrap.statistics.pairs import MOST_PAIRS, TimingVerdict, compare_pairs, least_pairs
+from ciwrap.base.errors import UsageError
+from ciwrap.statistics.spread import MOST_PAIRS, TimingVerdict, compare_pairs, least_pairs
 
 MARGIN = 0.05
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ciwrap.errors import NotAvailableError, UsageError
+from ciwrap.base.errors import NotAvailableError, UsageError
 from ciwrap.statistics.spread import (
     count_modes,
     expected_makespan,

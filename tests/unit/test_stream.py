@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from ciwrap import _core
-from ciwrap.compare.law import begun
-from ciwrap.compare.question import PendingComparison
-from ciwrap.compare.stream import Stream, fits_stream
-from ciwrap.errors import CorruptFileError, InterruptedCallError, UnreadableFileError
+from ciwrap.arrays.values import FileRegion
+from ciwrap.base.errors import CorruptFileError, InterruptedCallError, UnreadableFileError
+from ciwrap.check.compatible import begun
+from ciwrap.golden.trees import Resources
 from ciwrap.model import VariableId
-from ciwrap.readers.base import FileRegion
-from ciwrap.trees.build import Resources
+from ciwrap.runs.questions import PendingComparison, Stream, fits_stream
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
-from ciwrap.catalog.rules import Rules
-from ciwrap.compare.fit import GOLDEN, RUNS
-from ciwrap.compare.law import begun
-from ciwrap.compare.outcome import Outcome
-from ciwrap.compare.tally import MOST_DETAILED_NAMES, DetailKeeper, check_result
-from ciwrap.errors import CorruptFileError
+from ciwrap.base.errors import CorruptFileError
+from ciwrap.check.compatible import GOLDEN, RUNS, Outcome, begun
+from ciwrap.check.findings import MOST_DETAILED_NAMES, DetailKeeper, check_result
+from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
     CheckResult,
     Details,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ciwrap.compare.timelines import trend
-from ciwrap.report.timelines import timeline_lines
-from ciwrap.timeline import PointState, Timeline, TimelinePoint, Trend
+from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
+from ciwrap.report.places import timeline_lines
+from ciwrap.runs.compare_runs import trend
 
 STATES = {
     ".": PointState.MATCH,

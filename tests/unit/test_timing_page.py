@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ciwrap.statistics.pairs import compare_pairs
-from ciwrap.statistics.spread import spread_of
-from ciwrap.timing.document import TimedSide, TimingDocument
-from ciwrap.timing.timing_page import render_timing_html
+from ciwrap.statistics.spread import compare_pairs, spread_of
+from ciwrap.studies.timing import TimedSide, TimingDocument
+from ciwrap.studies.timing_report import render_timing_html
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 A = (1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.98, 1.03)

@@ -6,9 +6,14 @@ import re
 
 import pytest
 
-from ciwrap.statistics.pairs import PairedComparison, TimingVerdict
-from ciwrap.timing.charts import change_plot
-from ciwrap.timing.wording import change_text, explanation, headline, interval_text
+from ciwrap.statistics.spread import PairedComparison, TimingVerdict
+from ciwrap.studies.timing_report import (
+    change_plot,
+    change_text,
+    explanation,
+    headline,
+    interval_text,
+)
 
 
 def comparison(verdict: str, **more: float | None) -> PairedComparison:

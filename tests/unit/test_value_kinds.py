@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import value_kinds
 
-from ciwrap.config import Check
-from ciwrap.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError
 from ciwrap.model import ErrorBound, SettingsLayer
-from ciwrap.pytest_plugin.inputs import catalog_of, rules_of
-from ciwrap.pytest_plugin.repeat import Repeats
+from ciwrap.project.settings import Check
+from ciwrap.pytest_plugin.fixture import Repeats, catalog_of, rules_of
 
 
 def verdict(golden: Any, new: Any, **bound: float) -> str:

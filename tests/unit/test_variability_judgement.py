@@ -7,29 +7,29 @@ import math
 import numpy as np
 import pytest
 
-from ciwrap.errors import NotComparableError, UsageError
+from ciwrap.base.errors import NotComparableError, UsageError
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 
 from scipy import stats
 
-from ciwrap.statistics.repeats import (
+from ciwrap.statistics.spread import (
     kurtosis_of,
     repeats_for_mean,
     repeats_for_sigma,
     sigma_half_width,
 )
-from ciwrap.variability.curve import curve_of_runs
-from ciwrap.variability.influence import influences
-from ciwrap.variability.measured import MOST_CONFIGURATIONS, prepare
-from ciwrap.variability.predictors import PREDICTORS
-from ciwrap.variability.validation import (
+from ciwrap.studies.variability.judge import (
     bounded,
     conformal_factor,
     cross_validate,
+    curve_of_runs,
+    influences,
     noise_floor,
     sorted_residuals,
 )
+from ciwrap.studies.variability.predictors import PREDICTORS
+from ciwrap.studies.variability.runs import MOST_CONFIGURATIONS, prepare
 
 NAMES = ("a", "b")
 

@@ -10,19 +10,20 @@ import pytest
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 
-from ciwrap.variability.curve import Curve
-from ciwrap.variability.document import (
+from ciwrap.studies.variability.judge import (
     Candidate,
+    Curve,
+    Influence,
+    Influences,
     MapPoint,
     MapSummary,
     Parameter,
     Repeats,
+    Score,
     Slice,
     VariabilityDocument,
 )
-from ciwrap.variability.influence import Influence, Influences
-from ciwrap.variability.validation import Score
-from ciwrap.variability.variability_page import render_variability_html
+from ciwrap.studies.variability.report import render_variability_html
 
 EVIL = '<script>alert(1)</script>"><img src=x>'
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ciwrap.errors import NotAvailableError
+from ciwrap.base.errors import NotAvailableError
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 
 from scipy import interpolate, stats
 
-from ciwrap.variability.gaussian_process import Kernel, fit_process, likeliest_kernel
-from ciwrap.variability.predictors import PREDICTORS
-from ciwrap.variability.published import fit_splines, shepard, triangulate
-from ciwrap.variability.space import axis_of, is_inside, merged_levels, space_of
+from ciwrap.studies.variability.predictors import (
+    PREDICTORS,
+    Kernel,
+    fit_process,
+    fit_splines,
+    likeliest_kernel,
+    shepard,
+    triangulate,
+)
+from ciwrap.studies.variability.runs import axis_of, is_inside, merged_levels, space_of
 
 GENERATOR = np.random.default_rng(3)
 POINTS = GENERATOR.random((60, 2))

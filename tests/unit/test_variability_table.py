@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from ciwrap.errors import CiwrapError, UsageError
-from ciwrap.variability.results import command_parameters, result_rows
-from ciwrap.variability.table import Roles, read_runs
+from ciwrap.base.errors import CiwrapError, UsageError
+from ciwrap.studies.variability.runs import Roles, command_parameters, read_runs, result_rows
 
 if TYPE_CHECKING:
     from pathlib import Path

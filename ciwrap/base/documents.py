@@ -1,0 +1,609 @@
+"""Plain values (dictionaries, lists, texts, numbers) as typed records, strictly; and back again.
+
+The types are msgspec's Structs, and dataclasses; msgspec checks every value against them. Here, and
+only here, its errors become ours.
+
+YAML of which nothing is trusted, as plain values.
+
+Only what a document of ours needs is let through: mappings with texts for keys, lists and scalars,
+nested a few levels deep. Anchors, aliases, tags and keys given twice are refused. Nodes are taken
+from libyaml one event after the other, so no nesting is followed before it is counted.
+
+JSON of which nothing is trusted, as plain values.
+
+Numbers of documents as doubles, none of which may become another one's.
+
+The JSON Schema of documents, made of the types that their records have.
+
+Texts come from the records' docstrings, where `name: what it is.` tells of a field.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
+
+import msgspec
+import msgspec.inspect
+import msgspec.inspect as types
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping
+
+Step = str | int
+_T = TypeVar("_T")
+
+# JSON has no NaN and no infinities: documents write them as these texts.
+NOT_FINITE = frozenset({"nan", "inf", "-inf"})
+
+_PLACE = re.compile(r"(?P<message>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
+_OUT_OF_RANGE = "Number out of range"
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<number>\d+)\]|(?P<any>\[\.\.\.\])")
+_EXPECTED = re.compile(
+    r"Expected (?P<wanted>`[^`]*`)(?P<limits>.*?)(?:, got (?P<found>`[^`]*`|\d+))?"
+)
+_FIELD = re.compile(
+    r"Object (?P<how>missing required|contains unknown) field `(?P<name>.*)`", re.DOTALL
+)
+_WORDS = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "null",
+}
+
+
+class _Head(msgspec.Struct):
+    """What every version of a document begins with."""
+
+    format: int
+
+
+class DocumentHead(msgspec.Struct, frozen=True):
+    """What every document begins with that a command writes with `--json`; its kind follows."""
+
+    schema_version: Literal[1]
+
+
+class DocumentError(ValueError):
+    """What is wrong with a document, in one line without its file.
+
+    message: what is wrong. path: the keys and positions that lead to it, () for the whole document.
+    """
+
+    def __init__(self, message: str, path: tuple[Step, ...] = ()) -> None:
+        super().__init__(message, path)
+        self.message = message
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"`{path_text(self.path)}` {self.message}" if self.path else f"it {self.message}"
+
+
+class NewerFormatError(DocumentError):
+    """A document of a later release: nothing says that it is damaged."""
+
+
+def path_text(path: tuple[Step, ...]) -> str:
+    """`variables[0].shape`."""
+    parts = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(parts).removeprefix(".")
+
+
+def to_record(
+    value: object, kind: type[_T], more: Mapping[type, Callable[[Any], Any]] | None = None
+) -> _T:
+    """The record of type `kind` that plain values state.
+
+    Types are not converted, but for an integer where a float is asked for. A field of type
+    `numbers.Real` is a float that may also be written as "nan", "inf" or "-inf". more: how values
+    of further types are read. Raises DocumentError.
+    """
+    made = more or {}
+
+    def decode(kind: type, value: object) -> object:
+        return made[kind](value) if kind in made else decode_custom(kind, value)
+
+    try:
+        return msgspec.convert(value, kind, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        raise _located(error) from None
+    except UnicodeEncodeError:
+        # Half a surrogate pair in a key or an enumeration's word, which msgspec looks up as UTF-8.
+        raise DocumentError("holds text that is not Unicode") from None
+
+
+def to_versioned_record(value: object, kind: type[_T], newest: int) -> _T:
+    """As `to_record`, for documents with a number `format` that says how they are to be read.
+
+    newest: the newest format that this release reads; they begin with 1. Raises NewerFormatError.
+    """
+    version = to_record(value, _Head).format
+    if version > newest:
+        raise NewerFormatError(
+            f"has format {version}, this ciwrap reads up to {newest}; update ciwrap"
+        )
+    if version < 1:
+        raise DocumentError(f"has format {version}, which does not exist")
+    return to_record(value, kind)
+
+
+def decode_custom(kind: type, value: object) -> object:
+    """What msgspec calls for types it does not know."""
+    if kind is not Real:
+        raise NotImplementedError(f"documents hold no {kind.__name__}")
+    if isinstance(value, str) and value in NOT_FINITE:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("Expected `float`")
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(_OUT_OF_RANGE) from None
+
+
+def _located(error: msgspec.ValidationError) -> DocumentError:
+    message, path, is_key = _parts(str(error))
+    field = _FIELD.fullmatch(message)
+    if field is not None:
+        words = "is missing" if field["how"].startswith("missing") else "is not known here"
+        return DocumentError(words, (*path, field["name"]))
+    if is_key:
+        return DocumentError("has a key that is not text", path)
+    return DocumentError(_in_our_words(message), path)
+
+
+def _parts(text: str) -> tuple[str, tuple[Step, ...], bool]:
+    """The message, the path, and whether the fault is in a key.
+
+    A step of the path is `*` where msgspec does not tell which of a mapping's values it means.
+    """
+    found = _PLACE.fullmatch(text)
+    assert found is not None
+    steps = tuple(
+        step["name"] or (int(step["number"]) if step["number"] else "*")
+        for step in _STEP.finditer(found["path"] or "")
+    )
+    return found["message"], steps, found["key"] is not None
+
+
+def _in_our_words(message: str) -> str:
+    enum = re.fullmatch(r"Invalid enum value (.*)", message, re.DOTALL)
+    if enum is not None:
+        return f"cannot be {enum[1]}"
+    found = _EXPECTED.fullmatch(message)
+    if message == _OUT_OF_RANGE or message == "Integer value out of range":
+        return "is out of range"
+    if found is None:
+        # What a record said when it was made of values of the right types.
+        return f"does not hold together: {message}"
+    kinds = [_WORDS.get(kind, kind) for kind in found["wanted"].strip("`").split(" | ")]
+    got = found["found"]
+    if got is None or not got.startswith("`"):
+        tail = "" if got is None else f", not {got}"
+    else:
+        tail = f", not {_WORDS.get(got.strip('`'), got)}"
+    wanted = " or ".join(kind for kind in kinds if kind != "null") or "null"
+    return f"must be {wanted}{found['limits']}{tail}"
+
+
+_PLAIN_TYPES = frozenset({str, int, bool, type(None)})
+
+
+def to_plain(
+    value: Any,
+    always: Mapping[type, frozenset[str]],
+    more: Mapping[type, Callable[[Any], Any]] | None = None,
+) -> Any:
+    """Any tree of records, enums, tuples and numbers as strict JSON values.
+
+    Fields at their default are left out, but for those named in `always` by the record's type.
+    more: what values of further types are turned into first.
+    """
+    # Nearly all are one of these, and a check's result has a hundred of them.
+    kind = type(value)
+    if kind in _PLAIN_TYPES:
+        return value
+    if kind is list or kind is tuple:
+        return [to_plain(item, always, more) for item in value]
+    if isinstance(value, msgspec.Struct):
+        return _record_to_plain(value, always, more)
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    if isinstance(value, (str, int)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item, always, more) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item, always, more) for key, item in value.items()}
+    for known, turn in (more or {}).items():
+        if isinstance(value, known):
+            return to_plain(turn(value), always, more)
+    return _record_to_plain(value, always, more)
+
+
+def _record_to_plain(
+    value: Any,
+    always: Mapping[type, frozenset[str]],
+    more: Mapping[type, Callable[[Any], Any]] | None,
+) -> dict[str, Any]:
+    kept = always.get(type(value), frozenset())
+    return {
+        name: content if type(content) in _PLAIN_TYPES else to_plain(content, always, more)
+        for name, default in _defaults(cast("Hashable", type(value)))
+        if (content := getattr(value, name)) != default or name in kept
+    }
+
+
+@cache
+def _defaults(kind: type) -> tuple[tuple[str, object], ...]:
+    """The fields of a record's type in their order, each with its default."""
+    info = msgspec.inspect.type_info(kind)
+    if not isinstance(info, (msgspec.inspect.DataclassType, msgspec.inspect.StructType)):
+        raise TypeError(f"{kind.__name__} has no form in a document")
+    return tuple(
+        (
+            item.name,
+            item.default if item.default_factory is msgspec.NODEFAULT else item.default_factory(),
+        )
+        for item in info.fields
+    )
+
+
+_SHOWN = 40
+_IS_NO_ZERO = re.compile(r"[+-]?[0._]*[1-9]")
+
+
+def double_of(text: str) -> float:
+    """The double nearest to a decimal number. Raises DocumentError for one that is so large that it
+    would be infinite, or so small that it would be zero.
+    """
+    value = float(text)
+    if not math.isfinite(value):
+        raise DocumentError(f"holds a number that is too large: {text[:_SHOWN]}")
+    if value == 0 and _IS_NO_ZERO.match(text):
+        raise DocumentError(f"holds a number that is too small: {text[:_SHOWN]}")
+    return value
+
+
+MOST_DEPTH = 8
+MOST_NODES = 4_000_000
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {
+    "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"([-+]?)(?:\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
+# 2^63 has 19 digits; a float needs no more than 17, and exponents.
+_MOST_DIGITS = 40
+
+# libyaml, from 0.2.6 on, looks for the end of a key before it tells of the lists that begin it.
+_TOO_DEEP = "exceeded maximum nesting depth"
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def load_yaml(data: bytes) -> Any:
+    """The plain values of a document; of no document at all, None.
+
+    Plain scalars are null, true, false, numbers or texts, as in the core schema of YAML 1.2. The
+    caller limits the bytes. Raises DocumentError.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise DocumentError("is not UTF-8 text") from None
+    try:
+        return _build(_LOADER(text))
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        if mark is not None and getattr(error, "problem", None) == _TOO_DEEP:
+            raise _nested(mark) from None
+        where = f" in line {mark.line + 1}" if mark is not None else ""
+        why = " (a merge conflict was left in it)" if "<<<<<<<" in text else ""
+        raise DocumentError(f"is not valid YAML{where}{why}") from None
+
+
+def _build(loader: Any) -> Any:
+    """Builds values from events, one after the other and without recursion."""
+    opened: list[Any] = []  # the lists and dictionaries that are open, the innermost last
+    keys: list[str | None] = []  # for each dictionary among them the key whose value comes next
+    root: Any = None
+    nodes = documents = 0
+    get_event = loader.get_event
+    while (event := get_event()) is not None:
+        kind = type(event)
+        if kind in _ENDS:
+            opened.pop()
+            keys.pop()
+            continue
+        if kind not in _NODES:
+            if kind is yaml.DocumentStartEvent:
+                documents += 1
+                if documents > 1:
+                    raise _refused("is more than one document", event)
+            continue
+        nodes += 1
+        _refuse_beyond_text(event, nodes)
+        holder = opened[-1] if opened else None
+        if type(holder) is dict and keys[-1] is None:
+            keys[-1] = _key_of(event, holder)
+            continue
+        value = _value_of(event) if kind is yaml.ScalarEvent else _EMPTY[kind]()
+        if holder is None:
+            root = value
+        elif type(holder) is list:
+            holder.append(value)
+        else:
+            holder[keys[-1]] = value
+            keys[-1] = None
+        if kind is not yaml.ScalarEvent:
+            if len(opened) == MOST_DEPTH:
+                raise _nested(event.start_mark)
+            opened.append(value)
+            keys.append(None)
+    return root
+
+
+_ENDS = frozenset({yaml.SequenceEndEvent, yaml.MappingEndEvent})
+_EMPTY = {yaml.SequenceStartEvent: list, yaml.MappingStartEvent: dict}
+_NODES = frozenset({yaml.ScalarEvent, yaml.AliasEvent, *_EMPTY})
+
+
+def _refuse_beyond_text(event: Any, nodes: int) -> None:
+    """Raises DocumentError for what a document of plain values has no use for."""
+    if nodes > MOST_NODES:
+        raise DocumentError(f"holds more than {MOST_NODES} values")
+    # An alias has an anchor, too.
+    if event.anchor is not None:
+        raise _refused("uses an anchor or an alias", event)
+    if event.tag is not None:
+        raise _refused("uses a tag", event)
+
+
+def _key_of(event: Any, holder: dict[str, Any]) -> str:
+    if type(event) is not yaml.ScalarEvent:
+        raise _refused("has a key that is not text", event)
+    if event.value in holder:
+        raise _refused(f"has the key {event.value[:100]!r} twice", event)
+    key: str = event.value
+    return key
+
+
+def _value_of(event: Any) -> Any:
+    """A scalar's value, by the core schema of YAML 1.2."""
+    text: str = event.value
+    if not event.implicit[0]:  # it stood in quotes or in a block
+        return text
+    if text in _NULLS:
+        return None
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    is_integer = _INTEGER.fullmatch(text) is not None
+    if is_integer or _FLOAT.fullmatch(text):
+        if len(text) > _MOST_DIGITS:
+            raise _refused("holds a number that is too long", event)
+        return int(text) if is_integer else double_of(text)
+    if _NOT_FINITE.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text
+
+
+def _nested(mark: yaml.Mark) -> DocumentError:
+    return DocumentError(f"is nested more than {MOST_DEPTH} levels deep (line {mark.line + 1})")
+
+
+def _refused(what: str, event: yaml.Event) -> DocumentError:
+    assert event.start_mark is not None
+    return DocumentError(f"{what} (line {event.start_mark.line + 1})")
+
+
+# A value takes some 70 bytes of memory, however few it takes in the text.
+MOST_VALUES = 4_000_000
+
+
+def load_json(data: bytes, *, most_values: int = MOST_VALUES, takes_constants: bool = False) -> Any:
+    """The plain values of a document.
+
+    Refuses keys given twice, NaN and infinities, numbers beyond a double's range or of more than 40
+    characters, and nesting beyond what Python's stack takes. The caller limits the bytes.
+    takes_constants: whether NaN, Infinity and -Infinity are numbers, as Python's own writer has
+    them. Raises DocumentError.
+    """
+    if data.count(b",") + data.count(b"[") + data.count(b"{") > most_values:
+        raise DocumentError(f"holds more than {most_values} values")
+    try:
+        return json.loads(
+            data.decode("utf-8"),
+            object_pairs_hook=_unique,
+            parse_int=_integer,
+            parse_float=double_of,
+            parse_constant=float if takes_constants else _constant,
+        )
+    except UnicodeDecodeError:
+        raise DocumentError("is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"is not JSON: {error.msg} in line {error.lineno}") from None
+    except RecursionError:
+        raise DocumentError("is nested too deeply") from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        name, _ = times.most_common(1)[0]
+        raise DocumentError(f"has the key {name[:100]!r} twice")
+    return found
+
+
+def _integer(text: str) -> int:
+    if len(text) > _MOST_DIGITS:
+        raise DocumentError("holds a number that is too long")
+    return int(text)
+
+
+def _constant(text: str) -> NoReturn:
+    raise DocumentError(f"holds {text}, which JSON does not know")
+
+
+_NUMBER = {
+    "description": "JSON has no NaN and no infinities; they are these strings",
+    "anyOf": [{"type": "number"}, {"enum": sorted(NOT_FINITE)}],
+}
+_SCHEMA_OF_PLAIN_TYPES = {
+    types.AnyType: {},
+    types.NoneType: {"type": "null"},
+    types.BoolType: {"type": "boolean"},
+    types.FloatType: {"type": "number"},
+}
+
+
+class Schema:
+    """Definitions of records, each made when it is first referred to.
+
+    always: fields that are written although they are at their default. beside: records whose fields
+    stand beside those of another one, in the same object. names: what a field of that name is held
+    to besides its type. conditions: what a record is held to beyond its fields.
+    """
+
+    def __init__(
+        self,
+        always: Mapping[type, frozenset[str]],
+        beside: Mapping[type, type],
+        names: Mapping[str, Mapping[str, Any]],
+        conditions: Mapping[type, Mapping[str, Any]],
+    ) -> None:
+        self._always = always
+        self._beside = beside
+        self._names = names
+        self._conditions = conditions
+        self.definitions: dict[str, Any] = {}
+
+    def reference(self, kind: type) -> dict[str, Any]:
+        """A reference to a record's definition."""
+        name = kind.__name__
+        if name not in self.definitions:
+            self.definitions[name] = {}  # keeps its place: what it refers to comes after it
+            self.definitions[name] = self._definition(kind)
+        return {"$ref": f"#/$defs/{name}"}
+
+    def _definition(self, kind: type) -> dict[str, Any]:
+        text, _ = _texts_of(kind)
+        properties: dict[str, Any] = {}
+        required: list[str] = []
+        for part in (self._beside.get(kind), kind):
+            if part is not None:
+                self._add_fields(part, properties, required)
+        return {
+            "description": text,
+            "type": "object",
+            "additionalProperties": False,
+            "required": required,
+            "properties": properties,
+            **self._conditions.get(kind, {}),
+        }
+
+    def _add_fields(self, kind: type, properties: dict[str, Any], required: list[str]) -> None:
+        always = self._always.get(kind, frozenset())
+        _, texts = _texts_of(kind)
+        for item in _fields_of(kind):
+            is_written = item.required or item.name in always
+            made = self._of(item.type, may_be_null=is_written)
+            made = _with(made, self._names.get(item.name, {}))
+            words = texts.get(item.name)
+            properties[item.name] = made if words is None else {**made, "description": words}
+            if is_written:
+                required.append(item.name)
+
+    def _of(self, kind: types.Type, *, may_be_null: bool = True) -> dict[str, Any]:
+        if type(kind) in _SCHEMA_OF_PLAIN_TYPES:
+            return dict(_SCHEMA_OF_PLAIN_TYPES[type(kind)])
+        if isinstance(kind, types.IntType):
+            return {"type": "integer", "minimum": 0 if kind.ge is None else kind.ge}
+        if isinstance(kind, types.StrType):
+            return {"type": "string"} | ({} if kind.pattern is None else {"pattern": kind.pattern})
+        if isinstance(kind, types.LiteralType):
+            return _one_of(kind.values)
+        if isinstance(kind, types.EnumType):
+            return _one_of([one.value for one in kind.cls])
+        if isinstance(kind, types.VarTupleType):
+            return {"type": "array", "items": self._of(kind.item_type)}
+        if isinstance(kind, types.TupleType):
+            items = [self._of(item) for item in kind.item_types]
+            return {"type": "array", "prefixItems": items, "items": False, "minItems": len(items)}
+        if isinstance(kind, types.DictType):
+            return {"type": "object", "additionalProperties": self._of(kind.value_type)}
+        if isinstance(kind, types.Metadata):
+            return self._of(kind.type, may_be_null=may_be_null)
+        if isinstance(kind, types.UnionType):
+            return self._union(kind, may_be_null)
+        if isinstance(kind, types.CustomType) and kind.cls is Real:
+            self.definitions["number"] = _NUMBER
+            return {"$ref": "#/$defs/number"}
+        assert isinstance(kind, (types.DataclassType, types.StructType)), kind
+        return self.reference(kind.cls)
+
+    def _union(self, kind: types.UnionType, may_be_null: bool) -> dict[str, Any]:
+        """A union; without null where a field that is null is left out."""
+        parts = [
+            self._of(part)
+            for part in kind.types
+            if may_be_null or not isinstance(part, types.NoneType)
+        ]
+        return parts[0] if len(parts) == 1 else {"anyOf": parts}
+
+
+def _one_of(values: Iterable[Any]) -> dict[str, Any]:
+    found = list(values)
+    return {"const": found[0]} if len(found) == 1 else {"enum": found}
+
+
+def _with(made: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """What a schema allows, held to something more: in each of its parts but null."""
+    if "enum" in made or "const" in made:
+        return made
+    if "anyOf" in made:
+        null = {"type": "null"}
+        return {"anyOf": [part if part == null else {**part, **more} for part in made["anyOf"]]}
+    return {**made, **more}
+
+
+def _fields_of(kind: type) -> tuple[types.Field, ...]:
+    info = types.type_info(kind)
+    assert isinstance(info, (types.DataclassType, types.StructType)), kind
+    return info.fields
+
+
+def _texts_of(kind: type) -> tuple[str, dict[str, str]]:
+    """What a docstring says of a record, and of its fields."""
+    whole = " ".join((inspect.getdoc(kind) or "").split()).partition(" Raises ")[0]
+    whole = re.sub(r"\bNone\b", "null", whole)
+    names = "|".join(item.name for item in _fields_of(kind))
+    # `first, second: what both are.`, at the beginning of a sentence.
+    found = list(re.finditer(rf"(?:^|(?<=[.:)] ))((?:(?:{names}), )*(?:{names})): ", whole))
+    ends = [*(match.start() for match in found), len(whole)]
+    texts = {
+        name: whole[match.end() : end].strip().rstrip(".")
+        for match, end in zip(found, ends[1:], strict=True)
+        for name in match[1].split(", ")
+    }
+    return whole[: ends[0]].strip(), texts

@@ -1,0 +1,207 @@
+"""Patterns of names and of paths.
+
+Those of paths are globs and templates at once: `out/iter_{iteration:d}/*/{name}.npy`.
+`*` and `?` stay within one path component, `[...]` is a set of characters, `**/` crosses any number
+of folders and `**` anything. `{iteration}` and `{rank}` stand for digits (`:d` may follow),
+`{name}` for one or more characters of one component. `{*}` stands for what differs from run to
+run, as the number of a job does: within one component, and left out of names.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+from msgspec import Struct
+
+from ciwrap.base.errors import ConfigError
+
+_FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
+_SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
+_SPECIAL_IN_NAME = re.compile(r"\*+|\?|\[[^\]]+\]")
+_RANGES = re.compile(r"(.)-(.)|(.)", re.DOTALL)
+_TRIMMED = "_-. "
+
+
+@lru_cache(maxsize=1024)
+def name_pattern(text: str) -> re.Pattern[str]:
+    """A shell-like pattern of a name, which is to match all of it: `*` is anything, `?` one
+    character, `[...]` one of a set.
+    """
+    parts: list[str] = []
+    last = 0
+    for special in _SPECIAL_IN_NAME.finditer(text):
+        parts.append(re.escape(text[last : special.start()]))
+        kind = special[0][0]
+        parts.append(_set_regex(special[0][1:-1]) if kind == "[" else ".*" if kind == "*" else ".")
+        last = special.end()
+    parts.append(re.escape(text[last:]))
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def _set_regex(body: str, never: str = "") -> str:
+    """What `[body]` means: one of these characters and ranges; after `!` or `^` any but these. A
+    range that runs backwards is empty. never: characters that it never stands for.
+    """
+    is_negated = body[0] in "!^" and len(body) > 1
+    pieces = [
+        re.escape(found[3]) if found[3] else f"{re.escape(found[1])}-{re.escape(found[2])}"
+        for found in _RANGES.finditer(body[1:] if is_negated else body)
+        if found[3] or found[1] <= found[2]
+    ]
+    if is_negated:
+        return f"[^{never}{''.join(pieces)}]" if never or pieces else "."
+    return f"[{''.join(pieces)}]" if pieces else "(?!)"
+
+
+def _has_backward_range(body: str) -> bool:
+    inside = body[1:] if body[0] in "!^" else body
+    return any(found[1] and found[1] > found[2] for found in _RANGES.finditer(inside))
+
+
+class PathMatch(Struct, frozen=True):
+    """What a path told. iteration, rank, name: None where the pattern has no such field.
+
+    wild: the components in which the pattern has wild cards, joined by '/', without the text of
+    fields.
+    """
+
+    iteration: int | None = None
+    rank: int | None = None
+    name: str | None = None
+    wild: str = ""
+
+
+class PathPattern:
+    """A compiled pattern. `anywhere` lets it match the end of a path, from some folder's start on.
+
+    Raises ConfigError (naming `key`) for an unknown or repeated field.
+    """
+
+    def __init__(self, text: str, *, anywhere: bool = False, key: str = "outputs") -> None:
+        self.text = text
+        self.fields: list[str] = []
+        self._wild_count = 0
+        self._key = key
+        *folders, last = text.split("/")
+        parts = [self._component(part) for part in folders]
+        parts.append(self._component(last) if last != "**" else self._rest())
+        # "a/**/b" also means "a/b": the slash after a `**` component belongs to what it crosses.
+        body = "/".join(parts).replace("\0/", "").replace("\0", "")
+        self._regex = re.compile((r"(?:.*/)?" if anywhere else "") + body, re.DOTALL)
+
+    def _component(self, text: str) -> str:
+        if text == "**":
+            self._wild_count += 1
+            return rf"(?P<w{self._wild_count}>(?:[^/]+/)*)" + "\0"
+        parts: list[str] = []
+        last = 0
+        is_wild = False
+        for special in _SPECIAL.finditer(text):
+            parts.append(re.escape(text[last : special.start()]))
+            parts.append(self._translate(special[0]))
+            is_wild = is_wild or special[0][0] != "{"
+            last = special.end()
+        parts.append(re.escape(text[last:]))
+        body = "".join(parts)
+        if not is_wild:
+            return body
+        self._wild_count += 1
+        return f"(?P<w{self._wild_count}>{body})"
+
+    def _rest(self) -> str:
+        self._wild_count += 1
+        return rf"(?P<w{self._wild_count}>.+)"
+
+    def _translate(self, special: str) -> str:
+        if special[0] == "*":
+            return r".*" if special == "**" else r"[^/]*"
+        if special == "?":
+            return r"[^/]"
+        return self._set(special[1:-1]) if special[0] == "[" else self._field(special[1:-1])
+
+    def _set(self, body: str) -> str:
+        if _has_backward_range(body):
+            raise ConfigError(
+                f"{self.text!r} has the set [{body}], of which a range runs backwards",
+                key=self._key,
+            )
+        return _set_regex(body, never="/")
+
+    def _field(self, body: str) -> str:
+        if body == "*":
+            return r"[^/]*?"
+        name, _, kind = body.partition(":")
+        if name not in _FIELDS or (":" in body and (kind != "d" or name == "name")):
+            raise ConfigError(
+                f"{self.text!r} has an unknown field {{{body}}}",
+                key=self._key,
+                remedy="the fields are {iteration:d}, {rank:d}, {name} and {*}",
+            )
+        if name in self.fields:
+            raise ConfigError(f"{self.text!r} has the field {{{name}}} twice", key=self._key)
+        self.fields.append(name)
+        return f"(?P<{name}>{_FIELDS[name]})"
+
+    @property
+    def is_literal(self) -> bool:
+        return _SPECIAL.search(self.text) is None
+
+    @property
+    def wants_hidden(self) -> bool:
+        """Whether a component with wild cards or fields begins with a dot."""
+        inside = self.text[len(self.fixed_folder) :]
+        return any(part.startswith(".") and part.strip(".") for part in inside.split("/"))
+
+    @property
+    def fixed_folder(self) -> str:
+        """The folders before the first wild card or field, '' or ending in '/'."""
+        special = _SPECIAL.search(self.text)
+        head = self.text if special is None else self.text[: special.start()]
+        return head[: head.rfind("/") + 1]
+
+    @cached_property
+    def stem(self) -> str:
+        """The last component without fields, wild cards and suffix; 'data' if nothing is left."""
+        last = _SPECIAL.sub("", self.text.rsplit("/", 1)[-1])
+        return last.rsplit(".", 1)[0].strip(_TRIMMED) or "data"
+
+    def match(self, path: str) -> PathMatch | None:
+        """The fields of a path ('/' between components), None if it does not match."""
+        found = self._regex.fullmatch(path)
+        if found is None:
+            return None
+        wild = [self._without_fields(found, f"w{n + 1}") for n in range(self._wild_count)]
+        return PathMatch(
+            iteration=_number(found, "iteration") if "iteration" in self.fields else None,
+            rank=_number(found, "rank") if "rank" in self.fields else None,
+            name=found["name"] if "name" in self.fields else None,
+            wild="/".join(text for text in wild if text),
+        )
+
+    def _without_fields(self, found: re.Match[str], group: str) -> str:
+        first, end = found.span(group)
+        text, last = "", first
+        for name in self.fields:
+            start, stop = found.span(name)
+            if first <= start and stop <= end:
+                text += found.string[last:start]
+                last = stop
+        text += found.string[last:end]
+        return text.strip("/") if last == first else text.strip("/" + _TRIMMED)
+
+
+def file_glob(text: str, key: str) -> PathPattern:
+    """A glob that means files: of any folder, unless it names one; all below one that ends in '/'.
+
+    Raises ConfigError.
+    """
+    text = text + "**" if text.endswith("/") else text
+    is_anywhere = "/" not in text.removesuffix("/**")
+    while text.startswith("./"):
+        text = text[2:]
+    return PathPattern(text, anywhere=is_anywhere, key=key)
+
+
+def _number(found: re.Match[str], name: str) -> int:
+    return int(found[name])

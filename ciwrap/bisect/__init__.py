@@ -1,1 +1,0 @@
-"""Finding the commit that moved a number."""

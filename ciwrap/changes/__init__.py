@@ -1,1 +1,0 @@
-"""What differs in what is checked between two states of a repository (`ciwrap changes`)."""

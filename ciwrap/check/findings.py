@@ -1,0 +1,570 @@
+"""From what the core found to the result of a variable, field by field.
+
+The bound of a result is the one that the core compared by: of what was asked, what the type allows.
+
+From what a comparison has found to the result of a check.
+
+Many errors as few messages: those that say the same are one, with the count and some names.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ciwrap.base.errors import (
+    CiwrapError,
+    NotComparableError,
+    UnreadFileError,
+    VariableExtraError,
+    VariableMissingError,
+    escape,
+    one_line,
+)
+from ciwrap.check.compatible import (
+    MOST_ELEMENTS,
+    judged_elements,
+    message_of,
+    not_comparable,
+    says_why,
+    suspect_ranges,
+    to_index,
+)
+from ciwrap.formats.find_outputs import kind_of
+from ciwrap.golden.trees import bound_of, guaranteed_share
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    Evidence,
+    Message,
+    MessageLevel,
+    StrictVariables,
+    VariableId,
+    VariableResult,
+    Verdict,
+    severity,
+)
+from ciwrap.model.results import grouped_plural
+from ciwrap.model.settings import number_text
+from ciwrap.model.variable_result import BOUND_CLASS, share_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ciwrap import _core
+    from ciwrap.arrays.values import Values
+    from ciwrap.check.compatible import Explainer, Outcome, ReadElements, Wording
+    from ciwrap.check.solve import Solved
+    from ciwrap.formats.catalog import Rules
+
+
+class Suspects(Struct, frozen=True):
+    """What trees say of a variable: the leaves that do not match, ascending, of so many."""
+
+    leaves: NDArray[np.int64]
+    leaf_count: int
+
+
+def with_elements(
+    result: VariableResult,
+    comparison: _core.Comparison,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects | None,
+    *,
+    all_compared: bool,
+    read_elements: ReadElements,
+) -> VariableResult:
+    """The result once elements were compared: exact counts and indices.
+
+    suspects: None without trees. all_compared: whether every element was, or those of suspect
+    chunks only. Then means and histogram would speak of a part and are left out, and so are maxima
+    that may lie elsewhere. read_elements: is asked for the first few differing elements.
+    """
+    differing = int(comparison.differing_count)
+    is_known = bool(all_compared or differing or parameters.kind == "exact")
+    is_number = parameters.dtype[1:2] not in ("S", "U")
+    has_means = all_compared and is_number
+    is_whole = all_compared or parameters.kind == "exact"
+    knows_abs = is_number and (is_whole or _is_largest_abs(comparison, parameters))
+    knows_rel = is_number and (is_whole or _is_largest_rel(comparison, parameters))
+    # Where no pair of numbers has a difference, none is the largest.
+    has_abs = knows_abs and comparison.max_abs_index >= 0
+    has_rel = knows_rel and comparison.max_rel_index >= 0
+    share = float(comparison.max_bound_share) if is_known else None
+    count = math.prod(shape)
+    ranges: tuple[ChunkRange, ...] = ()
+    range_count = None if suspects is None else 0
+    if suspects is not None and suspects.leaves.size:
+        ranges, range_count, _ = suspect_ranges(suspects.leaves, parameters, shape, count)
+    result = replace(
+        result,
+        verdict=Verdict.DIFFER if differing else Verdict.MATCH,
+        reason=None,
+        bound=bound_of(parameters),
+        element_count=count,
+        differing_count=differing,
+        chunk_count=None if suspects is None else suspects.leaf_count,
+        suspect_chunks=None if suspects is None else int(suspects.leaves.size),
+        suspect_ranges=ranges,
+        suspect_range_count=range_count,
+        nan_mismatch_count=int(comparison.nan_mismatch_count),
+        inf_mismatch_count=int(comparison.inf_mismatch_count),
+        missing_mismatch_count=int(comparison.missing_mismatch_count),
+        max_bound_share=share,
+        max_abs_difference=float(comparison.max_abs_difference) if knows_abs else None,
+        max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
+        max_rel_difference=float(comparison.max_rel_difference) if knows_rel else None,
+        max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
+        bound_share_histogram=_histogram(comparison) if all_compared else None,
+        mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
+        mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
+        max_drift_share=share if all_compared else result.max_drift_share,
+        drift_share_from=share if all_compared else result.drift_share_from,
+        drift_share_to=share if all_compared else result.drift_share_to,
+    )
+    if not differing:
+        return result
+    indices = comparison.indices[:MOST_ELEMENTS].tolist()
+    return replace(
+        result,
+        first_index=to_index(comparison.first_index, shape),
+        first_differences=judged_elements(indices, parameters, shape, read_elements),
+    )
+
+
+def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
+    """The core's counts of shares; what has a share of 1 is within its bound, or just beyond it
+    where that is rounded, as the count of differing elements tells.
+    """
+    counts = [int(count) for count in comparison.histogram]
+    within = sum(counts[BOUND_CLASS:]) - int(comparison.differing_count)
+    counts[BOUND_CLASS] -= within
+    counts[BOUND_CLASS - 1] += within
+    return tuple(counts)
+
+
+def _is_largest_abs(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:
+    """Whether no element of a matching chunk can have a larger difference: under rtol or ulps, a
+    large number that is within its bound may be further off than a small one beyond its own.
+    """
+    is_absolute = not (parameters.rtol or parameters.ulps)
+    return is_absolute and float(comparison.max_abs_difference) >= parameters.atol > 0
+
+
+def _is_largest_rel(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:
+    """Likewise of relative differences, which atol bounds for no number."""
+    is_relative = not (parameters.atol or parameters.ulps)
+    return is_relative and float(comparison.max_rel_difference) >= parameters.rtol > 0
+
+
+def with_roots(
+    result: VariableResult, reference: bytes, new: bytes, values: Values | None = None
+) -> VariableResult:
+    """The result, naming the roots of both trees, and how much a mask took out of the new values.
+
+    values: of the new run, where the variable may have a mask.
+    """
+    masked = None if values is None or result.mask is None else values.masked_count
+    return replace(result, golden_root=reference.hex(), root=new.hex(), masked_count=masked)
+
+
+def with_digests(
+    result: VariableResult,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects,
+    *,
+    drift: _core.Drift | None = None,
+) -> VariableResult:
+    """The result by digests alone, without the reference's data.
+
+    drift: of digests that were made against residues.
+    """
+    count = math.prod(shape)
+    ranges, range_count, suspect_elements = suspect_ranges(
+        suspects.leaves, parameters, shape, count
+    )
+    suspect_count = int(suspects.leaves.size)
+    # Whether a suspect chunk surely holds a differing element.
+    at_least = suspect_count if suspect_count and parameters.suspect_is_proof else 0
+    verdict = Verdict.DIFFER if at_least else Verdict.SUSPECT if suspect_count else Verdict.MATCH
+    if drift is not None:
+        result = with_drift(result, float(drift.max_share), parameters)
+    return replace(
+        result,
+        verdict=verdict,
+        reason=None,
+        bound=bound_of(parameters),
+        element_count=count,
+        chunk_count=suspects.leaf_count,
+        suspect_chunks=suspect_count,
+        suspect_ranges=ranges,
+        suspect_range_count=range_count,
+        differing_count=None if suspect_count else 0,
+        differing_count_at_least=at_least if suspect_count else None,
+        differing_count_at_most=suspect_elements if suspect_count else None,
+        # Equal codes are equal numbers.
+        max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
+        drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
+    )
+
+
+def judged_by_digests(
+    result: VariableResult,
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: Suspects,
+) -> VariableResult:
+    """The result where data that would decide are not at hand.
+
+    Where digests match, so do the values. Where they do not, equality is refuted if it was asked
+    for, and residues tell as much as they tell of a golden; else the variable is not comparable.
+    """
+    is_by_residues = result.residue_levels is not None
+    result = replace(result, evidence=Evidence.RESIDUES if is_by_residues else Evidence.TREE)
+    found = with_digests(result, parameters, shape, suspects)
+    if found.verdict is not Verdict.SUSPECT or is_by_residues:
+        return found
+    count, total = suspects.leaves.size, suspects.leaf_count
+    verb = "is" if count == 1 else "are"
+    return replace(
+        found,
+        verdict=Verdict.NOT_COMPARABLE,
+        reason=f"{count} of {total} chunk{'' if total == 1 else 's'} {verb} open, whether within"
+        " the bound or beyond it: data needed",
+        differing_count_at_least=None,
+    )
+
+
+def with_solved(result: VariableResult, solved: Solved) -> VariableResult:
+    """The result of suspect chunks, once it is known of some which elements moved, and how far.
+
+    An element surely beyond its bound is a difference. Where all suspect chunks are solved and all
+    that moved is within the bound, it is a match: everything else lies in the golden's cells.
+    """
+    if not solved.elements:
+        return result
+    # A complex element may have moved in both of its parts.
+    sure = {one.index for one in solved.elements if one.is_beyond is True}
+    open_ = {one.index for one in solved.elements if one.is_beyond is None} - sure
+    beyond = len(sure)
+    is_within = all(one.is_beyond is False for one in solved.elements)
+    result = replace(
+        result,
+        solved_chunks=solved.chunk_count,
+        moved_elements=solved.elements[:MOST_ELEMENTS],
+        differing_count_at_least=max(result.differing_count_at_least or 0, beyond),
+    )
+    if solved.chunk_count == result.suspect_chunks:
+        result = replace(
+            result,
+            differing_count=None if open_ else beyond,
+            differing_count_at_most=beyond + len(open_),
+        )
+        if is_within:
+            low, high = result.used_interval or (0.0, 0.0)
+            low = max([low, *(one.share_from or 0.0 for one in solved.elements)])
+            high = max([high, *(one.share_to or 0.0 for one in solved.elements)])
+            return replace(
+                result,
+                verdict=Verdict.MATCH,
+                max_drift_share=(low + high) / 2,
+                drift_share_from=low,
+                drift_share_to=high,
+                details=None,
+            )
+    return replace(result, verdict=Verdict.DIFFER) if beyond else result
+
+
+def with_residues(result: VariableResult, parameters: _core.TreeParameters) -> VariableResult:
+    """The result, saying how sure a verdict on residues of that kind is."""
+    return replace(
+        result,
+        residue_levels=parameters.residue_levels,
+        guaranteed_share=guaranteed_share(parameters),
+    )
+
+
+def with_drift(
+    result: VariableResult, max_share: float, parameters: _core.TreeParameters
+) -> VariableResult:
+    """The result, saying how much of the bound the matching chunks used up, and how surely."""
+    low, high = share_interval(max_share, parameters.residue_levels, guaranteed_share(parameters))
+    return replace(result, max_drift_share=max_share, drift_share_from=low, drift_share_to=high)
+
+
+def matched_by_digests(
+    result: VariableResult, parameters: _core.TreeParameters, leaf_count: int, element_count: int
+) -> VariableResult:
+    """The result of two captured trees of which one look at their roots says that they match."""
+    return replace(
+        result,
+        verdict=Verdict.MATCH,
+        reason=None,
+        bound=bound_of(parameters),
+        evidence=Evidence.RESIDUES if result.residue_levels is not None else Evidence.TREE,
+        element_count=element_count,
+        differing_count=0,
+        chunk_count=leaf_count,
+        suspect_chunks=0,
+        max_abs_difference=0.0 if parameters.kind == "exact" else None,
+    )
+
+
+# Variables of one check whose samples and maps are kept in memory.
+MOST_DETAILED_NAMES = 200
+
+
+def _with_known_masks(results: list[VariableResult]) -> list[VariableResult]:
+    """The results; where masks differ, nobody says how many elements both sides masked.
+
+    An element that one side alone masks is compared, as zero, and may be among those that differ.
+    """
+    other = {one.id for one in results if one.verdict is not Verdict.MATCH}
+    return [
+        replace(one, masked_count=None)
+        if one.mask is not None and VariableId(one.mask, one.iteration, one.rank) in other
+        else one
+        for one in results
+    ]
+
+
+def check_result(
+    name: str,
+    outcome: Outcome,
+    rules: Rules,
+    wording: Wording,
+    *,
+    messages: Iterable[str] = (),
+    explain: Callable[[], Explainer] | None = None,
+) -> CheckResult:
+    """The check's result of all that was found. messages: warnings besides. explain: as of `Work`.
+
+    What could not be read makes the whole not comparable, and so does nothing compared at all.
+    """
+    unused = [f"a capture is not used: {text}" for text in dict.fromkeys(outcome.unused)]
+    of_texts = [one for one in outcome.results if one.text is not None or one.series is not None]
+    notes = dict.fromkeys([*outcome.notes, *(_encoding_notes(of_texts) if of_texts else ())])
+    warnings = (*messages, *notes, *unused)
+    told = [Message(MessageLevel.WARNING, text) for text in warnings]
+    if outcome.errors:
+        told += grouped_messages(outcome.errors)
+    if of_texts:
+        told += [Message(MessageLevel.WARNING, text) for text in _too_fine(of_texts)]
+    results, left_out = list(outcome.results), set(outcome.left_out)
+    if outcome.missing or outcome.extra:
+        for found in (outcome.missing, outcome.extra):
+            # Whatever units they were found in.
+            found.sort(key=attrgetter("id.sort_key"))
+        left_out |= _add_one_sided(outcome, rules.strict_variables, wording, results, told)
+    verdict = Verdict.worst(result.verdict for result in results)
+    if outcome.errors:
+        verdict = Verdict.NOT_COMPARABLE
+    elif not results:
+        text = "nothing was compared: no variable is on both sides and not ignored"
+        told.append(Message(MessageLevel.ERROR, text))
+    if verdict is not Verdict.MATCH:
+        results = _with_known_masks(results)
+        if explain is not None:
+            results = explain().together(results)
+    results.sort(key=attrgetter("id.sort_key"))
+    if verdict is not Verdict.MATCH:
+        results = fewer_details(results)
+    return CheckResult(
+        name=name,
+        verdict=verdict,
+        variables=tuple(results),
+        missing_variables=tuple(one.id for one in outcome.missing),
+        extra_variables=tuple(one.id for one in outcome.extra),
+        messages=tuple(told),
+        ignored_variables=tuple(sorted(outcome.ignored)),
+        uncommon=outcome.uncommon,
+        left_out_variables=tuple(sorted(left_out)),
+        engine=outcome.engine,
+        bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,
+    )
+
+
+def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
+    """Of bounds that no two different printed numbers can meet."""
+    for result in results:
+        if result.series is not None and result.series.is_too_fine and result.bound is not None:
+            bound = result.bound.rtol or result.bound.atol
+            digits = grouped_plural(result.series.printed_digits or 0, "printed digit")
+            yield (
+                f"{result.name}: the bound {number_text(bound)} is finer than the {digits}, so only"
+                " equal numbers match"
+            )
+
+
+def _add_one_sided(
+    outcome: Outcome,
+    strict: StrictVariables,
+    wording: Wording,
+    results: list[VariableResult],
+    told: list[Message],
+) -> set[VariableId]:
+    """Adds what one side alone has: results (not comparable) where that is refused, else messages.
+
+    Returns the variables of the reference that are gone, and of which only a warning tells.
+    """
+    let_go = set()
+    here, there = wording.sides
+    gone = f"is {here}, but not {there}", wording.if_missing
+    new = f"is {there}, but not {here}", wording.if_extra
+    if outcome.errors:
+        gone = _as_far_as_read(gone[0])
+        new = _as_far_as_read(new[0]) if wording.is_read_twice else new
+    for result in outcome.missing:
+        error = _error_of(result, VariableMissingError(gone[0], remedy=gone[1]))
+        if strict.refuses_missing:
+            results.append(not_comparable(result, error))
+        else:
+            let_go.add(result.id)
+            told.append(_about(result, error, MessageLevel.WARNING))
+    is_allowed = strict is StrictVariables.ALLOW_NEW
+    for result in outcome.extra:
+        error = _error_of(result, VariableExtraError(new[0], remedy=new[1]))
+        if strict.refuses_extra:
+            results.append(not_comparable(result, error))
+        else:
+            level = MessageLevel.NOTE if is_allowed else MessageLevel.WARNING
+            told.append(_about(result, error, level))
+    return let_go
+
+
+def _error_of(result: VariableResult, alone: CiwrapError) -> CiwrapError:
+    """What is told of a variable that one side alone has: why nothing can be read of it, if so."""
+    return NotComparableError(str(result.reason)) if says_why(result) else alone
+
+
+def _as_far_as_read(where: str) -> tuple[str, str]:
+    """What is said of a variable, and its remedy, where a file that may hold it is an error."""
+    return f"{where}, as far as files could be read", "first fix what the errors name"
+
+
+def _about(result: VariableResult, error: CiwrapError, level: MessageLevel) -> Message:
+    error.variable = result.id.text
+    return message_of(error, level)
+
+
+def fewer_details(results: Iterable[VariableResult]) -> list[VariableResult]:
+    """The results, in their order, with the details that a DetailKeeper keeps."""
+    keeper = DetailKeeper([])
+    for result in results:
+        keeper.add(result)
+    return keeper.results
+
+
+class DetailKeeper:
+    """Adds results to a list, and lets each variable keep the details of its first checkpoint and
+    of its worst one: what reports draw stays bounded, however many differ.
+    """
+
+    def __init__(self, results: list[VariableResult]) -> None:
+        self.results = results
+        self._detailed: dict[str, list[int]] = {}
+
+    def add(self, result: VariableResult) -> None:
+        position = len(self.results)
+        self.results.append(result)
+        if result.details is None:
+            return
+        kept = self._detailed.get(result.name)
+        if kept is None:
+            if len(self._detailed) < MOST_DETAILED_NAMES:
+                self._detailed[result.name] = [position]
+            else:
+                self._drop(position)
+            return
+        dropped = position
+        if severity(result) > severity(self.results[kept[-1]]):
+            dropped = kept.pop() if len(kept) > 1 else -1
+            kept.append(position)
+        if dropped >= 0:
+            self._drop(dropped)
+
+    def _drop(self, position: int) -> None:
+        self.results[position] = replace(self.results[position], details=None)
+
+
+def _encoding_notes(results: Iterable[VariableResult]) -> list[str]:
+    """A warning for texts that are no UTF-8; [] if there are none."""
+    names = [one.id.text for one in results if one.text is not None and one.text.not_utf8]
+    if not names:
+        return []
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return [f"{names[0]}{more}: is not UTF-8 and was read as Latin-1"]
+
+
+_MOST_NAMES = 3
+_MOST_KINDS = 8
+_MOST_MESSAGES = 50
+
+
+def grouped_messages(errors: Iterable[CiwrapError]) -> list[Message]:
+    """The errors as messages, in the order in which they first came.
+
+    Errors of one kind that say the same of several files, or of several variables, are one message.
+    """
+    groups: dict[object, list[CiwrapError]] = {}
+    for error in errors:
+        is_of_file = error.file is not None
+        key = (type(error), error.message, error.remedy, is_of_file, error.variable is not None)
+        groups.setdefault(key, []).append(error)
+    shown = list(groups.values())[:_MOST_MESSAGES]
+    messages = [_message(group) for group in shown]
+    rest = sum(len(group) for group in groups.values()) - sum(len(group) for group in shown)
+    if rest:
+        text = f"... and {grouped_plural(rest, 'more error')}, each of another kind or place"
+        messages.append(Message(MessageLevel.ERROR, text))
+    return messages
+
+
+def _message(group: Sequence[CiwrapError]) -> Message:
+    first = group[0]
+    if len(group) == 1:
+        return message_of(first)
+    if isinstance(first, UnreadFileError):
+        text = _kinds_text(group)
+    else:
+        text = f"{_count_text(group)}: {first.message} ({_names_text(group)})"
+    text = one_line(f"{text}; {first.remedy}" if first.remedy else text)
+    return Message(MessageLevel.ERROR, text, slug=first.slug)
+
+
+def _kinds_text(group: Sequence[CiwrapError]) -> str:
+    """`47 files of 6 kinds were not compared: .log (3), ...; no reader knows ...`."""
+    kinds = Counter(kind_of(Path(error.file or "")) for error in group)
+    shown = kinds.most_common(_MOST_KINDS)
+    said = ", ".join(f"{escape(kind)} ({count:,})" for kind, count in shown)
+    if len(kinds) > len(shown):
+        said += f" and {grouped_plural(len(kinds) - len(shown), 'more kind')}"
+    return (
+        f"{grouped_plural(len(group), 'file')} of {grouped_plural(len(kinds), 'kind')} were not"
+        f" compared: {said}, such as {escape(group[0].file or '')}: {group[0].message}"
+    )
+
+
+def _count_text(group: Sequence[CiwrapError]) -> str:
+    if group[0].file is not None:
+        return grouped_plural(len({error.file for error in group}), "file")
+    if group[0].variable is not None:
+        return grouped_plural(len({error.variable for error in group}), "variable")
+    return grouped_plural(len(group), "time")
+
+
+def _names_text(group: Sequence[CiwrapError]) -> str:
+    names = list(dict.fromkeys(error.where for error in group if error.where))
+    said = ", ".join(names[:_MOST_NAMES])
+    return f"{said} and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else said

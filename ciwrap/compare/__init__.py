@@ -1,1 +1,0 @@
-"""Outputs against goldens, and two runs against each other. Prints nothing."""

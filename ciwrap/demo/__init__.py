@@ -1,1 +1,0 @@
-"""The demonstration: a simulation with real noise, its golden, and a planted defect."""

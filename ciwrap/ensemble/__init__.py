@@ -1,1 +1,0 @@
-"""Ensembles of runs of chaotic programs: their features, kept as goldens."""

@@ -1,0 +1,900 @@
+"""Which files a run left, and which iteration, rank and variable each of them is.
+
+A run's files as they were found: how each is read, and what of them nobody can read.
+
+Which reader opens which file of a run: as somebody said, by suffix, or by content.
+
+Which reader opens which file: by suffix, or by the name that `format:` gives.
+
+Our own readers come first and cannot be replaced. Readers of other packages register in the
+entry-point group `ciwrap.readers` (entry name = reader name) and are loaded only when they are
+asked for, or when no reader of ours knows a suffix.
+
+Which format a file has by its content, where nothing else says it.
+
+A magic number has to be long enough, or what follows it odd enough, that neither text nor random
+bytes are taken for the format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ciwrap.base.errors import (
+    CiwrapError,
+    ConfigError,
+    CorruptFileError,
+    DuplicateVariableError,
+    OutputMissingError,
+    ReaderPluginError,
+    UnknownReaderError,
+    UnreadableFileError,
+    UnreadFileError,
+    UnsupportedFormatError,
+    one_line,
+)
+from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
+from ciwrap.formats.fortran import looks_like_fortran
+from ciwrap.formats.reader import Reader
+from ciwrap.model import VariableId
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from importlib.metadata import EntryPoint
+    from typing import BinaryIO
+
+    from ciwrap.formats.reader import Source, VariableInfo
+    from ciwrap.model.settings import FormatRule
+
+MAX_NAME_BYTES = 4096
+_DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+class ChosenBy(Enum):
+    """What says how a file is read."""
+
+    SUFFIX = "suffix"
+    CONTENT = "content"
+    PERSON = "person"  # `format`, `formats` or an option
+
+
+class OutputFile(Struct, frozen=True):
+    """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
+    what says that this reader opens it. later: added to iterations that the
+    file tells.
+    """
+
+    path: Path
+    reader: Reader
+    iteration: int | None = None
+    rank: int | None = None
+    label: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    chosen_by: ChosenBy = ChosenBy.SUFFIX
+    later: int = 0
+
+    def open(self) -> Source:
+        """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
+        names could not be stored or shown.
+        """
+        self.reader.check_options(self.options, self.path)
+        options = self.options
+        if self.iteration is not None and "iterations" in self.reader.option_names:
+            # The path has said which iteration the whole file is of.
+            if options.get("iterations", "none") != "none":
+                raise ConfigError(
+                    "the path already says which iteration the file is of",
+                    file=self.path,
+                    key="options.iterations",
+                )
+            options = {**options, "iterations": "none"}
+            options.pop("iteration_variable", None)
+        try:
+            source = self.reader.open(self.path, name=self.label or None, options=options)
+        except CiwrapError as error:
+            raise self._misnamed() or error from None
+        for info in source.variables:
+            fault = name_fault(self.variable_id(info).name)
+            if fault is not None:
+                source.close()
+                raise CorruptFileError(
+                    f"the name of a variable {fault}: {ascii(info.name)[:60]}",
+                    file=self.path,
+                    remedy="rename it, or leave the file out with 'exclude'",
+                )
+        return source
+
+    def _misnamed(self) -> CiwrapError | None:
+        """The error if suffix and content say different things; None if they do not."""
+        if self.chosen_by is not ChosenBy.SUFFIX:
+            return None
+        inside = formats_of(self.path)
+        if not inside or self.reader.name in inside:
+            return None
+        suffix = self.path.suffix
+        return UnsupportedFormatError(
+            f"its suffix {suffix} says {self.reader.name}, by content it is {inside[0]}",
+            file=self.path,
+            remedy=f"rename it, or say --format '*{suffix}={inside[0]}' (ciwrap.yaml: 'formats')",
+        )
+
+    def variable_id(self, info: VariableInfo) -> VariableId:
+        """The identity of one of the file's variables within the check."""
+        name = self.name_in_check(info.name if info.called is None else info.called)
+        iteration = self.iteration
+        if iteration is None and info.iteration is not None:
+            iteration = info.iteration + self.later
+        return VariableId(name, iteration, info.rank if self.rank is None else self.rank)
+
+    def name_in_check(self, name: str) -> str:
+        """What the check calls the file's variable of this name."""
+        return f"{self.label}/{name}" if self.reader.names_inside and self.label else name
+
+
+def name_fault(name: str) -> str | None:
+    """Why a variable cannot be called this, None if it can.
+
+    Control characters, and those that change the direction of writing, could disguise the report
+    that they are printed in.
+    """
+    from unicodedata import category
+
+    if not name:
+        return "is empty"
+    if any(category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _DIRECTIONS for char in name):
+        return "holds a control character, or one that is not UTF-8"
+    if len(name.encode()) > MAX_NAME_BYTES:
+        return f"is longer than {MAX_NAME_BYTES} bytes"
+    return None
+
+
+class FoundOutputs(Struct, frozen=True):
+    """The files of a check in the order of their iteration, rank and label.
+
+    unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
+    reader knows. They were not compared, so somebody has to hear of them. off_layout: those of them
+    that a reader knows. excluded: files that `exclude` took out, or `include` did not name,
+    relative to the root. unused: patterns of `exclude` and `formats` that no file fits, and the
+    key that each stands under.
+    """
+
+    files: tuple[OutputFile, ...]
+    unmatched: tuple[Path, ...] = ()
+    excluded: tuple[str, ...] = ()
+    off_layout: frozenset[Path] = frozenset()
+    unused: tuple[tuple[str, str], ...] = ()
+
+    def later(self, count: int) -> FoundOutputs:
+        """The same files, every iteration greater by count."""
+        files = (
+            replace(
+                file,
+                iteration=None if file.iteration is None else file.iteration + count,
+                later=count,
+            )
+            for file in self.files
+        )
+        return replace(self, files=tuple(files))
+
+    @property
+    def unread(self) -> list[CiwrapError]:
+        """Of the unmatched files, an error for each."""
+        return [_unread(path, is_known=path in self.off_layout) for path in self.unmatched]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was read by its content alone, in words."""
+        kinds = Counter(
+            f"{kind_of(file.path)} as {file.reader.name}"
+            for file in self.files
+            if file.chosen_by is ChosenBy.CONTENT
+        )
+        if not kinds:
+            return []
+        said = ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
+        return [f"read by content, since no suffix says how: {said}"]
+
+
+def kind_of(path: Path) -> str:
+    """What files of one kind have in common, for people: their suffix."""
+    return path.suffix or "without a suffix"
+
+
+def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
+    if path.is_symlink() and not path.exists():
+        return UnreadFileError(
+            "is a broken link",
+            file=path,
+            remedy="fix the link, or leave it out with 'exclude'",
+        )
+    if is_known:
+        return UnreadFileError(
+            "no layout fits its path",
+            file=path,
+            remedy="fix 'layout', or leave it out with 'exclude'",
+        )
+    if looks_like_fortran(path):
+        return UnreadFileError(
+            "no reader knows its suffix or its content, which looks like records of unformatted"
+            " Fortran",
+            file=path,
+            remedy="leave it out with 'exclude', or describe it with 'formats' and the reader"
+            " 'fortran' (options: records)",
+        )
+    return UnreadFileError(
+        "no reader knows its suffix or its content",
+        file=path,
+        remedy="leave it out with 'exclude', or say what reads it with 'formats' (as options of"
+        " `ciwrap compare`: --exclude and --format 'GLOB=READER')",
+    )
+
+
+ENTRY_POINT_GROUP = "ciwrap.readers"
+
+_OWN_SUFFIXES = {suffix: name for name, one in OWN_FORMATS.items() for suffix in one.suffixes}
+
+
+def reader_for(path: Path, format_name: str | None = None) -> Reader:
+    """The reader for a file.
+
+    Raises UnknownReaderError (a ConfigError) if there is none, ReaderPluginError if it is
+    registered but cannot be loaded.
+    """
+    if format_name is not None:
+        return reader_named(format_name)
+    suffix = path.suffix.lower()
+    if suffix in _OWN_SUFFIXES:
+        return _own_reader(_OWN_SUFFIXES[suffix])
+    broken: list[ReaderPluginError] = []
+    for name in _entry_points():
+        try:
+            reader = reader_named(name)
+        except ReaderPluginError as error:
+            broken.append(error)
+            continue
+        if suffix in reader.suffixes:
+            return reader
+    if broken:
+        raise broken[0]
+    raise UnknownReaderError(
+        f"no reader knows the suffix {suffix!r}" if suffix else "the file has no suffix",
+        file=path,
+        remedy=f"name one with 'format' ({', '.join(reader_names())}), or leave the file out with"
+        " 'exclude'",
+    )
+
+
+def is_known_suffix(suffix: str) -> bool:
+    """Whether some reader opens files of this suffix (with its dot, or '').
+
+    Raises ReaderPluginError for a broken one.
+    """
+    if suffix.lower() in _OWN_SUFFIXES:
+        return True
+    try:
+        reader_for(Path(f"name{suffix}"))
+    except UnknownReaderError:
+        return False
+    return True
+
+
+def is_output_folder(path: Path, format_name: str | None = None) -> bool:
+    """Whether a folder is one output, as a Zarr store is, and not a folder with outputs in it.
+
+    Raises as `reader_for` does, but not for a suffix that no reader knows.
+    """
+    if format_name is None and not (path.suffix and is_known_suffix(path.suffix)):
+        return False
+    return path.is_dir() and reader_for(path, format_name).is_output(path)
+
+
+def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
+    """The reader of that name; raises as `reader_for` does."""
+    import difflib
+
+    if name in OWN_FORMATS:
+        return _own_reader(name)
+    entry = _entry_points().get(name)
+    if entry is None:
+        names = reader_names()
+        near = difflib.get_close_matches(name, names, 1, 0.5)
+        raise UnknownReaderError(
+            f"there is no reader {name!r} (known: {', '.join(names)})",
+            file=file,
+            key="format",
+            suggestion=near[0] if near else None,
+        )
+    return _plugin_reader(name, entry)
+
+
+def reader_names() -> list[str]:
+    """Names of all readers, ours first; nothing is imported for it."""
+    return [*OWN_FORMATS, *_entry_points()]
+
+
+@cache
+def _own_reader(name: str) -> Reader:
+    module, _, attribute = OWN_FORMATS[name].reader.partition(":")
+    reader = getattr(import_module(module), attribute)()
+    assert isinstance(reader, Reader)
+    return reader
+
+
+@cache
+def _entry_points() -> dict[str, EntryPoint]:
+    from importlib import metadata
+
+    found = {entry.name: entry for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    return {name: found[name] for name in sorted(found) if name not in OWN_FORMATS}
+
+
+_loaded: dict[str, Reader] = {}
+
+
+def _plugin_reader(name: str, entry: EntryPoint) -> Reader:
+    if name in _loaded:
+        return _loaded[name]
+    try:
+        kind = entry.load()
+        reader = kind()
+    # Somebody else's module runs here, and any way it fails means the same to the user.
+    except Exception as error:
+        raise ReaderPluginError(
+            f"the reader {name!r} ({entry.value}) cannot be loaded: "
+            f"{type(error).__name__}: {one_line(error)}",
+            remedy="reinstall or remove the package that registers it",
+        ) from error
+    if not isinstance(reader, Reader):
+        raise ReaderPluginError(
+            f"the reader {name!r} ({entry.value}) is not a ciwrap.formats.reader.Reader",
+            remedy="report this to the package that registers it",
+        )
+    _loaded[name] = reader
+    return reader
+
+
+_HEAD_BYTES = 512
+_HDF5 = b"\x89HDF\r\n\x1a\n"
+_HDF5_HEAD_BYTES = 1 << 16
+_PARQUET = b"PAR1"
+_MOST_USER_BLOCK = 1 << 20  # HDF5 lets 512, 1024, 2048, ... bytes of others stand before it
+ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
+
+
+def formats_of(path: Path) -> tuple[str, ...]:
+    """Names of the readers that the content is for, the likeliest first; () if it tells none.
+
+    Files that cannot be read tell none: whoever opens them says why.
+    """
+    with contextlib.suppress(OSError):
+        if path.is_dir():
+            is_store = any((path / one).is_file() for one in ZARR_MARKERS)
+            return ("zarr",) if is_store else ()
+        # Pipes and devices must not be opened: a pipe waits for a writer.
+        if not stat.S_ISREG(path.stat().st_mode):
+            return ()
+        with path.open("rb") as file:
+            return _formats_in(file)
+    return ()
+
+
+def _formats_in(file: BinaryIO) -> tuple[str, ...]:
+    head = file.read(_HEAD_BYTES)
+    for name, matches in _MAGIC.items():
+        if matches(head):
+            return (name,)
+    byte_count = os.fstat(file.fileno()).st_size
+    if head.startswith(_PARQUET) and byte_count > len(_PARQUET):
+        file.seek(-len(_PARQUET), os.SEEK_END)
+        return ("parquet",) if file.read(len(_PARQUET)) == _PARQUET else ()
+    for offset in _user_blocks(byte_count):
+        file.seek(offset)
+        start = file.read(_HDF5_HEAD_BYTES)
+        if start.startswith(_HDF5):
+            # Its attribute, which NetCDF libraries write: NetCDF-4 is HDF5 with rules of its own.
+            # Libraries that could tell for certain are not let near an unknown file here.
+            return ("netcdf", "hdf5") if b"_NCProperties" in start else ("hdf5", "netcdf")
+    return ()
+
+
+def _is_npz(head: bytes) -> bool:
+    """A zip file whose first member is an array."""
+    length = int.from_bytes(head[26:28], "little")
+    return head.startswith(b"PK\x03\x04") and head[30 : 30 + length].endswith(b".npy")
+
+
+def _is_fits(head: bytes) -> bool:
+    """The first card says that the file follows the standard: T in column 30."""
+    return head.startswith(b"SIMPLE  =") and head[9:29].strip() == b"" and head[29:30] == b"T"
+
+
+def _is_dcd(head: bytes) -> bool:
+    """A Fortran record of 84 bytes that begins with CORD."""
+    return head[4:8] == b"CORD" and head[:4] in (b"\x54\0\0\0", b"\0\0\0\x54")
+
+
+def _is_gromacs(head: bytes) -> bool:
+    """TRR says its version; XTC, of old and of many atoms, says the number of atoms twice."""
+    if head.startswith(b"\0\0\x07\xc9"):
+        return b"GMX_trn_file" in head[:32]
+    atoms = head[52:56]
+    is_xtc = head[:4] in (b"\0\0\x07\xcb", b"\0\0\x07\xe7")
+    return is_xtc and len(atoms) == 4 and atoms == head[4:8] != bytes(4)
+
+
+_MAGIC: dict[str, Callable[[bytes], bool]] = {
+    "npy": lambda head: head.startswith(b"\x93NUMPY"),
+    "npz": _is_npz,
+    "netcdf": lambda head: head[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"),
+    "fits": _is_fits,
+    "vtk": lambda head: head.startswith(b"# vtk DataFile Version"),
+    "dcd": _is_dcd,
+    "gromacs": _is_gromacs,
+    "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
+}
+
+
+def _user_blocks(byte_count: int) -> list[int]:
+    found, offset = [0], 512
+    while offset < min(byte_count, _MOST_USER_BLOCK):
+        found.append(offset)
+        offset *= 2
+    return found
+
+
+class Chosen(Struct, frozen=True):
+    """A reader, its options, and what decided for it."""
+
+    reader: Reader
+    options: Mapping[str, Any]
+    by: ChosenBy = ChosenBy.SUFFIX
+
+    def output(
+        self, path: Path, iteration: int | None = None, rank: int | None = None, label: str = ""
+    ) -> OutputFile:
+        """The file, to be opened in this way."""
+        return OutputFile(path, self.reader, iteration, rank, label, self.options, self.by)
+
+
+class Choice:
+    """Chooses readers. formats: the first rule whose glob fits a file counts; format_name: of all
+    files that no rule names; options: of readers for which no rule has any.
+
+    Raises ConfigError for a glob that is none.
+    """
+
+    def __init__(
+        self,
+        formats: Sequence[FormatRule] = (),
+        format_name: str | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._rules = [(file_glob(rule.glob, "formats"), rule) for rule in formats]
+        self._used: set[str] = set()
+        self._format_name = format_name
+        self.options = dict(options or {})
+
+    def of(self, path: Path, name: str) -> Chosen | None:
+        """How a file is read; None if nothing tells. name: relative to the run's folder.
+
+        Raises UnknownReaderError and ReaderPluginError.
+        """
+        rule = self._rule_of(name)
+        if rule is not None:
+            options = self.options if rule.options is None else rule.options
+            return Chosen(reader_named(rule.reader), options, ChosenBy.PERSON)
+        if self._format_name is not None:
+            return Chosen(reader_named(self._format_name), self.options, ChosenBy.PERSON)
+        if is_known_suffix(path.suffix):
+            return Chosen(reader_for(path), self.options)
+        inside = formats_of(path)
+        return Chosen(reader_named(inside[0]), self.options, ChosenBy.CONTENT) if inside else None
+
+    def _rule_of(self, name: str) -> FormatRule | None:
+        """The first rule that fits; all that fit are used, though only the first one counts."""
+        found = None
+        for pattern, rule in self._rules:
+            if (found is None or rule.glob not in self._used) and pattern.match(name):
+                self._used.add(rule.glob)
+                found = found or rule
+        return found
+
+    @property
+    def unused(self) -> list[str]:
+        """The globs of rules that fitted no file so far."""
+        return [rule.glob for _, rule in self._rules if rule.glob not in self._used]
+
+    def is_store(self, path: Path, name: str, *, looks_inside: bool = True) -> bool:
+        """Whether a folder is one output, as a Zarr store is. Raises as `of`.
+
+        looks_inside: also by what the folder holds, where nothing else tells.
+        """
+        for pattern, rule in self._rules:
+            if pattern.match(name):
+                return path.is_dir() and reader_named(rule.reader).is_output(path)
+        if is_output_folder(path, self._format_name):
+            return True
+        is_open = looks_inside and self._format_name is None
+        return is_open and path.is_dir() and bool(formats_of(path))
+
+    def is_store_of(self, names: Collection[str]) -> bool:
+        """Whether a folder that holds these files is one output, if no name tells."""
+        return self._format_name is None and any(name in names for name in ZARR_MARKERS)
+
+
+# Who looks for files gets these, so they are offered here, too.
+
+
+# What a folder is read by when nobody gave a layout.
+DEFAULT_LAYOUTS = (
+    "iter_{iteration:d}/rank_{rank:d}/{name}",
+    "iter_{iteration:d}/{name}",
+    "rank_{rank:d}/{name}",
+    "iter_{iteration:d}",
+    "rank_{rank:d}",
+)
+_NAME_HIDDEN = "name hidden files without wild cards, or a hidden folder in front of them"
+_REMEDY = "run the program first, or say where it writes"
+
+
+def find_outputs(
+    root: Path,
+    outputs: Sequence[str],
+    *,
+    layout: str | None = None,
+    format_name: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    formats: Sequence[FormatRule] = (),
+) -> FoundOutputs:
+    """The files that `outputs` (paths, folders, globs or templates, relative to root) mean.
+
+    A variable's name must not change from run to run or from iteration to iteration, so it comes
+    from `{name}`; without one, from the components that hold wild cards; without those, from what
+    is written in the pattern. A folder is read by `layout`, else by the first of DEFAULT_LAYOUTS
+    that fits a file, else files are named by their path in the folder. `layout` also serves globs
+    without fields. include: the only files that count, as globs. formats: which reader opens which
+    files, the first that fits; the others are opened by `format_name`, else as their suffix says,
+    else as their content does.
+
+    Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for
+    what cannot be looked at, ConfigError, UnknownReaderError, ReaderPluginError.
+    """
+    choice = Choice(formats, format_name, options)
+    search = _Search(root, layout, choice, exclude, include)
+    try:
+        for text in outputs:
+            search.add(text)
+    except PermissionError as error:  # a folder above it is closed to us
+        why = f"cannot be read: {error.strerror or error}"
+        raise UnreadableFileError(why, file=error.filename or root) from error
+    return search.result()
+
+
+def find_in(
+    path: Path,
+    *,
+    outputs: Sequence[str] = (".",),
+    layout: str | None = None,
+    format_name: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    exclude: Sequence[str] = (),
+    include: Sequence[str] = (),
+    formats: Sequence[FormatRule] = (),
+    name: str | None = None,
+) -> FoundOutputs:
+    """The outputs of a file or folder given by itself (`ciwrap compare A B`).
+
+    outputs: relative to the folder. name: what to call the array of a single .npy or raw file, so
+    that `a.npy` and `b.npy` can be held against each other. Raises as `find_outputs` does.
+    """
+    choice = Choice(formats, format_name, options)
+    if path.is_dir() and not choice.is_store(path, path.name):
+        return find_outputs(
+            path,
+            outputs,
+            layout=layout,
+            format_name=format_name,
+            options=options,
+            exclude=exclude,
+            include=include,
+            formats=formats,
+        )
+    if not path.exists():
+        raise OutputMissingError(
+            "does not exist", file=path, remedy="fix the path, or run what writes it"
+        )
+    chosen = choice.of(path, path.name) or Chosen(reader_for(path), choice.options)
+    label = "" if chosen.reader.names_inside or name is None else name
+    return FoundOutputs((chosen.output(path, label=label),))
+
+
+def outputs_within(
+    runs: Sequence[Path], outputs: Sequence[str], exclude: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A check's outputs, and what it excludes, as they are called within the folders of runs.
+
+    `out/*.npy` means the folder `out` of each run. Leading folders that no run has are dropped: a
+    run may be the folder `out` itself, or a copy of it under another name.
+    """
+    found = []
+    dropped: dict[str, None] = {}
+    for text in map(_tidy, outputs):
+        parts = text.split("/")
+        fixed = PathPattern(text).fixed_folder.count("/") + PathPattern(text).is_literal
+        for count in range(fixed + 1):
+            inside = "/".join(parts[count:]) or "."
+            pattern = PathPattern(inside)
+            where = inside if pattern.is_literal else pattern.fixed_folder or "."
+            if any((run / where).exists() for run in runs):
+                found.append(inside)
+                dropped["".join(f"{part}/" for part in parts[:count])] = None
+                break
+        else:
+            found.append(text)
+    longest = sorted(dropped, key=len, reverse=True)
+    kept = (
+        next((text.removeprefix(one) for one in longest if text.startswith(one)), text)
+        for text in exclude
+    )
+    return tuple(found), tuple(kept)
+
+
+def variables_of(file: OutputFile, source: Source) -> list[tuple[VariableId, VariableInfo]]:
+    """The variables of an open output, with their identities in the check."""
+    return [(file.variable_id(info), info) for info in source.variables]
+
+
+def refuse_duplicates(found: Iterable[tuple[VariableId, Path]]) -> None:
+    """Raises DuplicateVariableError if two files hold the same variable of the same checkpoint."""
+    seen: dict[VariableId, Path] = {}
+    for variable, path in found:
+        if variable in seen:
+            raise DuplicateVariableError(
+                f"is also in {seen[variable]}",
+                file=path,
+                variable=variable.text,
+                remedy="leave one of them out with 'exclude', or tell them apart with a layout",
+            )
+        seen[variable] = path
+
+
+class _Search:
+    """Collects the files of several patterns, each file once."""
+
+    def __init__(
+        self,
+        root: Path,
+        layout: str | None,
+        choice: Choice,
+        exclude: Sequence[str],
+        include: Sequence[str],
+    ) -> None:
+        self._root = root
+        self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
+        self._uses_layout = False
+        self._choice = choice
+        self._excluded = {text: file_glob(text, "exclude") for text in exclude}
+        self._unused = dict.fromkeys(exclude)
+        self._included = [file_glob(text, "include") for text in include]
+        self._files: dict[Path, OutputFile] = {}
+        self._unmatched: dict[Path, bool] = {}  # whether a reader knows it
+        self._left_out: set[str] = set()
+
+    def result(self) -> FoundOutputs:
+        files = sorted(
+            self._files.values(),
+            key=lambda file: (
+                *VariableId(file.label, file.iteration, file.rank).sort_key,
+                file.path,
+            ),
+        )
+        unmatched = sorted(path for path in self._unmatched if path not in self._files)
+        off_layout = frozenset(path for path in unmatched if self._unmatched[path])
+        excluded = tuple(sorted(self._left_out))
+        unused = [("exclude", text) for text in self._unused]
+        if self._layout is not None and not self._uses_layout:
+            unused.append(("layout", self._layout.text))
+        unused += [("formats", glob) for glob in self._choice.unused]
+        return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout, tuple(unused))
+
+    def add(self, text: str) -> None:
+        """Takes the files of one entry of `outputs`."""
+        text = _tidy(text)
+        is_store = self._choice.is_store(self._root / text, text)
+        if (self._root / text).is_dir() and not is_store:
+            base = "" if text == "." else f"{text}/"
+            names = self._kept(base, self._root / text, None, "the folder holds no files")
+            self._take([(name, self._in_folder(base, name)) for name in names])
+        elif (self._root / text).exists():
+            if self._choice.of(self._root / text, text) is None:
+                reader_for(self._root / text)  # asked for by name, so it must be known
+            self._take([(text, self._from_layout(text))])
+        else:
+            pattern = PathPattern(text)
+            if pattern.is_literal:
+                raise OutputMissingError("does not exist", file=self._root / text, remedy=_REMEDY)
+            base = pattern.fixed_folder
+            nothing = f"nothing matches {text!r}"
+            names = self._kept(base, self._root / base, pattern, nothing)
+            self._take([(name, self._by_pattern(pattern, name)) for name in names])
+
+    def _kept(
+        self, base: str, folder: Path, pattern: PathPattern | None, nothing: str
+    ) -> list[str]:
+        """Files below the folder that fit the pattern, relative to root, and are not excluded."""
+        if not folder.is_dir():
+            raise OutputMissingError(
+                f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
+            )
+        names = _walk(folder, base, self._choice)
+        left_out = {name for name in names if self._is_left_out(name)}
+        self._left_out |= left_out
+        fitting = [name for name in names if pattern is None or pattern.match(name)]
+        kept = [name for name in fitting if name not in left_out]
+        if not kept:
+            raise self._nothing(nothing, folder, pattern, is_left_out=bool(fitting))
+        return kept
+
+    def _nothing(
+        self, nothing: str, folder: Path, pattern: PathPattern | None, *, is_left_out: bool
+    ) -> OutputMissingError:
+        """Why no file is left."""
+        if is_left_out:
+            keys = [(self._included, "'include'"), (self._excluded, "'exclude'")]
+            words = " and ".join(key for given, key in keys if given)
+            verb = "leave" if " " in words else "leaves"
+            nothing, remedy = f"{nothing} but what {words} {verb} out", f"fix {words}"
+        elif pattern is not None and pattern.wants_hidden:
+            nothing, remedy = f"{nothing} (hidden files are passed over)", _NAME_HIDDEN
+        else:
+            remedy = _REMEDY
+        return OutputMissingError(
+            nothing, file=folder if pattern is None else self._root, remedy=remedy
+        )
+
+    def _take(self, places: list[tuple[str, _Place | None]]) -> None:
+        """Takes files by their names relative to root; None: no layout fits the name."""
+        found = []
+        companions: set[Path] = set()
+        for name, place in places:
+            path = self._root / name
+            chosen = self._choice.of(path, name)
+            if chosen is not None:
+                companions.update(chosen.reader.covered(path))
+            found.append((path, place, chosen))
+        for path, place, chosen in found:
+            if path in companions or path in self._files:
+                continue
+            if place is None or chosen is None:
+                self._unmatched[path] = chosen is not None
+                continue
+            label = place.label or ("" if chosen.reader.names_inside else place.fallback)
+            self._files[path] = chosen.output(path, place.iteration, place.rank, label)
+
+    def _is_left_out(self, name: str) -> bool:
+        fitting = [text for text, glob in self._excluded.items() if glob.match(name)]
+        for text in fitting:
+            self._unused.pop(text, None)
+        if fitting:
+            return True
+        return bool(self._included) and not any(one.match(name) for one in self._included)
+
+    def _in_folder(self, base: str, name: str) -> _Place | None:
+        if self._layout is not None:
+            return self._from_layout(name)
+        plain = _without_suffix(name.removeprefix(base))
+        for text in DEFAULT_LAYOUTS:
+            pattern = _default_pattern(text)
+            match = pattern.match(plain)
+            if match is not None:
+                parts = [part for part in (match.wild, match.name) if part]
+                return _Place(match.iteration, match.rank, "/".join(parts), pattern.stem)
+        return _Place(None, None, plain, plain)
+
+    def _from_layout(self, name: str) -> _Place | None:
+        """The place of a file that is named without fields."""
+        if self._layout is None:
+            return _Place(None, None, "", "")
+        self._uses_layout = True
+        match = self._layout.match(name)
+        return None if match is None else _place(self._layout, match)
+
+    def _by_pattern(self, pattern: PathPattern, name: str) -> _Place | None:
+        if self._layout is not None and not pattern.fields:
+            return self._from_layout(name)
+        match = pattern.match(name)
+        return None if match is None else _place(pattern, match)
+
+
+class _Place(Struct, frozen=True):
+    """Where in the history a file stands. fallback: the name of an array that has no other."""
+
+    iteration: int | None
+    rank: int | None
+    label: str
+    fallback: str
+
+
+@cache
+def _default_pattern(text: str) -> PathPattern:
+    return PathPattern(f"**/{text}")
+
+
+def _place(pattern: PathPattern, match: PathMatch) -> _Place:
+    label = match.name if match.name is not None else _without_suffix(match.wild)
+    return _Place(match.iteration, match.rank, label, pattern.stem)
+
+
+def _without_suffix(name: str) -> str:
+    """The path without the suffix of a format, if its last component has one that a reader
+    knows.
+    """
+    folder, slash, last = name.rpartition("/")
+    stem, dot, suffix = last.rpartition(".")
+    return folder + slash + stem if stem and is_known_suffix(dot + suffix) else name
+
+
+def _tidy(text: str) -> str:
+    while text.startswith("./"):
+        text = text[2:]
+    return text.rstrip("/") or "."
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """A link that cannot be followed counts as a file, and what opens it says why it cannot."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
+    """All files below a folder, hidden ones left out, as sorted '/' paths that begin with base;
+    folders that are one output (Zarr stores) among them.
+
+    Links to folders are followed, for what lies behind them is meant, too; those that lead back to
+    a folder above are not.
+    """
+    found: list[str] = []
+    pending: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(folder, base, frozenset())]
+    while pending:
+        here, prefix, above = pending.pop()
+        try:
+            status = here.stat()
+            inside = {*above, (status.st_dev, status.st_ino)}
+            with os.scandir(here) as listed:
+                entries = list(listed)
+            if prefix != base and choice.is_store_of({entry.name for entry in entries}):
+                found.append(prefix.removesuffix("/"))
+                continue
+            for entry in entries:
+                if entry.name.startswith("."):
+                    continue
+                name = prefix + entry.name
+                path = Path(entry.path)
+                if not _is_folder(entry) or choice.is_store(path, name, looks_inside=False):
+                    found.append(name)
+                    continue
+                target = path.stat()
+                if (target.st_dev, target.st_ino) not in inside:
+                    pending.append((path, f"{name}/", frozenset(inside)))
+        except OSError as error:
+            raise UnreadableFileError(
+                f"cannot be listed: {error.strerror or error}", file=error.filename or here
+            ) from error
+    return sorted(found)

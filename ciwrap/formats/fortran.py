@@ -1,0 +1,583 @@
+"""Arrays stored in Fortran order (first index fastest), read as pieces of C order within
+bounded memory.
+
+Sequential unformatted files of Fortran, whose records the configuration describes.
+
+Records of sequential unformatted Fortran files: where they lie, each between two marks.
+
+A mark is a whole number that says how many bytes the record has, before it and once more after it.
+Compilers split records that are too long for a mark of 4 bytes: the mark before a part is negative
+if more of the record follows, the mark after it if some of the record came before (GNU Fortran
+manual, "File format of unformatted sequential files").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from msgspec import Struct
+
+from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
+from ciwrap.base.errors import (
+    CiwrapError,
+    ConfigError,
+    CorruptFileError,
+    FileLimitError,
+    NotComparableError,
+    UnreadFileError,
+)
+from ciwrap.base.late import numpy as np
+from ciwrap.base.processes import closed_on_error
+from ciwrap.formats.entries import OPTION_NAMES as HISTORY_OPTIONS
+from ciwrap.formats.entries import Entry, EntrySource, IterationRule, Listing
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, as_elements
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+# Runs of fewer bytes cost more as single reads than the bytes between them cost in one long read.
+_SHORT_RUN_BYTES = 512
+_STRETCH_BYTES = 4 * 1024 * 1024
+# Turned around at a time. An array of n times this size is read up to n times over, which is why it
+# is large against what is asked for.
+BUFFER_BYTES = 128 * 1024 * 1024
+_FEW_ELEMENTS = 4096
+
+
+class FortranOrder:
+    """The elements of an array in Fortran order.
+
+    read_at(offset, count) gives bytes of the stored array. Elements are counted in C order of
+    `shape`. Memory is at most twice BUFFER_BYTES (or twice the array, if that is smaller) and a few
+    MiB, besides what is asked for. It is good at reading on from where the last piece ended.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        read_at: Callable[[int, int], bytes | bytearray],
+    ) -> None:
+        self._shape = shape
+        self._dtype = dtype
+        self._read_at = read_at
+        self._buffer: NDArray[Any] = np.empty(0, dtype=dtype)
+        self._buffer_first = 0
+        self._last_end = 0
+
+    def read(self, first: int, count: int) -> NDArray[Any]:
+        """Elements first .. first + count - 1 as a one-dimensional array."""
+        is_stray = first != self._last_end and count <= _FEW_ELEMENTS
+        self._last_end = first + count
+        out = np.empty(count, dtype=self._dtype)
+        done = 0
+        while done < count:
+            position = first + done
+            if not 0 <= position - self._buffer_first < self._buffer.size:
+                if is_stray:
+                    piece = self._piece(position, count - done)
+                    out[done : done + piece.size] = piece
+                    done += piece.size
+                    continue
+                self._fill(position)
+            start = position - self._buffer_first
+            piece = self._buffer[start : start + count - done]
+            out[done : done + piece.size] = piece
+            done += piece.size
+        return out
+
+    def _fill(self, position: int) -> None:
+        """Turns around the block that holds an element: as many whole rows as the buffer may
+        have.
+        """
+        self._buffer = np.empty(0, dtype=self._dtype)
+        most = max(1, BUFFER_BYTES // self._dtype.itemsize)
+        axis, inner = 0, math.prod(self._shape[1:])
+        while inner > most:
+            axis += 1
+            inner //= self._shape[axis]
+        first = position - position % inner
+        row = first // inner % self._shape[axis]
+        self._buffer = self._read_block(first, axis, min(most // inner, self._shape[axis] - row))
+        self._buffer_first = first
+
+    def _piece(self, first: int, count: int) -> NDArray[Any]:
+        """Up to `count` elements from `first` on: the whole rows, along some axis, that begin
+        there.
+        """
+        for axis in range(len(self._shape)):
+            inner = math.prod(self._shape[axis + 1 :])
+            if first % inner == 0 and count >= inner:
+                row = first // inner % self._shape[axis]
+                return self._read_block(first, axis, min(count // inner, self._shape[axis] - row))
+        raise AssertionError("the last axis has rows of one element")
+
+    def _read_block(self, first: int, axis: int, block: int) -> NDArray[Any]:
+        """`block` rows along `axis`, whose first element is `first`, in C order."""
+        shape = self._shape
+        index = np.unravel_index(first, shape)
+        # In the file: stride of `axis` is `below`; the axes after it follow in steps of `step`.
+        below = math.prod(shape[:axis])
+        step = below * shape[axis]
+        base = sum(int(index[n]) * math.prod(shape[:n]) for n in range(axis))
+        start = int(index[axis])
+        inner_shape = shape[axis + 1 :]
+        inner = math.prod(inner_shape)
+        found = np.empty((inner, block), dtype=self._dtype)
+        item = self._dtype.itemsize
+        span = ((block - 1) * below + 1) * item
+        first_of_row = start * below + base
+        if step * item <= _STRETCH_BYTES and (span < _SHORT_RUN_BYTES or span * 2 > step * item):
+            group = _STRETCH_BYTES // (step * item)
+            for row in range(0, inner, group):
+                rows = min(group, inner - row)
+                length = (rows - 1) * step + (block - 1) * below + 1
+                found[row : row + rows] = np.ndarray(
+                    (rows, block),
+                    dtype=self._dtype,
+                    buffer=self._read(row * step + first_of_row, length),
+                    strides=(step * item, below * item),
+                )
+        else:
+            part = max(1, _STRETCH_BYTES // (below * item))
+            for row in range(inner):
+                for column in range(0, block, part):
+                    columns = min(part, block - column)
+                    offset = row * step + first_of_row + column * below
+                    stretch = self._read(offset, (columns - 1) * below + 1)
+                    found[row, column : column + columns] = np.ndarray(
+                        (columns,), dtype=self._dtype, buffer=stretch, strides=(below * item,)
+                    )
+        axes = found.reshape((*reversed(inner_shape), block))
+        return np.ascontiguousarray(axes.transpose()).reshape(-1)
+
+    def _read(self, first: int, count: int) -> bytes | bytearray:
+        """Bytes of `count` elements as they are stored, from number `first` on."""
+        item = self._dtype.itemsize
+        return self._read_at(first * item, count * item)
+
+
+ByteOrder = Literal["little", "big"]
+MOST_RECORDS = 4_000_000
+# Marks of short records are read many at a time.
+_WINDOW_BYTES = 4096
+
+
+class Marks(NamedTuple):
+    """How the marks of a file are written."""
+
+    byte_count: int
+    order: ByteOrder
+
+    def __str__(self) -> str:
+        return f"{self.byte_count} bytes, {self.order}-endian"
+
+
+_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
+KINDS = tuple(Marks(count, order) for count in (4, 8) for order in _ORDERS)
+
+
+class Record(Struct, frozen=True):
+    """One record. starts: how many of its bytes come before each part; offsets: where in the file
+    the part begins. A record that is not split is one part.
+    """
+
+    byte_count: int
+    starts: tuple[int, ...]
+    offsets: tuple[int, ...]
+
+    def offset_of(self, at: int, count: int) -> int | None:
+        """Where in the file these bytes of the record lie together; None if they do not."""
+        part = bisect_right(self.starts, at) - 1
+        end = (*self.starts, self.byte_count)[part + 1]
+        return self.offsets[part] + at - self.starts[part] if at + count <= end else None
+
+    def read(self, file: InputFile, at: int, count: int) -> bytes | bytearray:
+        """Bytes at .. at + count - 1 of the record. Raises as `InputFile.read_at`."""
+        whole = self.offset_of(at, count)
+        if whole is not None:
+            return file.read_at(whole, count)
+        found = bytearray()
+        ends = (*self.starts[1:], self.byte_count)
+        for start, end, offset in zip(self.starts, ends, self.offsets, strict=True):
+            first, last = max(at, start), min(at + count, end)
+            if first < last:
+                found += file.read_at(offset + first - start, last - first)
+        return found
+
+
+class RecordScan:
+    """Goes through the marks of a file, record by record, and reads nothing else."""
+
+    def __init__(self, file: InputFile, marks: Marks) -> None:
+        self._file = file
+        self._marks = marks
+        self._window = b""
+        self._window_at = 0
+        self.at = 0
+        self.count = 0
+
+    @property
+    def is_done(self) -> bool:
+        return self.at >= self._file.byte_count
+
+    def next(self) -> Record:
+        """The next record. Raises CorruptFileError that says which mark is wrong."""
+        size = self._marks.byte_count
+        starts: list[int] = []
+        offsets: list[int] = []
+        total = 0
+        goes_on = True
+        while goes_on:
+            begin = self.at + size
+            before = self._mark(self.at)
+            goes_on = before < 0
+            length = abs(before)
+            if begin + length + size > self._file.byte_count:
+                raise self._damaged(
+                    f"claims {length} bytes at byte {self.at}, and the file ends after"
+                    f" {self._file.byte_count}"
+                )
+            after = self._mark(begin + length)
+            wanted = -length if starts else length
+            if after != wanted:
+                raise self._damaged(
+                    f"is {length} bytes long by the mark at byte {self.at}, and the mark behind it"
+                    f" says {after}"
+                )
+            starts.append(total)
+            offsets.append(begin)
+            total += length
+            self.at = begin + length + size
+            # An empty part in the middle would let a small file claim records without end.
+            if goes_on and not length:
+                raise self._damaged(f"is split at byte {begin} where it is empty")
+        self.count += 1
+        if self.count > MOST_RECORDS:
+            raise FileLimitError(f"holds more than {MOST_RECORDS} records", file=self._file.path)
+        return Record(total, tuple(starts), tuple(offsets))
+
+    def _mark(self, at: int) -> int:
+        within = at - self._window_at
+        size = self._marks.byte_count
+        if not 0 <= within <= len(self._window) - size:
+            self._window = self._file.read_some(at, _WINDOW_BYTES)
+            self._window_at = at
+            within = 0
+        mark = self._window[within : within + size]
+        if len(mark) < size:
+            raise self._damaged(f"begins at byte {at}, and the file ends within its mark")
+        return int.from_bytes(mark, self._marks.order, signed=True)
+
+    def _damaged(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(
+            f"record {self.count + 1} {problem} (marks of {self._marks})",
+            file=self._file.path,
+            remedy="is the program still writing it, and was it opened as sequential unformatted?",
+        )
+
+
+def records_of(file: InputFile, kinds: tuple[Marks, ...]) -> tuple[Marks, list[Record]]:
+    """All records of a file, and which of these kinds its marks are.
+
+    Raises CorruptFileError if they fit none of them, with what is wrong by the kind that goes
+    furthest, and for an empty file; NotComparableError if they fit several that mean other bytes.
+    """
+    if not file.byte_count:
+        raise CorruptFileError(
+            "is empty", file=file.path, remedy="is the program still writing it?"
+        )
+    found: list[tuple[Marks, list[Record]]] = []
+    furthest, problem = -1, None
+    for kind in kinds:
+        scan = RecordScan(file, kind)
+        records: list[Record] = []
+        try:
+            while not scan.is_done:
+                records.append(scan.next())
+        except CorruptFileError as error:
+            if scan.at > furthest:
+                furthest, problem = scan.at, error
+            continue
+        found.append((kind, records))
+    if len(found) > 1:
+        said = " or ".join(str(kind) for kind, _ in found)
+        raise NotComparableError(
+            f"may have marks of {said}",
+            file=file.path,
+            remedy="give 'options' with mark_bytes (4 or 8) and byte_order (little or big)",
+        )
+    if not found:
+        assert problem is not None
+        raise problem
+    return found[0]
+
+
+def looks_like_fortran(path: Path) -> bool:
+    """Whether a file may hold records of unformatted Fortran: its first one lies between its marks.
+
+    Bytes may come out so by chance: no file is read for this alone.
+    """
+    with contextlib.suppress(NotComparableError):
+        file = InputFile(path)
+        try:
+            return any(_begins_with_record(file, kind) for kind in KINDS)
+        finally:
+            file.close()
+    return False
+
+
+def _begins_with_record(file: InputFile, kind: Marks) -> bool:
+    with contextlib.suppress(CorruptFileError):
+        return RecordScan(file, kind).next().byte_count > 0
+    return False
+
+
+_RECORDS = "options.records"
+
+
+class FortranReader(CheckedReader):
+    """Records as `WRITE(unit)` leaves them, streamed; each is described by `records`.
+
+    A file has the described records once, or again and again: every repetition is an iteration
+    then. `first_records` come once, before them.
+    """
+
+    name: ClassVar[str] = "fortran"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["fortran"].suffixes
+    option_names: ClassVar[tuple[str, ...]] = (
+        *("records", "first_records", "mark_bytes", "byte_order"),
+        *HISTORY_OPTIONS,
+    )
+
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        rule = IterationRule.of(options, path)
+        kinds = _kinds(options, path)
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            if "records" not in options:
+                raise UnreadFileError(
+                    "nothing says what its records hold",
+                    file=path,
+                    remedy="give 'options' with records, one entry for each WRITE, such as"
+                    " [{names: [it, n], dtype: i4}, {u: f8}]",
+                )
+            marks, records = records_of(file, kinds)
+            layout = _Layout(path, options, marks, rule)
+            return EntrySource(path, layout.entries(file, records), file.close)
+
+
+class _Field(Struct, frozen=True):
+    """A variable within a record. shape: one length may be -1; None: as many as there is room."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def item_bytes(self) -> int:
+        return storage_dtype(self.dtype).itemsize
+
+    @property
+    def known_bytes(self) -> int:
+        return math.prod(n for n in self.shape if n != -1) * self.item_bytes
+
+
+class _Layout:
+    """What the configuration says of the records of a file."""
+
+    def __init__(
+        self, path: Path, options: Mapping[str, Any], marks: Marks, rule: IterationRule
+    ) -> None:
+        self._path = path
+        self._rule = rule
+        is_big = marks.order == "big"
+        first = options.get("first_records") or []
+        self._first = _described(path, "options.first_records", first, is_big=is_big)
+        self._records = _described(path, _RECORDS, options["records"], is_big=is_big)
+        if not self._records:
+            raise ConfigError("must describe at least one record", file=path, key=_RECORDS)
+        names = [field.name for fields in (*self._first, *self._records) for field in fields]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"names {twice!r} twice", file=path, key=_RECORDS)
+
+    def entries(self, file: InputFile, records: Sequence[Record]) -> list[Entry]:
+        """All variables of a file with these records."""
+        listing = Listing(self._path)
+        before, each = len(self._first), len(self._records)
+        times, over = divmod(len(records) - before, each)
+        if times < 1 or over or (times > 1 and not self._rule.is_on):
+            raise CorruptFileError(
+                f"has {len(records)} records, which is not {before} and"
+                f" {each if not self._rule.is_on else f'a multiple of {each}'}",
+                file=self._path,
+                remedy="is the program still writing it, or do 'records' describe another file?",
+            )
+        for number, fields in enumerate(self._first):
+            for entry in self._entries(file, records[number], number, fields):
+                listing.put(entry)
+        groups = [
+            [
+                self._entries(file, records[number], number, fields)
+                for number, fields in enumerate(self._records, before + time * each)
+            ]
+            for time in range(times)
+        ]
+        found = [[entry for entries in group for entry in entries] for group in groups]
+        if times == 1 and self._rule.variable is None:
+            for entry in found[0]:
+                listing.put(entry)
+            return listing.entries
+        steps = self._steps(found)
+        for number, (step, entries) in enumerate(zip(steps, found, strict=True)):
+            for entry in entries:
+                listing.put(_in_history(entry, number, step))
+        return listing.entries
+
+    def _steps(self, found: list[list[Entry]]) -> list[int]:
+        name = self._rule.variable
+        if name is None:
+            return list(range(len(found)))
+        values: list[Any] = []
+        for entries in found:
+            entry = next((one for one in entries if one.info.name == name), None)
+            if entry is None or entry.info.element_count != 1:
+                raise ConfigError(
+                    f"there is no variable {name!r} with one value in 'records'",
+                    file=self._path,
+                    key="options.iteration_variable",
+                )
+            values.append(entry.read(0, 1)[0])
+        return self._rule.numbers(np.array(values), self._path, name)
+
+    def _entries(
+        self, file: InputFile, record: Record, number: int, fields: tuple[_Field, ...]
+    ) -> list[Entry]:
+        """The variables of one record. Raises CorruptFileError if it has another length."""
+        known = sum(field.known_bytes for field in fields if -1 not in field.shape)
+        found: list[Entry] = []
+        at = 0
+        for field in fields:
+            shape = field.shape
+            if -1 in shape:
+                rows, over = divmod(record.byte_count - known, max(1, field.known_bytes))
+                if rows < 0 or over or not field.known_bytes:
+                    raise self._other_length(record, number, fields)
+                shape = tuple(rows if n == -1 else n for n in shape)
+            byte_count = math.prod(shape) * field.item_bytes
+            if at + byte_count > record.byte_count:
+                raise self._other_length(record, number, fields)
+            offset = record.offset_of(at, byte_count)
+            region = None if offset is None else FileRegion(str(self._path), offset, byte_count)
+            info = VariableInfo(field.name, field.dtype, shape, region)
+            found.append(Entry(info, _part_reader(file, record, at, field.dtype)))
+            at += byte_count
+        if at != record.byte_count:
+            raise self._other_length(record, number, fields)
+        return found
+
+    def _other_length(
+        self, record: Record, number: int, fields: tuple[_Field, ...]
+    ) -> CorruptFileError:
+        said = ", ".join(
+            f"{field.name} ({field.dtype[1:]} {list(field.shape)})" for field in fields[:4]
+        )
+        return CorruptFileError(
+            f"record {number + 1} has {record.byte_count} bytes, which do not hold {said}",
+            file=self._path,
+            remedy="is 'records' in the options right?",
+        )
+
+
+def _in_history(entry: Entry, number: int, step: int) -> Entry:
+    info = entry.info
+    return Entry(
+        VariableInfo(
+            f"{info.name}[{number}]", info.dtype, info.shape, info.region, info.name, step
+        ),
+        entry.read,
+    )
+
+
+def _part_reader(file: InputFile, record: Record, at: int, dtype: str) -> Any:
+    item = storage_dtype(dtype).itemsize
+
+    def read(first: int, count: int) -> NDArray[Any]:
+        return as_elements(record.read(file, at + first * item, count * item), dtype)
+
+    return read
+
+
+def _kinds(options: Mapping[str, Any], path: Path) -> tuple[Marks, ...]:
+    """The marks that the file may have. Raises ConfigError."""
+    size, order = options.get("mark_bytes"), options.get("byte_order")
+    if isinstance(size, bool) or size not in (None, 4, 8):
+        raise ConfigError("must be 4 or 8", file=path, key="options.mark_bytes")
+    if order not in (None, "little", "big"):
+        raise ConfigError("must be little or big", file=path, key="options.byte_order")
+    return tuple(
+        kind for kind in KINDS if size in (None, kind.byte_count) and order in (None, kind.order)
+    )
+
+
+def _described(path: Path, key: str, given: Any, *, is_big: bool) -> list[tuple[_Field, ...]]:
+    if not isinstance(given, (list, tuple)):
+        raise ConfigError("must be a list with an entry for each record", file=path, key=key)
+    return [
+        tuple(_fields(path, f"{key}[{number}]", one, is_big=is_big))
+        for number, one in enumerate(given)
+    ]
+
+
+def _fields(path: Path, key: str, given: Any, *, is_big: bool) -> Iterator[_Field]:
+    """The variables of one record: `{names: [a, b], dtype: i4}`, or of each name its dtype, or a
+    mapping of its dtype and shape.
+    """
+    if not isinstance(given, dict) or not given:
+        raise ConfigError(
+            "must be a mapping, such as {names: [it, n], dtype: i4} or {u: f8}", file=path, key=key
+        )
+    if "names" in given:
+        names, dtype = given["names"], given.get("dtype")
+        if set(given) != {"names", "dtype"} or not isinstance(names, (list, tuple)) or not names:
+            raise ConfigError("must hold a list of names, and a dtype", file=path, key=key)
+        given = {name: {"dtype": dtype, "shape": []} for name in names}
+    free = [-1] if len(given) == 1 else []
+    unknown = 0
+    for name, one in given.items():
+        facts = {"dtype": one} if isinstance(one, str) else one
+        if not isinstance(facts, dict) or set(facts) - {"dtype", "shape"} or not name:
+            raise ConfigError(
+                "must be a dtype, or a mapping with dtype and shape", file=path, key=f"{key}.{name}"
+            )
+        shape = _shape(path, f"{key}.{name}.shape", facts.get("shape", free))
+        unknown += shape.count(-1)
+        if unknown > 1:
+            raise ConfigError("may have one -1 in each record", file=path, key=key)
+        yield _Field(str(name), _dtype(path, f"{key}.{name}", facts.get("dtype"), is_big), shape)
+
+
+def _shape(path: Path, key: str, given: Any) -> tuple[int, ...]:
+    lengths = given if isinstance(given, (list, tuple)) else [given]
+    if len(lengths) > 32 or not all(type(n) is int and -1 <= n < 1 << 62 for n in lengths):
+        raise ConfigError("must hold whole numbers, of which one may be -1", file=path, key=key)
+    return tuple(lengths)
+
+
+def _dtype(path: Path, key: str, given: Any, is_big: bool) -> str:
+    if not isinstance(given, str):
+        raise ConfigError("must be a dtype, as text such as f8", file=path, key=key)
+    # What a person wrote of a byte order goes before that of the marks: a file may mix them.
+    has_order = given.strip()[:1] in ("<", ">")
+    try:
+        return parse_dtype(given, big_endian=None if has_order else is_big)
+    except CiwrapError as error:
+        raise ConfigError(error.message, file=path, key=key) from error

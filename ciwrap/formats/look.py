@@ -1,0 +1,240 @@
+"""A first look at a file in a process of its own, for libraries that crash on few files, and whose
+data would take long to come through a pipe: what they open there without dying is then opened here.
+
+One process looks at many files, since a copy of this one costs ten times as much as a look. It ends
+when it has had nothing to do for a second, so that it keeps neither memory nor pipes that this
+process gives up. Whatever one file may have done to it counts for no other: a file is at fault only
+if a process that has seen none before dies of it.
+
+Looks through a project for files that could be outputs, for `ciwrap init`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import struct
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
+
+from ciwrap.base.errors import CiwrapError, CorruptFileError
+from ciwrap.formats.apart import DATA, Child, Teller, check_told, limit_memory
+from ciwrap.formats.find_outputs import Choice, is_output_folder
+from ciwrap.formats.reader import InputFile
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ciwrap.formats.reader import Reader, Source, VariableInfo
+
+_IDLE_SECONDS = 1.0
+_LENGTH = struct.Struct("<Q")
+
+_seen: set[tuple[str, int, int, int, int]] = set()
+
+
+def look_first(
+    path: Path, open_source: Callable[[], Source], has_open_files: Callable[[], bool]
+) -> None:
+    """Opens a file and reads an element of each variable, in a process of its own.
+
+    A file that has not changed is not looked at twice. open_source and has_open_files, which says
+    whether the library holds any file open in this process, are functions of a module, or a
+    `functools.partial` of one. Raises what `open_source` raises, and CorruptFileError where that
+    process dies or comes to no end.
+    """
+    try:
+        status = path.stat()
+        # Those that a path without a folder is meant to be in may change.
+        folder = "" if path.is_absolute() else os.getcwd()  # noqa: PTH109
+    except OSError:
+        return  # opening it will say why
+    times = status.st_mtime_ns, status.st_ctime_ns
+    key = (str(path.resolve()), status.st_ino, status.st_size, *times)
+    if key not in _seen:
+        _look(path, status.st_size, pickle.dumps((folder, path, open_source, has_open_files)))
+        _seen.add(key)
+
+
+def _look(path: Path, byte_count: int, question: bytes) -> None:
+    looker = _take_looker()
+    # Not given back if it is interrupted: its answer would be taken for that to the next question.
+    try:
+        kind, data = looker.look(path, byte_count, question)
+    except CorruptFileError:
+        looker.child.close()
+        if looker.looks == 1:
+            raise
+        # It had nothing to do and has ended, or an earlier file has done it harm.
+        looker = _Looker()
+        kind, data = looker.look(path, byte_count, question)
+    _idle.append(looker)
+    check_told(path, kind, data, DATA)
+
+
+class _Looker:
+    """A process that looks at files, and for whom it does."""
+
+    def __init__(self) -> None:
+        self.child = Child(_serve)
+        self.owner = os.getpid()  # a copy of this process needs another one
+        self.looks = 0
+
+    def look(self, path: Path, byte_count: int, question: bytes) -> tuple[bytes, bytearray]:
+        self.looks += 1
+        self.child.ask(_LENGTH.pack(len(question)) + question)
+        return self.child.answer(path, byte_count, 0)
+
+
+_idle: list[_Looker] = []
+
+
+def _take_looker() -> _Looker:
+    while _idle:
+        looker = _idle.pop()
+        if looker.owner == os.getpid():
+            return looker
+        looker.child.close()
+    return _Looker()
+
+
+# --- the child ------------------------------------------------------------------------------------
+
+
+def _serve(questions: IO[bytes], teller: Teller) -> None:
+    """Looks at files until there is nothing to do, or the library holds one open: it would take
+    what it knows of that for what another of the same name holds.
+    """
+    while len(head := questions.read(_LENGTH.size)) == _LENGTH.size:
+        question = questions.read(_LENGTH.unpack(head)[0])
+        has_open_files = True
+        with teller.telling_errors():
+            folder, path, open_source, library_has_open_files = pickle.loads(question)
+            try:
+                if folder:
+                    os.chdir(folder)
+                _look_at(path, open_source)
+            finally:
+                has_open_files = library_has_open_files()
+            teller.tell(DATA, b"")
+        if has_open_files or not select.select([questions], [], [], _IDLE_SECONDS)[0]:
+            return
+
+
+def _look_at(path: Path, open_source: Callable[[], Source]) -> None:
+    limit_memory(path)
+    with open_source() as source:
+        for info in source.variables:
+            if info.fault is None and info.element_count:
+                # What cannot be read is told when it is compared.
+                with contextlib.suppress(CiwrapError):
+                    source.read(info.name, 0, 1)
+                    source.read(info.name, info.element_count - 1, 1)
+
+
+MAX_FILES = 2000
+MAX_TEXT_BYTES = 64 << 20
+_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
+_TEXT_SUFFIXES = set(OWN_FORMATS["text"].suffixes)
+
+
+class Candidate(Struct, frozen=True):
+    """A file that a reader can open. path: relative to the folder looked through."""
+
+    path: Path
+    variables: tuple[VariableInfo, ...]
+
+
+class Survey(Struct, frozen=True):
+    """What was found. skipped: files of a known format that could not be opened, and why. unknown:
+    files that neither their suffix nor their first bytes say how to read.
+
+    is_complete: false if there were more than MAX_FILES files to look at.
+    """
+
+    candidates: tuple[Candidate, ...]
+    skipped: tuple[tuple[Path, str], ...]
+    unknown: tuple[Path, ...] = ()
+    is_complete: bool = True
+
+
+def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
+    """Opens every file below the folder that a reader knows by suffix or content; hidden ones,
+    virtual environments and the folders named in leave_out are passed over, and so are text files
+    without a column of numbers.
+    """
+    found: list[Candidate] = []
+    skipped: list[tuple[Path, str]] = []
+    unknown: list[Path] = []
+    count = 0
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _SKIPPED_FOLDERS
+            and name not in leave_out
+            and not _is_there(Path(here, name, "pyvenv.cfg"))
+        )
+        stores = [name for name in folders if is_output_folder(Path(here, name))]
+        folders[:] = [name for name in folders if name not in stores]
+        for name in sorted([*files, *stores]):
+            path = Path(here, name)
+            if name.startswith("."):
+                continue
+            count += 1
+            if count > MAX_FILES:
+                return Survey(tuple(found), tuple(skipped), tuple(unknown), is_complete=False)
+            relative = path.relative_to(folder)
+            chosen = Choice().of(path, name)
+            if chosen is None:
+                unknown.append(relative)
+                continue
+            if "{" in relative.as_posix():
+                skipped.append((relative, "a path with a brace in it cannot be an output"))
+                continue
+            try:
+                variables = _variables(path, chosen.reader)
+            except CiwrapError as error:
+                why = f"{error.message}; {error.remedy}" if error.remedy else error.message
+                skipped.append((relative, why))
+                continue
+            if variables:
+                found.append(Candidate(relative, variables))
+    return Survey(tuple(found), tuple(skipped), tuple(unknown))
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError:
+        return False  # of a folder that nobody lets us look into
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file has the suffix of a text table, which prose has, too."""
+    return path.suffix.lower() in _TEXT_SUFFIXES
+
+
+def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
+    """The file's variables; none for prose and lists that happen to have a table's suffix."""
+    if is_text(path) and _byte_count(path) > MAX_TEXT_BYTES:
+        return ()
+    with reader.open(path) as source:
+        if is_text(path) and not any(
+            info.dtype[1] in "if" and info.shape[0] for info in source.variables
+        ):
+            return ()
+        return source.variables
+
+
+def _byte_count(path: Path) -> int:
+    """Raises as `InputFile` does."""
+    file = InputFile(path)
+    file.close()
+    return file.byte_count

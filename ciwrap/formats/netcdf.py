@@ -1,0 +1,598 @@
+"""NetCDF files: the classic formats by themselves, NetCDF-4 through h5netcdf.
+
+The classic NetCDF formats (CDF-1, CDF-2, CDF-5), read as their specification lays them out.
+
+No library is needed for them, and every variable, or record of one, lies in one stretch of the
+file, which the core can then read itself.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct, field
+
+from ciwrap.arrays.values import FileRegion
+from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.late import numpy as np
+from ciwrap.base.processes import closed_on_error
+from ciwrap.formats.entries import (
+    EntrySource,
+    FlatReader,
+    HistoryReader,
+    IterationRule,
+    Listing,
+    Packing,
+    Place,
+    box_reader,
+    guarded,
+    joined,
+    time_axis,
+)
+from ciwrap.formats.hdf5 import (
+    OpenDatasets,
+    add_dataset,
+    file_number,
+    followed,
+    has_open_files,
+    open_file,
+    storage_fault,
+)
+from ciwrap.formats.look import look_first
+from ciwrap.formats.reader import InputFile, add_attributes, as_elements, check_is_file, library
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ciwrap.formats.reader import AttributeRule, Source
+
+MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
+_TYPES = {
+    1: "|i1", 2: "|S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8",
+    7: "|u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8",
+}  # fmt: skip
+_NEWER_TYPES = 7  # from here on CDF-5 only
+_MAX_HEADER_BYTES = 256 << 20
+_STEP_BYTES = 64 << 10
+_TAIL_BYTES = 3  # what may follow the last value
+
+
+class ClassicVariable(Struct, frozen=True):
+    """A variable of the header. dtype: NumPy's text. begin: of its first value in the file."""
+
+    name: str
+    dtype: str
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+    is_record: bool
+    begin: int
+    attributes: dict[str, Any]
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of one record, or of the whole variable if it has none."""
+        lengths = self.shape[1:] if self.is_record else self.shape
+        return math.prod(lengths) * np.dtype(self.dtype).itemsize
+
+
+class ClassicHeader(Struct):
+    """What a file holds. record_step: bytes from one record to the next."""
+
+    record_count: int = 0
+    dimensions: dict[str, int] = field(default_factory=dict)
+    unlimited: str | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    variables: list[ClassicVariable] = field(default_factory=list)
+    record_step: int = 0
+
+
+class ClassicFile:
+    """A classic file, open for reading. Raises CorruptFileError for whatever does not add up."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self.header = _HeaderParser(file).parse()
+        self._check_size()
+
+    def _check_size(self) -> None:
+        header = self.header
+        end = 0
+        for one in header.variables:
+            if one.is_record and header.record_count == 0:
+                continue
+            last = (header.record_count - 1) * header.record_step if one.is_record else 0
+            end = max(end, one.begin + last + one.record_bytes)
+        size = self._file.byte_count
+        if size < end:
+            raise CorruptFileError(
+                f"is truncated: it has {size} bytes, its header says {end}",
+                file=self._file.path,
+                remedy="is the program still writing it?",
+            )
+        if header.variables and size > end + _TAIL_BYTES + self._padding():
+            raise CorruptFileError(
+                f"has {size - end} bytes after its last value: records that its header does not"
+                " count",
+                file=self._file.path,
+                remedy="let the program close the file",
+            )
+
+    def _padding(self) -> int:
+        """A record ends with the last variable's padding, which may be there or not."""
+        records = [one.record_bytes for one in self.header.variables if one.is_record]
+        return max(0, self.header.record_step - sum(records)) if records else 0
+
+    def reader(self, one: ClassicVariable) -> Callable[[int, int], NDArray[Any]]:
+        """Reads elements first .. first + count - 1 of a variable."""
+        item = np.dtype(one.dtype).itemsize
+        if not one.is_record:
+            return self._file.elements(one.begin, one.dtype)
+        per_record = math.prod(one.shape[1:])
+
+        def parts(first: int, count: int) -> Iterator[NDArray[Any]]:
+            while count > 0:
+                record, within = divmod(first, per_record)
+                take = min(count, per_record - within)
+                offset = one.begin + record * self.header.record_step + within * item
+                yield as_elements(self._file.read_at(offset, take * item), one.dtype)
+                first, count = first + take, count - take
+
+        return lambda first, count: joined(parts(first, count), count, np.dtype(one.dtype))
+
+    def region(self, one: ClassicVariable) -> FileRegion | None:
+        """Where a variable without records lies."""
+        if one.is_record:
+            return None
+        return FileRegion(str(self._file.path), one.begin, one.record_bytes)
+
+    def record_region(self, one: ClassicVariable, record: int) -> FileRegion:
+        """Where one record of a variable lies."""
+        offset = one.begin + record * self.header.record_step
+        return FileRegion(str(self._file.path), offset, one.record_bytes)
+
+
+class _HeaderParser:
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        self._data = b""
+        self._at = 0
+
+    def parse(self) -> ClassicHeader:
+        magic = self._take(4)
+        if magic not in MAGIC:
+            raise self._error("does not begin as a classic NetCDF file")
+        self._version = magic[3]
+        self._count_format = ">q" if self._version == 5 else ">i"
+        header = ClassicHeader()
+        records = self._take(8 if self._version == 5 else 4)
+        is_streaming = set(records) == {0xFF}
+        header.record_count = 0 if is_streaming else int.from_bytes(records, "big", signed=True)
+        if header.record_count < 0:
+            raise self._error("claims a negative number of records")
+        self._dimensions(header)
+        header.attributes = self._attributes()
+        self._variables(header, is_streaming=is_streaming)
+        return header
+
+    def _dimensions(self, header: ClassicHeader) -> None:
+        names: list[str] = []
+        for _ in range(self._list(0x0A)):
+            name, length = self._name(), self._count()
+            if name in header.dimensions:
+                raise self._error(f"has two dimensions named {ascii(name)[:60]}")
+            if length == 0 and header.unlimited is None:
+                header.unlimited = name
+            header.dimensions[name] = length
+            names.append(name)
+        self._names = names
+
+    def _variables(self, header: ClassicHeader, *, is_streaming: bool) -> None:
+        found: list[tuple[str, list[int], dict[str, Any], str, int]] = []
+        for _ in range(self._list(0x0B)):
+            name = self._name()
+            rank = self._count()
+            if rank > 1024:
+                raise self._error(f"claims {rank} dimensions for one variable")
+            ids = [self._count() for _ in range(rank)]
+            if any(number >= len(self._names) for number in ids):
+                raise self._error("names a dimension that it does not have")
+            attributes = self._attributes()
+            dtype = self._type()
+            self._count()  # the size, which is too small a field for large variables
+            begin = self._int(">i" if self._version == 1 else ">q")
+            if begin < 0:
+                raise self._error("has a variable that begins before the file")
+            found.append((name, ids, attributes, dtype, begin))
+        sizes = []
+        for _, ids, _, dtype, _ in found:
+            if self._is_record(ids, header):
+                lengths = [header.dimensions[self._names[number]] for number in ids[1:]]
+                sizes.append(math.prod(lengths) * np.dtype(dtype).itemsize)
+        # A lone record variable is not padded.
+        padded = [size if len(sizes) == 1 else size + -size % 4 for size in sizes]
+        header.record_step = sum(padded)
+        if is_streaming:
+            firsts = [begin for _, ids, _, _, begin in found if self._is_record(ids, header)]
+            rest = self._file.byte_count - min(firsts, default=self._file.byte_count)
+            header.record_count = max(0, rest) // header.record_step if header.record_step else 0
+        if header.unlimited is not None:
+            header.dimensions[header.unlimited] = header.record_count
+        for name, ids, attributes, dtype, begin in found:
+            dimensions = tuple(self._names[number] for number in ids)
+            shape = tuple(header.dimensions[dimension] for dimension in dimensions)
+            is_record = self._is_record(ids, header)
+            if header.unlimited in dimensions[1:]:
+                raise self._error("uses its record dimension other than first")
+            header.variables.append(
+                ClassicVariable(name, dtype, dimensions, shape, is_record, begin, attributes)
+            )
+
+    def _is_record(self, ids: list[int], header: ClassicHeader) -> bool:
+        return bool(ids) and self._names[ids[0]] == header.unlimited
+
+    def _attributes(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in range(self._list(0x0C)):
+            name = self._name()
+            dtype = np.dtype(self._type())
+            count = self._count()
+            data = self._take(count * dtype.itemsize)
+            self._take(-len(data) % 4)
+            if dtype.kind == "S":
+                found[name] = data.rstrip(b"\0").decode("utf-8", "surrogateescape")
+            else:
+                found[name] = np.frombuffer(data, dtype=dtype)
+        return found
+
+    def _list(self, tag: int) -> int:
+        given = self._int(">i")
+        count = self._count()
+        if given not in (0, tag) or (given == 0 and count != 0):
+            raise self._error("has a damaged header")
+        # Every item takes 4 bytes at the least.
+        if count * 4 > self._file.byte_count:
+            raise self._error("claims more than the file can hold")
+        return count
+
+    def _type(self) -> str:
+        code = self._int(">i")
+        if code not in _TYPES or (code >= _NEWER_TYPES and self._version != 5):
+            raise self._error(f"has a variable of the unknown type {code}")
+        return _TYPES[code]
+
+    def _name(self) -> str:
+        length = self._count()
+        data = self._take(length)
+        self._take(-length % 4)
+        return data.decode("utf-8", "surrogateescape")
+
+    def _count(self) -> int:
+        value = self._int(self._count_format)
+        if value < 0:
+            raise self._error("has a negative length")
+        return value
+
+    def _int(self, code: str) -> int:
+        return int(struct.unpack(code, self._take(struct.calcsize(code)))[0])
+
+    def _take(self, count: int) -> bytes:
+        end = self._at + count
+        if end > min(self._file.byte_count, _MAX_HEADER_BYTES):
+            raise self._error("ends within its header")
+        while len(self._data) < end:
+            self._data += self._file.read_some(len(self._data), max(_STEP_BYTES, len(self._data)))
+        found = self._data[self._at : end]
+        self._at = end
+        return found
+
+    def _error(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(
+            problem, file=self._file.path, remedy="is it whole, and is it NetCDF?"
+        )
+
+
+# What a dataset has that is a dimension, or has some.
+_NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
+# The kinds of numbers that h5netcdf fills records with that were never written.
+_FILLED_IN = "fiu"
+_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
+
+
+class NetcdfReader(HistoryReader):
+    """Every variable is one, named by its path; the time dimension gives the iterations.
+
+    Packed variables (scale_factor, add_offset) are unpacked. Other attributes than those that say
+    what the numbers mean are compared only if `attributes` asks for it.
+    """
+
+    name: ClassVar[str] = "netcdf"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["netcdf"].suffixes
+
+    def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+        check_is_file(path)
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            start = file.read_some(0, len(_HDF5_MAGIC))
+            if start.startswith(b"CDF"):
+                if start[3:4] not in (b"\x01", b"\x02", b"\x05"):
+                    raise UnsupportedFormatError(
+                        f"is classic NetCDF of the unknown version {start[3:4]!r}", file=path
+                    )
+                return _classic(path, file, rule, attributes)
+        file.close()
+        # Damaged or not, everything else is HDF5's to judge.
+        _libraries(path)
+        look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
+        return _netcdf4(path, rule, attributes)
+
+
+def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: AttributeRule) -> Source:
+    classic = ClassicFile(file)
+    header = classic.header
+    listing = Listing(path)
+    unlimited = [] if header.unlimited is None else [header.unlimited]
+    axis = _axis(rule, list(header.dimensions), unlimited, path)
+    numbers = _Numbers(rule, axis, path)
+    by_name = {one.name: one for one in header.variables}
+    for one in header.variables:
+        with listing.one(one.name):
+            steps = None
+            if axis is not None and one.dimensions[:1] == (axis,):
+                length = header.dimensions[axis]
+                steps = numbers.along(length, lambda name: _whole(by_name, classic, name))
+            _classic_variable(listing, file, classic, one, steps, attributes)
+        if attributes.has_all:
+            add_attributes(listing, one.attributes, (one.name,), _place)
+    if attributes.has_all:
+        add_attributes(listing, header.attributes, (), _place)
+    return EntrySource(path, listing.entries, file.close)
+
+
+def _classic_variable(
+    listing: Listing,
+    file: InputFile,
+    classic: ClassicFile,
+    one: ClassicVariable,
+    steps: list[int] | None,
+    attributes: AttributeRule,
+) -> None:
+    dtype, read = np.dtype(one.dtype), classic.reader(one)
+    packing = Packing.of(one.attributes, dtype)
+    labels = attributes.labels(one.dimensions, one.attributes, packing)
+    if packing is not None:
+        listing.add(
+            one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
+        )
+    elif not steps or not one.is_record:
+        region = classic.region(one)
+        listing.add(one.name, dtype, one.shape, read, region=region, steps=steps, labels=labels)
+    else:
+        for record, step in enumerate(steps):
+            stretch = classic.record_region(one, record)
+            listing.add(
+                f"{one.name}[{record}]",
+                dtype,
+                one.shape[1:],
+                file.elements(stretch.offset, one.dtype),
+                region=stretch,
+                called=one.name,
+                iteration=step,
+                labels=labels,
+            )
+
+
+def _whole(by_name: Mapping[str, Any], classic: ClassicFile, name: str) -> Any:
+    one = by_name.get(name)
+    if one is None:
+        return None
+    return classic.reader(one)(0, int(np.prod(one.shape, dtype=np.int64)))
+
+
+def _place(above: tuple[str, ...], name: str) -> Place:
+    return Place("/".join([*above, name]))
+
+
+class _Numbers:
+    """The iterations along the time axis, found when they are first needed."""
+
+    def __init__(self, rule: IterationRule, axis: str | None, path: Path) -> None:
+        self._rule = rule
+        self._axis = axis
+        self._path = path
+        self._steps: list[int] | None = None
+
+    def along(self, length: int, values_of: Callable[[str], Any]) -> list[int]:
+        """values_of: as in `IterationRule.along`, which also says what is raised."""
+        if self._steps is None:
+            self._steps = self._rule.along(self._axis, length, values_of, self._path)
+        return self._steps
+
+
+def _axis(
+    rule: IterationRule, names: Sequence[str], unlimited: Sequence[str], path: Path
+) -> str | None:
+    axis = time_axis(rule, names, unlimited)
+    if axis is None and rule.axis not in ("auto", "none"):
+        raise ConfigError(
+            f"there is no dimension {rule.axis!r} (known: {', '.join(names[:20]) or 'none'})",
+            file=path,
+            key="options.iterations",
+        )
+    return axis
+
+
+def _libraries(path: Path) -> tuple[Any, Any]:
+    """h5py and h5netcdf. Raises ReaderPluginError if one is not installed."""
+    return library("h5py", "netcdf", file=path), library("h5netcdf", "netcdf", file=path)
+
+
+def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
+    h5py, h5netcdf = _libraries(path)
+    file = open_file(h5py, path)
+    with closed_on_error(file.close), guarded(path):
+        # Where this fails h5netcdf leaves half an object behind that complains on its own.
+        file.attrs.get("_nc3_strict")
+        netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
+        listing = Listing(path)
+        _Walk(h5py, OpenDatasets(file), listing, rule, attributes).group(netcdf, ())
+
+    def finish() -> None:
+        netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
+        file.close()
+
+    return EntrySource(path, listing.entries, finish)
+
+
+class _Walk:
+    """Lists the variables of a group and those below it."""
+
+    def __init__(
+        self,
+        h5py: Any,
+        opened: OpenDatasets,
+        listing: Listing,
+        rule: IterationRule,
+        attributes: AttributeRule,
+    ) -> None:
+        self._h5py = h5py
+        self._opened = opened
+        self._listing = listing
+        self._rule = rule
+        self._attributes = attributes
+        self._file_number = file_number(h5py, opened.file)
+
+    def group(
+        self, group: Any, above: tuple[str, ...], outer: tuple[str, _Numbers] | None = None
+    ) -> None:
+        """outer: the time axis of the group that this one is in."""
+        axis, numbers = self._time(group, outer)
+        for name in group.variables:
+            path = (*above, name)
+            with self._listing.one("/".join(path)):
+                fault = self._link_fault(group, _stored_name(group, name))
+                if fault is not None:
+                    self._listing.add_fault("/".join(path), fault)
+                    continue
+                variable = group.variables[name]
+                steps = None
+                if axis is not None and variable.dimensions[:1] == (axis,):
+                    steps = numbers.along(variable.shape[0], lambda one: _values(group, one))
+                self._variable(group, variable, path, steps)
+                if self._attributes.has_all:
+                    add_attributes(self._listing, variable.attrs, path, _place)
+        if self._attributes.has_all:
+            add_attributes(self._listing, group.attrs, above, _place)
+        for name, inner in group.groups.items():
+            fault = self._link_fault(group, name)
+            if fault is None:
+                self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+            else:
+                self._listing.add_fault("/".join([*above, name]), fault)
+        if above and not group.variables and not group.groups:
+            # Without a variable nobody would see that the group is there.
+            self._listing.add_array("/".join([*above, ""]), np.empty(0, dtype=bool))
+
+    def _link_fault(self, group: Any, name: str | None) -> str | None:
+        """Why a name in a group does not lead to what is compared; None if it does."""
+        if name is None:
+            return None
+        found = followed(self._h5py, group._h5group, name, self._file_number)
+        return found if isinstance(found, str) else None
+
+    def _time(self, group: Any, outer: tuple[str, _Numbers] | None) -> tuple[str | None, _Numbers]:
+        """The time axis of a group, its own or that of the group that it is in."""
+        rule, path = self._rule, self._listing.path
+        names = list(group.dimensions)
+        unlimited = [name for name in names if group.dimensions[name].isunlimited()]
+        is_elsewhere = rule.axis not in ("auto", "none") and rule.axis not in names
+        # A named dimension may be that of another group, and groups see those of the groups above.
+        axis = None if is_elsewhere else _axis(rule, names, unlimited, path)
+        if axis is None and outer is not None:
+            return outer
+        if is_elsewhere and outer is None:
+            _axis(rule, _all_dimensions(group), unlimited, path)
+        return axis, _Numbers(rule, axis, path)
+
+    def _variable(
+        self, group: Any, variable: Any, path: tuple[str, ...], steps: list[int] | None
+    ) -> None:
+        listing, name = self._listing, "/".join(path)
+        dataset = _dataset(group, path[-1])
+        dtype, shape = variable.dtype, tuple(variable.shape)
+        is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
+        packing = None if is_text else Packing.of(variable.attrs, dtype)
+        dimensions = _dimension_names(variable, dataset)
+        labels = self._attributes.labels(dimensions, variable.attrs, packing)
+        if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
+            opened, place = self._opened, Place(name)
+            add_dataset(
+                self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
+            )
+            return
+        fault = None if dataset is None else storage_fault(self._h5py, dataset)
+        if fault is not None:
+            listing.add_fault(name, fault)
+            return
+        if is_text or dtype.kind not in _FILLED_IN:
+            what = "texts" if is_text or dtype.kind == "S" else f"values of type {dtype}"
+            listing.add_fault(name, f"holds {what} in records that were never written")
+            return
+        chunks = None if dataset is None else dataset.chunks
+        flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
+        listing.add(
+            name,
+            dtype if packing is None else packing.dtype,
+            shape,
+            flat.read if packing is None else packing.reader(flat.read),
+            stored_bytes=None if dataset is None else dataset.id.get_storage_size(),
+            steps=steps,
+            labels=labels,
+        )
+
+
+def _dimension_names(variable: Any, dataset: Any) -> Sequence[str] | None:
+    """The names of a variable's dimensions; None if the file has none, which h5netcdf makes up."""
+    if dataset is not None and not any(name in dataset.attrs for name in _NAMING):
+        return None
+    names: Sequence[str] = variable.dimensions
+    return names
+
+
+def _all_dimensions(group: Any) -> list[str]:
+    found = list(group.dimensions)
+    for inner in group.groups.values():
+        found += _all_dimensions(inner)
+    return found
+
+
+def _dataset(group: Any, name: str) -> Any:
+    """The HDF5 dataset behind a variable."""
+    stored = _stored_name(group, name)
+    return None if stored is None else group._h5group[stored]
+
+
+def _stored_name(group: Any, name: str) -> str | None:
+    """What a variable is called in the HDF5 file; None if it is not there.
+
+    The plain name is that of the dimension where a variable of the same name is none of its
+    coordinates.
+    """
+    candidates = (f"_nc4_non_coord_{name}", name)
+    return next((one for one in candidates if one in group._h5group), None)
+
+
+def _values(group: Any, name: str) -> Any:
+    """All values of a variable of this group or one above."""
+    here = group
+    while here is not None:
+        if name in here.variables:
+            return here.variables[name][...]
+        here = here.parent if here.parent is not here else None
+    return None

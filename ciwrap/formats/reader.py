@@ -1,0 +1,620 @@
+"""What a reader is: a small class that opens one file format and streams its variables.
+
+A reader of your own subclasses `Reader` and `Source`, registers in the entry-point group
+`ciwrap.readers`, and runs `ciwrap.testing.ReaderSuite` (docs/how-to/write-a-reader.md).
+
+Plain reading of regular files, with errors that name them. Never mmap: a file that is truncated
+while it is mapped ends the process instead of raising an error.
+
+Libraries that only some formats need, loaded when a file of that format is opened.
+
+Labels: what a file says about a variable that belongs to its identity, as its dtype does.
+
+Two variables of one name and other labels are two different things: `t(x, y)` and `t(y, x)`, or a
+temperature in K and one in C. Labels are short texts, so that goldens and captures can keep them.
+
+Attributes: which of them belong to a variable's identity, and all of them as small variables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+from abc import ABC, abstractmethod
+from copy import copy
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import Struct
+
+from ciwrap.arrays.values import (
+    DEFAULT_SLAB_BYTES,
+    FileRegion,
+    HeldOnDevice,
+    Labels,
+    Shaped,
+    TextRules,
+    Values,
+    storage_dtype,
+)
+from ciwrap.base.errors import (
+    CiwrapError,
+    ConfigError,
+    CorruptFileError,
+    OutputMissingError,
+    ReaderPluginError,
+    UnreadableFileError,
+    UnsupportedDtypeError,
+    VariableMissingError,
+    one_line,
+)
+from ciwrap.base.late import numpy as np
+from ciwrap.base.processes import Closing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import SeriesFacts
+    from ciwrap.formats.entries import Listing, Packing, Place
+
+# FileRegion and Labels are part of what readers are written against, so they are offered here, too.
+
+
+class VariableInfo(Shaped, Struct, frozen=True):
+    """One variable of a file, before any of it is read.
+
+    dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".
+    shape: () for a single number; lengths may be 0. region: None unless the file holds the
+    variable's bytes contiguously and uncompressed.
+
+    A file that holds a history lists a variable once per iteration: `name` then is unique in the
+    file ("step_10/x", "x[3]"), and `called` is what it is called in every iteration ("x").
+    iteration and rank are None where the file says nothing of them. fault: why this variable
+    cannot be read although the rest of the file can; reading it raises UnsupportedDtypeError with
+    this text, unless the configuration ignores it. device: an array on a GPU that is the variable
+    (`ciwrap.arrays.values.HeldOnDevice`), None for all that is read.
+
+    labels: what the file says about the variable that belongs to its identity as its dtype and its
+    shape do, as (key, text) pairs in the order of their keys (`labels_of` makes them): "dims" names
+    the dimensions ("x y"), with that of the iterations; other keys are attributes ("units"). A file
+    that does not say it has no such key. text: how a text is compared whose bytes are the variable;
+    None for elements. in_text: whether its elements were found one by one in a text
+    (`Source.facts`).
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    region: FileRegion | None = None
+    called: str | None = None
+    iteration: int | None = None
+    rank: int | None = None
+    fault: str | None = None
+    device: HeldOnDevice | None = None
+    labels: Labels = ()
+    text: TextRules | None = None
+    in_text: bool = False
+
+
+class Source(Closing):
+    """An open file and its variables. A context manager; not for use by several threads at once."""
+
+    path: Path
+    variables: tuple[VariableInfo, ...]  # in the file's own order, names unique
+    # What to tell of the file besides, and what makes it not comparable although it can be read.
+    notes: tuple[str, ...] = ()
+    faults: tuple[CiwrapError, ...] = ()
+    # Whether somebody has named what counts of the file, so that nothing of it need be there.
+    may_be_empty: bool = False
+
+    @abstractmethod
+    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
+        """Elements first_element .. first_element + count - 1, counted in C order of the shape.
+
+        Returns a C-contiguous array of shape (count,) in `storage_dtype(info.dtype)`. Memory in
+        proportion to `count`, not to the variable. Raises CorruptFileError or UnreadableFileError,
+        VariableMissingError for an unknown name, IndexError for a range outside the variable.
+        """
+
+    def slabs(self, name: str, slab_bytes: int = DEFAULT_SLAB_BYTES) -> Iterator[NDArray[Any]]:
+        """The whole variable in order, in pieces of at most slab_bytes (but at least one element).
+
+        A variable without elements yields nothing. Raises as `read` does.
+        """
+        info = self.info(name)
+        step = max(1, slab_bytes // max(1, info.item_bytes))
+        for first in range(0, info.element_count, step):
+            yield self.read(name, first, min(step, info.element_count - first))
+
+    def info(self, name: str) -> VariableInfo:
+        """The variable of that name; raises VariableMissingError."""
+        by_name = self.__dict__.get("_by_name")
+        if by_name is None:
+            by_name = self.__dict__["_by_name"] = {info.name: info for info in self.variables}
+        found: VariableInfo | None = by_name.get(name)
+        if found is None:
+            raise VariableMissingError("there is no such variable", file=self.path, variable=name)
+        return found
+
+    def facts(self, name: str) -> SeriesFacts | None:
+        """Steps and places of a variable's elements in a text; None where they are no text."""
+        return None
+
+    def checked_range(self, name: str, first_element: int, count: int) -> VariableInfo:
+        """The variable of that name, once it is known that the range of it can be read.
+
+        Raises VariableMissingError, IndexError, and UnsupportedDtypeError for one with a fault.
+        """
+        info = self.info(name)
+        if info.fault is not None:
+            raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
+        if first_element < 0 or count < 0 or first_element + count > info.element_count:
+            raise IndexError(
+                f"elements {first_element} to {first_element + count} of {info.element_count}"
+            )
+        return info
+
+    def close(self) -> None:
+        """Gives up the file; harmless when repeated. Default: there is nothing to give up."""
+
+
+class SourceValues(Values):
+    """A variable of an open file; the file has to stay open as long as this is used.
+
+    name_in_check: what the check calls the file's variable of a name.
+    """
+
+    def __init__(
+        self, source: Source, info: VariableInfo, name_in_check: Callable[[str], str]
+    ) -> None:
+        self._source = source
+        self._info = info
+        self._name_in_check = name_in_check
+        self.dtype = info.dtype
+        self.shape = info.shape
+        self.labels = info.labels
+
+    @property
+    def text(self) -> TextRules | None:
+        return self._info.text
+
+    @property
+    def region(self) -> FileRegion | None:
+        return self._info.region
+
+    @property
+    def device(self) -> HeldOnDevice | None:
+        return self._info.device
+
+    @property
+    def series(self) -> SeriesFacts | None:
+        facts = self._source.facts(self._info.name)
+        if facts is None or facts.steps_name is None:
+            return facts
+        found = copy(facts)
+        found.steps_name = self._name_in_check(facts.steps_name)
+        return found
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        return self._source.read(self._info.name, first_element, count)
+
+
+class Reader(ABC):
+    """Opens files of one format. Instances carry no state.
+
+    name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot. names_inside:
+    whether the file names its variables (.npz, tables) or they are named after the file (.npy,
+    raw). option_names: the keys that `options:` may hold. is_folder: whether an output of this
+    format is a folder with many files in it (Zarr, ADIOS2), to be opened as one.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    names_inside: ClassVar[bool] = True
+    option_names: ClassVar[tuple[str, ...]] = ()
+    is_folder: ClassVar[bool] = False
+
+    @abstractmethod
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        """Opens the file and reads as much as is needed to list its variables.
+
+        name: what to call the file's array where the format gives no name; default: the file's
+        stem. options: as in ciwrap.yaml; unknown keys have been refused. Raises OutputMissingError,
+        UnreadableFileError, CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError or
+        ConfigError, and nothing else, whatever the bytes are.
+        """
+
+    def is_output(self, path: Path) -> bool:
+        """Whether a folder is an output of this format, if that `is_folder`."""
+        return self.is_folder and path.suffix.lower() in self.suffixes
+
+    def companions(self, path: Path) -> tuple[Path, ...]:
+        """Further files that belong to this one (sidecars), whether or not they exist."""
+        return ()
+
+    def covered(self, path: Path) -> tuple[Path, ...]:
+        """Companions all of which is read with this file, so that nobody reads them again."""
+        return self.companions(path)
+
+    def check_options(self, options: Mapping[str, Any], path: Path) -> None:
+        """Raises ConfigError for an option this reader does not know."""
+        for key in options:
+            if key not in self.option_names:
+                known = ", ".join(self.option_names) or "none"
+                raise ConfigError(
+                    f"the reader {self.name!r} has no option {key!r} (it has: {known})",
+                    file=path,
+                    key=f"options.{key}",
+                )
+
+
+class CheckedReader(Reader):
+    """A reader whose options have been looked at by the time a file is opened."""
+
+    def open(
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Source:
+        given = dict(options or {})
+        self.check_options(given, path)
+        return self.open_file(path, name or path.stem, given)
+
+    @abstractmethod
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        """As `open`. name: what to call the file's array if the format gives no name."""
+
+
+def not_there(path: Path) -> OutputMissingError:
+    """The error of a file that does not exist, which may be an output or what somebody named."""
+    return OutputMissingError(
+        "does not exist", file=path, remedy="run the program first, or fix the name"
+    )
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turns an OSError of the block into UnreadableFileError naming the file."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, CiwrapError):
+            raise
+        raise UnreadableFileError(
+            f"cannot be read: {error.strerror or error}", file=path
+        ) from error
+
+
+def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any]:
+    """Bytes as a one-dimensional array of that dtype, without a copy."""
+    return np.frombuffer(data, dtype=storage_dtype(dtype))
+
+
+_MOST_PER_CALL = 1 << 30
+
+
+class InputFile:
+    """A regular file open for reading at given offsets.
+
+    Raises OutputMissingError if there is none, UnreadableFileError for folders, pipes and devices
+    and for whatever the operating system refuses.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        try:
+            with reading(path):
+                # Without O_NONBLOCK, opening a named pipe would wait for a writer.
+                self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+                status = os.fstat(self._descriptor)
+        except UnreadableFileError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                if path.is_symlink():
+                    raise OutputMissingError(
+                        "is a broken link", file=path, remedy="fix the link"
+                    ) from None
+                raise not_there(path) from None
+            raise
+        except ValueError as error:
+            raise UnreadableFileError(f"is not a valid path: {error}", file=ascii(path)) from None
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
+            raise UnreadableFileError(f"is {what}", file=path, remedy="give a file")
+        self.byte_count = status.st_size
+
+    def read_at(self, offset: int, count: int) -> bytearray:
+        """Exactly `count` bytes from `offset`. Raises CorruptFileError if the file ends before."""
+        data = bytearray(count)
+        view = memoryview(data)
+        done = 0
+        with reading(self.path):
+            while done < count:
+                part = view[done : done + _MOST_PER_CALL]
+                got = _read_into(self._descriptor, part, offset + done)
+                if got == 0:
+                    # It may have become shorter than where this began to read.
+                    end = min(offset + done, os.fstat(self._descriptor).st_size)
+                    raise CorruptFileError(
+                        f"ends after {end} bytes, but {offset + count} are expected",
+                        file=self.path,
+                        remedy="is the program still writing it?",
+                    )
+                done += got
+        return data
+
+    def elements(self, offset: int, dtype: str) -> Callable[[int, int], NDArray[Any]]:
+        """Reads elements first .. first + count - 1 of those that lie back to back from offset."""
+        item = storage_dtype(dtype).itemsize
+        return lambda first, count: as_elements(
+            self.read_at(offset + first * item, count * item), dtype
+        )
+
+    def read_some(self, offset: int, count: int) -> bytes:
+        """Up to `count` bytes from `offset`; fewer only at the end of the file."""
+        count = min(count, self.byte_count - offset)
+        return bytes(self.read_at(offset, count)) if count > 0 else b""
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
+    """Reads up to as many bytes as `part` takes, and says how many."""
+    if hasattr(os, "preadv"):  # macOS from 11 on
+        return os.preadv(descriptor, [part], offset)
+    data = os.pread(descriptor, len(part), offset)
+    part[: len(data)] = data
+    return len(data)
+
+
+def whole_file(path: Path) -> bytearray:
+    """All bytes of a file that is held in memory anyway. Raises as `InputFile` does."""
+    file = InputFile(path)
+    data = file.read_at(0, file.byte_count)
+    file.close()
+    return data
+
+
+def check_is_file(path: Path) -> None:
+    """Raises for what is not a regular file that can be read, and for an empty one."""
+    file = InputFile(path)
+    size = file.byte_count
+    file.close()
+    if size == 0:
+        raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
+
+
+# What is read with which packages, and the extra of ciwrap that brings them.
+NEEDED = {
+    "hdf5": ("hdf5", ("h5py",)),
+    "netcdf 4": ("netcdf", ("h5py", "h5netcdf")),
+    "zarr": ("zarr", ("zarr",)),
+    "parquet": ("parquet", ("pyarrow",)),
+    "gromacs": ("md", ("MDAnalysis",)),
+    "fits": ("fits", ("astropy",)),
+    "vtk packed by LZ4": ("vtk", ("lz4",)),
+    "mat 5": ("scipy", ("scipy",)),
+    "torch": ("torch", ("torch",)),
+    "adios2": ("adios2", ("adios2",)),
+    "regular expressions in logs": ("log", ("re2",)),
+}
+# Packages that are installed under another name than they are imported by.
+_DISTRIBUTIONS = {"re2": "google-re2"}
+
+
+def lacking() -> dict[str, str]:
+    """What cannot be read for want of a package, and the extra that brings it; loads none."""
+    return {
+        what: extra
+        for what, (extra, packages) in NEEDED.items()
+        if any(find_spec(package) is None for package in packages)
+    }
+
+
+def library(name: str, extra: str, *, file: str | os.PathLike[str]) -> Any:
+    """The module of that name, out of the extra `ciwrap[extra]`.
+
+    Raises ReaderPluginError if it is not installed or cannot be loaded.
+    """
+    package = name.split(".")[0]
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.split(".")[0] != package:
+            problem = f"{package} is installed, but what it needs is not: {one_line(error)}"
+        else:
+            problem = f"is read with {package}, which is not installed"
+        raise ReaderPluginError(
+            problem, file=file, remedy=f"pip install 'ciwrap[{extra}]'"
+        ) from error
+    except (ImportError, OSError) as error:
+        raise ReaderPluginError(
+            f"{name} cannot be loaded: {one_line(error)}",
+            file=file,
+            remedy=f"pip install --force-reinstall {_DISTRIBUTIONS.get(package, package)}",
+        ) from error
+
+
+# The label that names the dimensions; all others are named as the attributes they come from.
+DIMS = "dims"
+MOST_CHARACTERS = 200
+_DIGEST_CHARACTERS = 32
+# By NetCDF's conventions of the variable's own type: 1e20 as that type holds it, so that it is the
+# same of a variable in another precision.
+_OF_THE_TYPE = {
+    *("_FillValue", "flag_masks", "flag_values", "missing_value"),
+    *("valid_max", "valid_min", "valid_range"),
+}
+
+
+def labels_of(
+    dimensions: Sequence[str | None] | None, attributes: Mapping[str, Any] | None = None
+) -> Labels:
+    """The labels of a variable.
+
+    dimensions: their names, None for one without a name; None where the format names none.
+    attributes: the values of those attributes that count (numbers, texts, arrays of them).
+    """
+    found = {
+        name: text_of(value, is_of_the_type=name in _OF_THE_TYPE)
+        for name, value in (attributes or {}).items()
+    }
+    if dimensions and any(dimensions):
+        found[DIMS] = names_as_text(dimensions)
+    return tuple(sorted(found.items()))
+
+
+def names_as_text(names: Sequence[str | None]) -> str:
+    """Several names as the text of a label, None for what has none; other names give another."""
+    return _cut(" ".join(_name(one) for one in names))
+
+
+def plain_name(name: str | bytes) -> str:
+    """A name of HDF5, which h5py gives as bytes where they are not UTF-8; these are escaped."""
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+
+
+def text_of(value: Any, *, is_of_the_type: bool = False) -> str:
+    """A value as text: equal numbers of one kind give one text, other numbers another one, and a
+    text and its bytes the same.
+
+    Floats of any width have as many digits as tell doubles apart, so that the float32 next to 0.1
+    is not 0.1; those of the variable's own type have as many as tell numbers of that type apart.
+    Characters that cannot be printed are escaped, as are backslashes, and blanks within
+    one of several texts; of a long text the beginning and a digest are left. Raises
+    UnsupportedDtypeError for what is neither number nor text.
+    """
+    if getattr(value, "shape", ()) is None:  # an attribute of HDF5 without a value
+        return ""
+    array = np.asarray(value)
+    parts = [_escaped(_scalar_text(one, is_of_the_type)) for one in array.reshape(-1)]
+    if len(parts) > 1:
+        parts = [_in_one_word(part) for part in parts]
+    return _cut(" ".join(parts))
+
+
+def _scalar_text(value: Any, is_of_the_type: bool) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if not isinstance(value, (str, bool, int, float, np.number, np.bool_)):
+        raise UnsupportedDtypeError("has an attribute that is neither number nor text")
+    is_short = isinstance(value, (np.float16, np.float32)) and not is_of_the_type
+    return repr(float(value)) if is_short else str(value)
+
+
+def _name(dimension: str | None) -> str:
+    """A name among others; `-` stands for one without a name."""
+    if not dimension:
+        return "-"
+    return "\\-" if dimension == "-" else _in_one_word(_escaped(dimension))
+
+
+def _in_one_word(escaped: str) -> str:
+    """Texts are joined by blanks, so a blank within one is marked."""
+    return escaped.replace(" ", "\\ ")
+
+
+def _escaped(text: str) -> str:
+    return "".join(c if c.isprintable() and c != "\\" else ascii(c)[1:-1] for c in text)
+
+
+def _cut(plain: str) -> str:
+    if len(plain) <= MOST_CHARACTERS:
+        return plain
+    digest = hashlib.sha256(plain.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return f"{plain[: MOST_CHARACTERS - _DIGEST_CHARACTERS - 8]}... ({digest})"
+
+
+# What numbers mean: a variable with another one of these is another variable.
+MEANING = (
+    *("_FillValue", "_Unsigned", "add_offset", "calendar", "flag_masks", "flag_meanings"),
+    *("flag_values", "missing_value", "positive", "scale_factor", "unitDimension", "unitSI"),
+    *("units", "valid_max", "valid_min", "valid_range"),
+)
+# The values of an unpacked variable already tell of these.
+PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
+# These are as stored, so that they say something else of each packing.
+LIMITS = ("valid_max", "valid_min", "valid_range")
+# And of this one their type.
+TYPE = ("_Unsigned",)
+
+
+class AttributeRule(Struct, frozen=True):
+    """names: attributes that are labels of their variable. has_all: whether every attribute, also
+    those of groups and of the file, is a variable `path@name` besides.
+    """
+
+    names: tuple[str, ...] = MEANING
+    has_all: bool = False
+
+    @staticmethod
+    def of(options: Mapping[str, Any], path: Path) -> AttributeRule:
+        """The rule that the option `attributes` gives: true, false, or a list of names.
+
+        Raises ConfigError for anything else.
+        """
+        given = options.get("attributes", list(MEANING))
+        if isinstance(given, bool):
+            return AttributeRule(MEANING, has_all=True) if given else AttributeRule(())
+        if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
+            raise ConfigError(
+                "must be true, false or a list of names", file=path, key="options.attributes"
+            )
+        return AttributeRule(tuple(given))
+
+    def labels(
+        self,
+        dimensions: Sequence[str | None] | None,
+        attributes: Mapping[str, Any],
+        packing: Packing | None = None,
+    ) -> Labels:
+        """The labels of a variable. attributes: all that it has; only those that count are read.
+
+        packing: how its values are unpacked, if they are. Raises UnsupportedDtypeError for
+        an attribute that is neither number nor text.
+        """
+        names = self.names
+        if packing is not None and names == MEANING:
+            told = (*PACKING, *LIMITS, *TYPE) if packing.is_scaled else TYPE
+            names = tuple(name for name in names if name not in told)
+        return labels_of(
+            dimensions, {name: attributes[name] for name in names if name in attributes}
+        )
+
+
+def add_attributes(
+    listing: Listing,
+    attributes: Mapping[str, Any],
+    path: tuple[str, ...],
+    place: Callable[[tuple[str, ...], str], Place],
+) -> None:
+    """Lists attributes as small variables `path@name`."""
+    above, last = path[:-1], path[-1] if path else ""
+    for name in attributes:
+        called = f"{last}@{plain_name(name)}"
+        key = "/".join([*above, called])
+        facts = place(above, called).facts
+        with listing.one(key, **facts):
+            value = attributes[name]
+            if getattr(value, "shape", ()) is None:  # a null dataspace
+                value = np.empty(0, value.dtype)
+            array = np.asarray(value)
+            if array.dtype.hasobject and not all(
+                isinstance(one, (str, bytes)) for one in array.reshape(-1).tolist()
+            ):
+                listing.add_fault(key, "is an attribute that is neither number nor text", **facts)
+            else:
+                listing.add_array(key, array, **facts)

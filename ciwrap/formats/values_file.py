@@ -1,0 +1,286 @@
+"""JSON, TOML and YAML with results in them: every value is a variable, `scf.energies`.
+
+No suffix is claimed: most such files in a folder are settings, and some are ours.
+
+Texts as programs print them: compared token by token, so nothing has to be named beforehand.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from abc import abstractmethod
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, TextRules
+from ciwrap.base.documents import DocumentError, double_of, load_json, load_yaml
+from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
+from ciwrap.base.late import numpy as np
+from ciwrap.base.processes import closed_on_error
+from ciwrap.formats.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
+from ciwrap.formats.find_outputs import formats_of, is_known_suffix
+from ciwrap.formats.reader import (
+    CheckedReader,
+    InputFile,
+    Source,
+    VariableInfo,
+    as_elements,
+    labels_of,
+    library,
+)
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Labels
+
+_MOST_BYTES = 256 << 20
+_MOST_DEPTH = 64
+_MOST_DIMENSIONS = 32
+# Whole numbers up to here are exact in a double.
+_LARGEST_EXACT = 1 << 53
+# Keys that a name does not show as they are: a dot is in them, there is nothing of them, or they
+# read as the number of an element, or as a null.
+_AMBIGUOUS = re.compile(r"\.|\A\Z|\A(?:[0-9]+|is_null)\Z")
+
+
+class ValuesReader(CheckedReader):
+    """Numbers, texts and yes or no by the keys that lead to them; a list of numbers, or of lists of
+    them that are equally long, is an array. Other lists are counted from 0: `steps.0.energy`.
+    """
+
+    suffixes: ClassVar[tuple[str, ...]] = ()
+
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        file = InputFile(path)
+        with closed_on_error(file.close):
+            if file.byte_count > _MOST_BYTES:
+                raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB", file=path)
+            data = bytes(file.read_at(0, file.byte_count))
+        file.close()
+        if not data.strip():
+            raise self._refused(path, "is empty")
+        try:
+            value = self.load(data.removeprefix(b"\xef\xbb\xbf"), path)
+        except DocumentError as error:
+            raise self._refused(path, str(error)) from None
+        listing = Listing(path)
+        _add(listing, value, (), name)
+        return EntrySource(path, listing.entries)
+
+    @abstractmethod
+    def load(self, data: bytes, path: Path) -> Any:
+        """The plain values of a document. Raises DocumentError."""
+
+    def _refused(self, path: Path, problem: str) -> CorruptFileError:
+        return CorruptFileError(problem, file=path, remedy="is the program still writing it?")
+
+
+class JsonReader(ValuesReader):
+    """JSON, with NaN and Infinity as Python writes them."""
+
+    name: ClassVar[str] = "json"
+
+    def load(self, data: bytes, path: Path) -> Any:
+        return load_json(data, takes_constants=True)
+
+
+class YamlReader(ValuesReader):
+    """YAML without anchors and tags."""
+
+    name: ClassVar[str] = "yaml"
+
+    def load(self, data: bytes, path: Path) -> Any:
+        return load_yaml(data)
+
+
+class TomlReader(ValuesReader):
+    """TOML; dates are texts."""
+
+    name: ClassVar[str] = "toml"
+
+    def load(self, data: bytes, path: Path) -> Any:
+        toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", "toml", file=path)
+        try:
+            return toml.loads(data.decode("utf-8"), parse_float=_toml_float)
+        except UnicodeDecodeError:
+            raise DocumentError("is not UTF-8 text") from None
+        except toml.TOMLDecodeError as error:
+            raise DocumentError(f"is not TOML: {error}") from None
+        except DocumentError:
+            raise
+        except (RecursionError, OverflowError, ValueError):
+            raise DocumentError(
+                "is nested too deeply, or holds a number that is too long"
+            ) from None
+
+
+def _toml_float(text: str) -> float:
+    return float(text) if text.lstrip("+-") in ("inf", "nan") else double_of(text)
+
+
+def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -> None:
+    """Adds what is at `path`: keys, and numbers in lists. root: what a document that is one value
+    is called.
+    """
+    # The elements of a document that is a list have no key above them.
+    named = path if path and isinstance(path[0], str) else (root, *path)
+    name = ".".join(map(str, named))
+    facts: dict[str, Any] = {"labels": _labels(path)}
+    if len(path) > _MOST_DEPTH:
+        raise CorruptFileError("is nested too deeply", file=listing.path)
+    if isinstance(value, dict) and value:
+        for key, one in value.items():
+            _add(listing, one, (*path, key), root)
+    elif isinstance(value, dict):
+        listing.add_array(f"{name}.", np.empty(0, dtype="|b1"), **facts)
+    elif value is None:
+        # A null equals a null only, and no text.
+        listing.add_array(f"{name}.is_null", np.array(True), **facts)
+    elif isinstance(value, list):
+        array = _array(value)
+        if array is not None:
+            listing.add_array(name, array, **facts)
+            return
+        for number, one in enumerate(value):
+            _add(listing, one, (*path, number), root)
+    elif isinstance(value, int) and not isinstance(value, bool) and not -1 << 63 <= value < 1 << 63:
+        listing.add_fault(name, "is a whole number that does not fit 64 bits", **facts)
+    elif isinstance(value, str) and value.endswith("\0"):
+        listing.add_fault(name, LOST_ZERO, **facts)
+    else:
+        plain = value.isoformat() if isinstance(value, (date, datetime, time)) else value
+        listing.add_array(name, _leaf(plain), **facts)
+
+
+def _labels(path: tuple[str | int, ...]) -> Labels:
+    """The keys to a value, where another way through a document would give it the same name, as one
+    through a key that is called like the file.
+    """
+    is_named = bool(path) and isinstance(path[0], str)
+    if is_named and not any(isinstance(key, str) and _AMBIGUOUS.search(key) for key in path):
+        return ()
+    return labels_of(None, {"keys": json.dumps(path)})
+
+
+def _leaf(value: bool | float | str) -> NDArray[Any]:
+    array = _plain([value])
+    assert array is not None
+    return array.reshape(())
+
+
+def _array(value: list[Any]) -> NDArray[Any] | None:
+    """A list as an array; None if values are of several kinds, or lists of several lengths."""
+    shape, items = [len(value)], value
+    while items and all(isinstance(one, list) for one in items):
+        lengths = {len(one) for one in items}
+        if len(lengths) > 1 or len(shape) == _MOST_DIMENSIONS:
+            return None
+        shape.append(lengths.pop())
+        items = [one for inner in items for one in inner]
+    array = _plain(items)
+    return None if array is None or array.size != math.prod(shape) else array.reshape(shape)
+
+
+def _plain(items: list[Any]) -> NDArray[Any] | None:
+    kinds = {type(one) for one in items}
+    if kinds == {bool}:
+        return np.array(items, dtype="|b1")
+    if kinds == {str}:
+        return None if any(one.endswith("\0") for one in items) else array_of_texts(items)
+    if kinds == {int} and all(-1 << 63 <= one < 1 << 63 for one in items):
+        return np.array(items, dtype="<i8")
+    if kinds <= {int, float} and all(
+        isinstance(one, float) or abs(one) <= _LARGEST_EXACT for one in items
+    ):
+        return np.array(items, dtype="<f8")
+    return None
+
+
+# As much as tells a text from what is none; the comparison looks at all of it.
+SNIFFED_BYTES = 64 << 10
+# What a number that was cut off may end with, and still be one.
+_ENDS = tuple(bytes((one,)) for one in b"0123456789.")
+
+
+class TokensReader(CheckedReader):
+    """One text per file, named after the file: its bytes, with the rules for comparing them."""
+
+    name: ClassVar[str] = "tokens"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["tokens"].suffixes
+    names_inside: ClassVar[bool] = False
+    option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines")
+
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        return TokensSource(path, name, _rules(options, path))
+
+
+class TokensSource(Source):
+    """An open text. Raises CorruptFileError if its beginning holds a NUL byte."""
+
+    def __init__(self, path: Path, name: str, rules: TextRules) -> None:
+        self.path = path
+        self._file = InputFile(path)
+        with closed_on_error(self.close):
+            size = self._file.byte_count
+            if b"\0" in self._file.read_at(0, min(size, SNIFFED_BYTES)):
+                raise CorruptFileError("holds a NUL byte, so it is not text", file=path)
+            may_be_cut = bytes(self._file.read_at(size - 1, 1)) in _ENDS if size else False
+        labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
+        region = FileRegion(str(path), 0, size)
+        self.variables = (VariableInfo(name, "|S1", (size,), region, labels=labels, text=rules),)
+
+    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
+        self.checked_range(name, first_element, count)
+        return as_elements(self._file.read_at(first_element, count), "|S1")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def is_unknown_text(path: Path) -> bool:
+    """Whether no reader knows the file by its suffix or content, and its beginning is a text.
+
+    Raises as `InputFile` does, and ReaderPluginError.
+    """
+    if not path.is_file() or is_known_suffix(path.suffix) or formats_of(path):
+        return False
+    file = InputFile(path)
+    try:
+        return b"\0" not in file.read_at(0, min(file.byte_count, SNIFFED_BYTES))
+    finally:
+        file.close()
+
+
+def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
+    """The rules that `options:` states. Raises ConfigError for what means nothing."""
+    ignore = _texts(options, "ignore", path)
+    lines = _texts(options, "ignore_lines", path)
+    for one in ignore:
+        if one not in TEXT_SETS:
+            known = ", ".join(TEXT_SETS)
+            raise ConfigError(f"{one!r} is not one of {known}", file=path, key="options.ignore")
+    for one in lines:
+        if not one.replace("*", "").strip():
+            raise ConfigError(
+                f"{one!r} leaves out every line", file=path, key="options.ignore_lines"
+            )
+    return TextRules(ignore, lines)
+
+
+def _texts(options: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
+    given = options.get(key, ())
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(one, str) and one.strip() for one in texts):
+        raise ConfigError("must be a text or a list of texts", file=path, key=f"options.{key}")
+    return texts
+
+
+__all__ = ["TokensReader"]

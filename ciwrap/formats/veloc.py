@@ -1,0 +1,112 @@
+"""Checkpoint files of VELOC: a count, then the id and size of each region, then the regions."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
+from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
+from ciwrap.formats.entries import MAX_VARIABLES, Entry, Listing, opened
+from ciwrap.formats.reader import CheckedReader, Source, VariableInfo
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ciwrap.formats.reader import InputFile
+
+_COUNT = struct.Struct("<Q")
+_REGION = struct.Struct("<iQ")
+
+
+class VelocReader(CheckedReader):
+    """Every region is a variable, `region_ID` or as `regions` in the options calls it.
+
+    The file says only how many bytes a region has; its dtype and shape come from the options.
+    """
+
+    name: ClassVar[str] = "veloc"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["veloc"].suffixes
+    option_names: ClassVar[tuple[str, ...]] = ("regions",)
+
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        regions = options.get("regions") or {}
+        if not isinstance(regions, dict):
+            raise ConfigError("must be a mapping of ids", file=path, key="options.regions")
+        described = {str(key): value for key, value in regions.items()}
+        return opened(path, lambda file: _entries(path, file, described))
+
+
+def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry]:
+    count = _COUNT.unpack(bytes(file.read_at(0, _COUNT.size)))[0]
+    offset = _COUNT.size + count * _REGION.size
+    if count > MAX_VARIABLES:
+        raise FileLimitError(f"claims {count} regions", file=path)
+    headers = bytes(file.read_at(_COUNT.size, count * _REGION.size))
+    listing = Listing(path)
+    for number, byte_count in _REGION.iter_unpack(headers):
+        if offset + byte_count > file.byte_count:
+            raise CorruptFileError(
+                f"is truncated: region {number} ends at byte {offset + byte_count}, the file has"
+                f" {file.byte_count}",
+                file=path,
+                remedy="is the program still writing it?",
+            )
+        name, dtype, shape = _described(path, number, regions.get(str(number)))
+        if dtype is None:
+            listing.add_fault(
+                name, f"nothing says which dtype it has; give 'regions: {{{number}: ...}}'"
+            )
+        else:
+            lengths = _shape(path, number, shape, byte_count, storage_dtype(dtype).itemsize)
+            region = FileRegion(str(path), offset, byte_count)
+            info = VariableInfo(name, dtype, lengths, region)
+            listing.put(Entry(info, file.elements(offset, dtype)))
+        offset += byte_count
+    if offset != file.byte_count:
+        raise CorruptFileError(
+            f"has bytes left over: {file.byte_count}, its header says {offset}", file=path
+        )
+    return listing.entries
+
+
+def _described(path: Path, number: int, given: Any) -> tuple[str, str | None, Any]:
+    """(name, dtype, shape) of a region, as the options have it."""
+    key = f"options.regions.{number}"
+    if given is None:
+        return f"region_{number}", None, None
+    if isinstance(given, str):
+        given = {"dtype": given}
+    if not isinstance(given, dict) or set(given) - {"name", "dtype", "shape"}:
+        raise ConfigError("must hold dtype, and may hold name and shape", file=path, key=key)
+    name, dtype = given.get("name") or f"region_{number}", given.get("dtype")
+    if not isinstance(dtype, str) or not isinstance(name, str):
+        raise ConfigError("its dtype and name must be text", file=path, key=key)
+    try:
+        return name, parse_dtype(dtype), given.get("shape")
+    except CiwrapError as error:
+        raise ConfigError(error.message, file=path, key=f"{key}.dtype") from error
+
+
+def _shape(path: Path, number: int, given: Any, byte_count: int, item: int) -> tuple[int, ...]:
+    lengths = (
+        [-1] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
+    )
+    if not all(type(n) is int and n >= -1 for n in lengths) or lengths.count(-1) > 1:
+        raise ConfigError(
+            "must hold whole numbers, one of which may be -1",
+            file=path,
+            key=f"options.regions.{number}.shape",
+        )
+    known = math.prod(n for n in lengths if n != -1) * item
+    if -1 in lengths and known and byte_count % known == 0:
+        lengths[lengths.index(-1)] = byte_count // known
+    elif -1 in lengths or known != byte_count:
+        raise CorruptFileError(
+            f"region {number} has {byte_count} bytes, which is not {lengths} elements of {item}",
+            file=path,
+            remedy="is the program still writing it, or are 'regions' wrong?",
+        )
+    return tuple(lengths)

@@ -1,0 +1,419 @@
+"""Trees of values: what the core is asked for, and how values are streamed into it.
+
+Bounds as the core's parameters hold them:
+
+in words, and what a verdict on a tree alone is worth.
+
+Which values a cell's code stands for: the inverse of docs/reference/cell-codes.md, by bisection.
+
+Codes and residues taken together grow with the value, so the least and the greatest value that a
+pair of them stands for are found by halving the range of all values of the type.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ciwrap import _core
+from ciwrap.arrays.values import as_bytes, storage_dtype
+from ciwrap.base.errors import CiwrapError
+from ciwrap.base.late import numpy as np
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.model import ErrorBound, number_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from ciwrap.arrays.values import Values
+    from ciwrap.base.progress import Progress
+    from ciwrap.model import VariableSettings
+
+_FILE_STEP_BYTES = 256 << 20
+
+
+class Resources(Struct, frozen=True):
+    """What the core may use. engine: "auto", "io_uring" or "pread"; threads: 0 for all."""
+
+    backend: str = "auto"
+    threads: int = 0
+    engine: str = "auto"
+
+    @property
+    def backend_used(self) -> str:
+        """The backend by its own name: `auto` is OpenMP where there is more than one thread."""
+        if self.backend != "auto":
+            return self.backend
+        openmp = [item for item in _core.backends() if item["name"] == "openmp" and item["usable"]]
+        threads = self.threads or max((int(item["concurrency"]) for item in openmp), default=1)
+        return "openmp" if openmp and threads > 1 else "serial"
+
+
+DEFAULT_RESOURCES = Resources()
+
+
+def tree_parameters(
+    dtype: str,
+    settings: VariableSettings,
+    *,
+    residue_levels: int = 1,
+    chunk_bytes: int | None = None,
+    arity: int = 16,
+    variable: str | None = None,
+) -> _core.TreeParameters:
+    """The core's parameters for a variable of that dtype. Raises UsageError naming the variable."""
+    bound = settings.bound
+    try:
+        return _core.TreeParameters(
+            dtype,
+            atol=bound.atol,
+            rtol=bound.rtol,
+            ulps=bound.ulps,
+            residue_levels=residue_levels,
+            chunk_bytes=settings.chunk_bytes if chunk_bytes is None else chunk_bytes,
+            arity=arity,
+            equal_nan=settings.equal_nan,
+            fill_values=settings.fill_values,
+        )
+    except CiwrapError as error:
+        error.blame(variable=variable)
+        raise
+
+
+def feed(
+    builders: Sequence[_core.TreeBuilder],
+    values: Values,
+    resources: Resources,
+    progress: Progress = NO_PROGRESS,
+    *,
+    read_again: bool = False,
+) -> str | None:
+    """Streams all values, once, into several builders; memory is bounded.
+
+    What lies on a device is hashed there; the builders have to be of that device's backend.
+    read_again: the values will be, so a file is read through the system's cache. Returns the read
+    engine, if one was used.
+    """
+    if values.device is not None:
+        for builder in builders:
+            builder.update_device(values.device.array)
+        progress.advance(values.byte_count)
+        return None
+    region = values.region
+    if region is None or region.byte_count == 0:
+        for _, slab in values.slabs():
+            data = as_bytes(slab)
+            for builder in builders:
+                builder.update(data)
+            progress.advance(slab.nbytes)
+        return None
+    engine = None
+    for start in range(0, region.byte_count, _FILE_STEP_BYTES):
+        count = min(_FILE_STEP_BYTES, region.byte_count - start)
+        engine = _core.update_builders(
+            builders,
+            region.path,
+            region.offset + start,
+            count,
+            engine=resources.engine,
+            direct="never" if read_again else "auto",
+        )
+        progress.advance(count)
+    return engine
+
+
+def tree_builder(
+    parameters: _core.TreeParameters,
+    values: Values,
+    resources: Resources,
+    golden: _core.Tree | None = None,
+) -> _core.TreeBuilder:
+    """What takes these values in order. golden: to round them by its residues, if it has any. An
+    array on a device is hashed by that device, whatever `resources` say.
+    """
+    device = values.device
+    return _core.TreeBuilder(
+        parameters,
+        values.element_count * parameters.scalars_per_element,
+        golden=golden,
+        backend=resources.backend if device is None else device.backend,
+        threads=resources.threads,
+    )
+
+
+def build_tree(
+    parameters: _core.TreeParameters,
+    values: Values,
+    *,
+    resources: Resources = DEFAULT_RESOURCES,
+    golden: _core.Tree | None = None,
+    progress: Progress = NO_PROGRESS,
+    read_again: bool = False,
+) -> tuple[_core.Tree, _core.Drift | None, str | None]:
+    """The tree of the values, the drift against `golden` if that has residues, and the engine used.
+
+    read_again: as for `feed`. Raises CiwrapError naming the file: the core's errors, and the
+    reader's.
+    """
+    region = values.region
+    try:
+        builder = tree_builder(parameters, values, resources, golden)
+        engine = feed([builder], values, resources, progress, read_again=read_again)
+        tree = builder.finish()
+        return tree, builder.drift, engine
+    except CiwrapError as error:
+        error.blame(file=None if region is None else region.path)
+        raise
+
+
+EXACT = "exact"
+_ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
+# As in cell-codes.md: of codes of 8 bytes, the largest atol, and the quotient of rtol and atol from
+# which on atol is left out.
+_MOST_ATOL, _WIDE, _MOST_QUOTIENT = 2.0**960, 8, 2.0**1000
+
+
+def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
+    """The error bound that parameters were made with."""
+    return ErrorBound(parameters.atol, parameters.rtol, parameters.ulps)
+
+
+def describe_bound(parameters: _core.TreeParameters) -> str:
+    """`exact`, or the bound's text; then whatever else decides equality and is not the default."""
+    return _words(bound_of(parameters), parameters.equal_nan, parameters.fill_values)
+
+
+def settings_text(settings: VariableSettings) -> str:
+    """What settings ask for, in the words of `describe_bound`."""
+    return _words(settings.bound, settings.equal_nan, settings.fill_values)
+
+
+def _words(bound: ErrorBound, equal_nan: bool, fill_values: Sequence[float]) -> str:
+    parts = [EXACT if bound.is_exact else bound.text]
+    if not equal_nan:
+        parts.append("equal_nan=false")
+    if fill_values:
+        values = ", ".join(
+            str(value) if isinstance(value, int) else number_text(value) for value in fill_values
+        )
+        parts.append(f"fill_values=({values})")
+    return " ".join(parts)
+
+
+# What may follow the bound in the words of `describe_bound`.
+_MORE = (" equal_nan=", " fill_values=")
+
+
+def is_wider(was: str, now: str) -> bool:
+    """Whether a bound in the words of `describe_bound` lets something pass that another does not:
+    by its size, by NaN, or by other fill values. Without fill values a number near to one of them
+    is within its bound, which is missing on one side only with them.
+    """
+    (old, old_more), (new, new_more) = _parse(was), _parse(now)
+    if new.is_wider_than(old):
+        return True
+    nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
+    has_other_fills = _fills(old_more) != _fills(new_more)
+    return nan_allowed or (has_other_fills and (_fills(new_more) != "" or not new.is_exact))
+
+
+def _parse(text: str) -> tuple[ErrorBound, str]:
+    """The bound, and what else the words say."""
+    cut = min((found for word in _MORE if (found := text.find(word)) >= 0), default=len(text))
+    bound = text[:cut]
+    return ErrorBound() if bound == EXACT else ErrorBound.parse(bound), text[cut:]
+
+
+def _fills(more: str) -> str:
+    return more.partition("fill_values=")[2]
+
+
+def kept_fill_values(values: Iterable[float]) -> tuple[float | int, ...]:
+    """Fill values as captures keep them: doubles, and whole numbers where a double would round."""
+    return tuple(
+        one if isinstance(one, int) and _ROUNDED <= abs(one) < 1 << 64 else float(one)
+        for one in values
+    )
+
+
+def guaranteed_share(parameters: _core.TreeParameters) -> float:
+    """Drift up to this share of the bound raises no alarm; 0 where digests are made by a narrower
+    bound than is asked for, a share of which says little of the other.
+    """
+    return 0.0 if _is_narrowed(parameters) else parameters.guaranteed_share
+
+
+def _is_narrowed(parameters: _core.TreeParameters) -> bool:
+    """Whether docs/reference/cell-codes.md has digests leave out a part of the bound."""
+    atol, rtol = parameters.atol, parameters.rtol
+    if parameters.kind == "absolute":
+        return bool(rtol) or (atol > _MOST_ATOL and parameters.code_bytes == _WIDE)
+    return parameters.kind == "relative" and atol > 0 and rtol / atol > _MOST_QUOTIENT
+
+
+# Two codes of what is not rounded, above the lowest integer of the code's width (section 4).
+_MISSING, _ZERO = 1, 2
+
+
+def scalar_parameters(parameters: _core.TreeParameters) -> _core.TreeParameters:
+    """The same bound for one scalar: a part of a complex number is a float of half the bytes."""
+    dtype = parameters.dtype
+    if dtype[1] == "c":
+        dtype = f"{dtype[0]}f{int(dtype[2:]) // 2}"
+    return _core.TreeParameters(
+        dtype,
+        atol=parameters.atol,
+        rtol=parameters.rtol,
+        ulps=parameters.ulps,
+        residue_levels=parameters.requested_residue_levels,
+        equal_nan=parameters.equal_nan,
+        fill_values=parameters.fill_values,
+    )
+
+
+class Preimage(Struct, frozen=True):
+    """The values that a code and a residue stand for: all of the type from the first to the last.
+
+    values: the two ends, in the type's storage dtype. missing: it is a fill value, and the ends are
+    the first one of these.
+    """
+
+    values: NDArray[Any]
+    is_missing: bool = False
+
+
+class Cells:
+    """Goes from codes to values, for the parameters of one scalar. Not for bytes and text."""
+
+    def __init__(self, parameters: _core.TreeParameters) -> None:
+        self.parameters = parameters
+        # Fill values have a code of their own, in the middle of all others.
+        self._plain = _core.TreeParameters(
+            parameters.dtype,
+            atol=parameters.atol,
+            rtol=parameters.rtol,
+            ulps=parameters.ulps,
+            residue_levels=parameters.requested_residue_levels,
+        )
+        self._storage = np.dtype(storage_dtype(parameters.dtype))
+        self._bits = 8 * parameters.scalar_bytes
+        self._letter = parameters.dtype[1]
+        self._is_float = self._letter in "fb" and parameters.dtype[1:] != "b1"
+        self._infinity = {"f2": 0x7C00, "bf2": 0x7F80, "f4": 0x7F800000, "f8": 0x7FF0 << 48}.get(
+            parameters.dtype[1:], 0
+        )
+
+    @property
+    def is_whole_number(self) -> bool:
+        return not self._is_float
+
+    def stored(self, data: NDArray[np.uint8]) -> NDArray[Any]:
+        """Bytes as scalars of the type."""
+        return np.frombuffer(data.tobytes(), dtype=self._storage)
+
+    def values_of(self, code: int, residue: int) -> Preimage:
+        """What a golden's code and residue stand for. Raises ValueError if no value has them."""
+        lowest = -(1 << (8 * self.parameters.code_bytes - 1))
+        if self.parameters.kind == "exact":
+            mask = (1 << self._bits) - 1
+            bits = np.array([code & mask] * 2, dtype=f"<u{self._bits // 8}")
+            values = self._stored(bits)
+            return Preimage(values, is_missing=self._is_first_fill(values[0]))
+        if self._is_float and code == lowest:
+            return Preimage(self._of_images([self._infinity + 1] * 2))
+        if code == lowest + _MISSING and self.parameters.fill_values:
+            first = self.parameters.fill_values[0]
+            return Preimage(np.array([first, first]).astype(self._storage), is_missing=True)
+        if self.parameters.kind == "relative" and code == lowest + _ZERO:
+            return Preimage(self._of_images([0, 0]))
+        if (
+            self.parameters.kind == "steps"
+            and self._is_float
+            and code in (-lowest - 1, -lowest - 2)
+        ):
+            return Preimage(
+                self._of_images([self._infinity * (1 if code == -lowest - 1 else -1)] * 2)
+            )
+        return self._between(code, residue)
+
+    def _is_first_fill(self, value: Any) -> bool:
+        """Whether a value is what every fill value is, where numbers are not rounded."""
+        fills = self.parameters.fill_values
+        if not fills:
+            return False
+        first = np.array(fills[0]).astype(self._storage)
+        return bool(value == first or (value != value and first != first))
+
+    def turning_points(self, ends: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+        """The ends of a range of values, and zero and the new value where they lie between."""
+        least, greatest = (self._place(one) for one in ends)
+        if least is None or greatest is None:
+            return ends
+        inside = [0, self._place(new[0])]
+        places = [one for one in inside if one is not None and least < one < greatest]
+        return self._of_images([least, greatest, *places])
+
+    def _place(self, value: Any) -> int | None:
+        """The place of a number in the type's order; None for NaN."""
+        stored = np.array([value], dtype=self._storage).tobytes()
+        bits = int.from_bytes(stored, "big" if self.parameters.dtype[0] == ">" else "little")
+        sign = 1 << (self._bits - 1)
+        if self._is_float:
+            magnitude = bits & (sign - 1)
+            if magnitude > self._infinity:
+                return None
+            return -magnitude if bits & sign else magnitude
+        return bits if self._letter == "u" else (bits ^ sign) - sign
+
+    def _between(self, code: int, residue: int) -> Preimage:
+        wanted = (code, residue)
+        first = self._first(lambda key: key >= wanted)
+        past = self._first(lambda key: key > wanted)
+        if first is None or first == past:
+            raise ValueError(f"no value has the code {code} and the residue {residue}")
+        last = self._range()[1] if past is None else past - 1
+        return Preimage(self._of_images([first, last]))
+
+    def _range(self) -> tuple[int, int]:
+        """The least and the greatest number, as places among all numbers of the type."""
+        if self._is_float:
+            # Infinities break the order under a ULP bound, and have their own codes there.
+            most = self._infinity - (self.parameters.kind == "steps")
+            return -most, most
+        half = 1 << (self._bits - 1)
+        return (0, 2 * half - 1) if self._letter == "u" else (-half, half - 1)
+
+    def _first(self, holds: Callable[[tuple[int, int]], bool]) -> int | None:
+        low, high = self._range()
+        if not holds(self._key(high)):
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            if holds(self._key(middle)):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def _key(self, place: int) -> tuple[int, int]:
+        codes, residues = _core.cell_codes(self._plain, self._of_images([place]).tobytes())
+        code = int(codes[0])
+        if self._plain.kind == "relative" and code == -(1 << 63) + _ZERO:
+            return 0, 0
+        return code, 0 if residues is None else int(residues[0])
+
+    def _of_images(self, places: list[int]) -> NDArray[Any]:
+        """The numbers at these places of the type's order; -0 is no place."""
+        sign = 1 << (self._bits - 1)
+        if self._is_float:
+            places = [place if place >= 0 else -place | sign for place in places]
+        mask = (1 << self._bits) - 1
+        return self._stored(np.array([one & mask for one in places], dtype=f"<u{self._bits // 8}"))
+
+    def _stored(self, bits: NDArray[Any]) -> NDArray[Any]:
+        if self.parameters.dtype[0] == ">":
+            bits = bits.byteswap()
+        return np.frombuffer(bits.tobytes(), dtype=self._storage)

@@ -1,1 +1,0 @@
-"""Comparing a run with another one while it still runs."""

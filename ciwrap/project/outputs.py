@@ -1,0 +1,196 @@
+"""What a check says its outputs are: which files or runs, and how their rows are arranged.
+
+The runs of a check whose golden is an ensemble: several folders, and the outputs in each.
+
+What outputs look like before a command runs, to tell what it wrote from what lay there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ciwrap.base.errors import NotComparableError, OutputMissingError, StillWrittenError
+from ciwrap.formats.catalog import Arrangement, Catalog
+from ciwrap.formats.find_outputs import find_outputs
+from ciwrap.formats.recorded import is_recording, journal_paths
+from ciwrap.formats.source_files import change_since, looked_at
+from ciwrap.model import Message, MessageLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from ciwrap.formats.find_outputs import FoundOutputs
+    from ciwrap.project.settings import Check
+
+
+def recorded_run_of(check: Check) -> Path | None:
+    """The folder of the recorded run that is the check's output; None if it has files."""
+    if len(check.outputs) != 1:
+        return None
+    path = check.root / check.outputs[0]
+    # Not Path.is_dir, which raises where a folder above is closed: whoever reads it says so.
+    return path if os.path.isdir(path) and is_recording(path) else None  # noqa: PTH112
+
+
+def outputs_of(check: Check) -> FoundOutputs:
+    """The files of a check. Raises as `find_outputs` does, and NotComparableError for a recorded
+    run, which has no data.
+    """
+    run = recorded_run_of(check)
+    if run is not None:
+        raise NotComparableError(
+            "is a recorded run, which has no data",
+            file=run,
+            remedy="ciwrap check and ciwrap accept take it as it is",
+        )
+    return find_outputs(
+        check.root,
+        check.outputs,
+        layout=check.layout,
+        format_name=check.format,
+        options=check.options,
+        exclude=check.exclude,
+        formats=check.formats,
+    )
+
+
+def files_of(check: Check) -> Iterator[Path]:
+    """A check's files as far as they are there, of all of its runs; what is missing is told of
+    when it is checked. Nothing is looked for before the first is asked for.
+    """
+    recorded = recorded_run_of(check)
+    if recorded is not None:
+        yield from journal_paths(recorded)
+        return
+
+    for run in each_run(check):
+        with suppress(NotComparableError):
+            yield from [file.path for file in outputs_of(run).files if file.path.exists()]
+
+
+def arrangement_of(check: Check) -> Arrangement | None:
+    """How the rows of the check's variables are aligned; None if they are taken as they are.
+
+    What concerns one variable alone (`period`, `mixed_precision`, `mask`) does not count: it is in
+    that variable's settings.
+    """
+    if not check.aligns and check.duplicates == "error":
+        return None
+    return Arrangement(check.settings_for, check.duplicates)
+
+
+class Outputs(Catalog):
+    """The files of a check, opened. Raises as `outputs_of` and `Catalog` do."""
+
+    def __init__(self, check: Check) -> None:
+        found = outputs_of(check)
+        self._seen = looked_at(found.files)
+        super().__init__(found, arrangement_of(check))
+
+    def refuse_changes(self) -> None:
+        """Raises StillWrittenError if a file has changed since it was found."""
+        change = change_since(self._seen, self.found.files)
+        if change is not None:
+            raise StillWrittenError(
+                f"an output was written while it was being read: {change}",
+                remedy="let the program finish first, then check again",
+            )
+
+
+def each_run(check: Check) -> tuple[Check, ...]:
+    """The check once for each of its runs, whose folder is then its root, run_2 before run_10.
+
+    A check whose golden is not an ensemble has one run: what lies there.
+    """
+    import glob
+
+    if not check.ensemble:
+        return (check,)
+    found = {
+        name
+        for pattern in check.ensemble
+        for name in glob.glob(pattern, root_dir=check.root)  # noqa: PTH207 - may be absolute
+        if (check.root / name).is_dir()
+    }
+    return tuple(replace(check, root=check.root / name) for name in sorted(found, key=natural))
+
+
+def folders_of_runs(check: Check) -> list[Path]:
+    """The folders that a check's `ensemble` names. Raises OutputMissingError if there are none."""
+    folders = [run.root for run in each_run(check)]
+    if not folders:
+        raise OutputMissingError(
+            f"there are no runs: no folder is called {' or '.join(check.ensemble)}",
+            file=check.root,
+            remedy="have the program make them, or fix 'ensemble'",
+        )
+    return folders
+
+
+def natural(text: str | Path) -> list[tuple[int, str]]:
+    """A key to sort by, for which numbers within a text count as numbers."""
+    parts = re.findall(r"\d+|\D+", str(text))
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts]
+
+
+# File times come from a clock that ticks every few milliseconds; some file systems count 2 s.
+_TICK_SECONDS = 0.02
+_MOST_STALE = 5
+
+_Stamp = tuple[int, int, int, int]
+
+
+class Stamps:
+    """What every output looked like before the command ran.
+
+    A file counts as written again if its times, size or inode changed. Nothing is compared with
+    this machine's clock, so a file server with another one does no harm.
+    """
+
+    def __init__(self, checks: Iterable[Check]) -> None:
+        self._before: dict[Path, _Stamp] = {}
+        youngest = 0.0
+        for check in checks:
+            for path in files_of(check):
+                status = path.stat()
+                self._before[path] = _stamp(status)
+                youngest = max(youngest, status.st_mtime, status.st_ctime)
+        # A file written again within the same tick would look untouched.
+        if abs(time.time() - youngest) < _TICK_SECONDS:
+            time.sleep(_TICK_SECONDS)
+
+    def stale_files(self, check: Check) -> list[Path]:
+        """The outputs of a check that were there before and have not been written since."""
+        return [path for path in files_of(check) if self._before.get(path) == _stamp(path.stat())]
+
+    def stale_messages(self, check: Check) -> tuple[Message, ...]:
+        """An error for each output of a check that was there before and has not been written
+        since.
+        """
+        stale = self.stale_files(check)
+        messages = [
+            Message(
+                MessageLevel.ERROR,
+                f"{path}: was not written by this run, but left from an earlier one;"
+                " have the command write it, remove it, or leave it out with 'exclude'",
+                slug="not-comparable",
+                file=str(path),
+            )
+            for path in stale[:_MOST_STALE]
+        ]
+        if len(stale) > _MOST_STALE:
+            messages.append(
+                Message(MessageLevel.ERROR, f"... and {len(stale) - _MOST_STALE} more files")
+            )
+        return tuple(messages)
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)

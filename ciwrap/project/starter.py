@@ -1,0 +1,223 @@
+"""A commented first ciwrap.yaml, made from the outputs that a project already has."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
+_RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
+# Formats whose array is named after the file.
+_NAMED_BY_FILE = {".npy", ".bin", ".raw"}
+_MOST_LISTED = 12
+_MOST_CHECKS = 30
+_INEXACT = re.compile(r"[<>|=]?(f|c|bf)\d+")
+
+
+class FoundVariable(Struct, frozen=True):
+    """A variable of an output, as its reader lists it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class FoundFile(Struct, frozen=True):
+    """An output. path: relative to the configuration, with '/'."""
+
+    path: str
+    variables: tuple[FoundVariable, ...]
+
+
+class _Group(Struct, frozen=True):
+    """Files that one entry of `outputs` means."""
+
+    pattern: str
+    files: tuple[FoundFile, ...]
+
+    @property
+    def is_template(self) -> bool:
+        return "{" in self.pattern
+
+
+class StarterCheck(Struct, frozen=True):
+    """One check of a starter. array_count: of all its variables in all its files and iterations."""
+
+    name: str
+    outputs: tuple[str, ...]
+    file_count: int
+    variable_count: int
+    array_count: int
+
+
+class Starter(Struct, frozen=True):
+    """A configuration that loads as it stands, and the checks in it."""
+
+    checks: tuple[StarterCheck, ...]
+    text: str
+
+
+_HEAD = """\
+# What ciwrap compares, and how closely. `ciwrap accept` makes the goldens, `ciwrap check` compares.
+# All keys: docs/reference/configuration.md of ciwrap
+version: 1
+
+# Where the goldens go. Commit this folder.
+golden_dir: golden
+
+# The command that makes the outputs; `ciwrap run` runs it and then checks.
+{run}
+
+defaults:
+  # A value v passes if |v - golden| <= atol + rtol * |golden|. 0 asks for equal numbers, which is
+  # right for deterministic programs; others need a bound above their noise, which
+  # `ciwrap repeat --write-bounds` measures.
+  atol: 0
+  # rtol: 1e-9
+  # ulps: 4                # instead of atol and rtol: this many floating-point numbers apart
+
+  # What a golden keeps: `auto` keeps small data as they are, of larger ones a few bits per value.
+  # evidence: auto         # or data, residues, tree
+  # fill_values: [-999]    # mean "missing": missing equals missing only
+
+checks:
+"""
+_NOTHING = """\
+  # No outputs were found yet. Name files, folders, globs, or a template such as
+  # out/iter_{iteration:d}/rank_{rank:d}/{name}.npy
+  results:
+    outputs: out
+"""
+
+
+def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> Starter:
+    """A configuration that checks these files.
+
+    Files whose paths differ in an iteration, a rank or a variable's name only share one check.
+    Without any files it holds an example to fill in. command: what makes the outputs, if that is
+    known.
+    """
+    groups = _groups(sorted(found, key=lambda file: file.path))
+    run = f"run: {quoted(command)}" if command else "# run: ./simulate --output out"
+    text = _HEAD.replace("{run}", run) + ("" if groups else _NOTHING)
+    checks: list[StarterCheck] = []
+    names: set[str] = set()
+    for group in groups[:_MOST_CHECKS]:
+        name = _check_name(group.pattern, names)
+        listed = _listed(group)
+        arrays = sum(map(len, listed.values()))
+        checks.append(StarterCheck(name, (group.pattern,), len(group.files), len(listed), arrays))
+        text += "\n".join(_check(name, group, listed)) + "\n\n"
+    if len(groups) > _MOST_CHECKS:
+        text += f"  # Files in {len(groups) - _MOST_CHECKS} more places are not listed here.\n"
+    return Starter(tuple(checks), text.rstrip("\n") + "\n")
+
+
+def _groups(files: Sequence[FoundFile]) -> list[_Group]:
+    """Files by the template that their paths share; alone, under their own path."""
+    by_pattern: dict[str, list[FoundFile]] = {}
+    for file in files:
+        by_pattern.setdefault(_template(file.path), []).append(file)
+    groups: list[_Group] = []
+    for pattern, members in sorted(by_pattern.items()):
+        has_history = "{iteration" in pattern or "{rank" in pattern
+        if len(members) > 1 or has_history:
+            groups.append(_Group(pattern, tuple(members)))
+        else:
+            groups.append(_Group(members[0].path, tuple(members)))
+    return groups
+
+
+def _template(path: str) -> str:
+    parts = list(PurePosixPath(path).parts)
+    suffix = PurePosixPath(path).suffix
+    used: set[str] = set()
+    for number, part in enumerate(parts):
+        for field, regex in (("iteration", _ITERATION), ("rank", _RANK)):
+            stem = part.removesuffix(suffix) if number == len(parts) - 1 else part
+            found = regex.fullmatch(stem)
+            if found is not None and field not in used:
+                used.add(field)
+                parts[number] = part[: found.start(1)] + f"{{{field}:d}}" + part[found.end(1) :]
+    if "{" not in parts[-1]:
+        # Tables and archives name their variables themselves; several of them are told apart by
+        # file.
+        parts[-1] = "{name}" + suffix
+    return "/".join(parts)
+
+
+def _listed(group: _Group) -> dict[str, list[FoundVariable]]:
+    """The arrays of each variable, by the name that rules know it by."""
+    listed: dict[str, list[FoundVariable]] = {}
+    for file in group.files:
+        for variable in file.variables:
+            listed.setdefault(_name_in_check(group, file, variable), []).append(variable)
+    return listed
+
+
+def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) -> list[str]:
+    lines = [f"  {quoted(name)}:", f"    outputs: {quoted(group.pattern)}"]
+    if group.is_template:
+        count = len(group.files)
+        lines[1] += f"  # {count} file{'s' if count > 1 else ''} now"
+    if listed:
+        lines.append(
+            "    # Bounds of single variables, by name or pattern, in place of the defaults:"
+        )
+        lines.append("    # variables:")
+    for variable_name, variables in list(listed.items())[:_MOST_LISTED]:
+        lines.append(_variable(variable_name, variables))
+    if len(listed) > _MOST_LISTED:
+        lines.append(f"    #   (and {len(listed) - _MOST_LISTED} more)")
+    return lines
+
+
+def _variable(name: str, variables: list[FoundVariable]) -> str:
+    dtypes = ", ".join(sorted({variable.dtype for variable in variables}))
+    shapes = sorted({variable.shape for variable in variables})
+    shown = " or ".join(_shape_text(shape) for shape in shapes[:3])
+    shown += " ..." if len(shapes) > 3 else ""
+    is_inexact = any(_INEXACT.fullmatch(variable.dtype) for variable in variables)
+    bound = "{atol: 1e-6}" if is_inexact else "{atol: 0}"
+    return f"    #   {quoted(name)}: {bound}  # {dtypes}, {shown}"
+
+
+def _name_in_check(group: _Group, file: FoundFile, variable: FoundVariable) -> str:
+    """What the variable is called within the check (see ciwrap.formats.find_outputs)."""
+    path = PurePosixPath(file.path)
+    if not group.is_template or "{name}" not in group.pattern:
+        return variable.name
+    if path.suffix in _NAMED_BY_FILE:
+        return variable.name
+    return f"{path.stem}/{variable.name}"
+
+
+def _shape_text(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) if shape else "one number"
+
+
+def _check_name(pattern: str, names: set[str]) -> str:
+    parts = [part for part in PurePosixPath(pattern).parts if "{" not in part]
+    base = PurePosixPath(parts[-1]).stem if parts else "results"
+    base = re.sub(r"[^A-Za-z0-9_.-]", "_", base).strip("._-") or "results"
+    name, number = base, 2
+    while name in names:
+        name, number = f"{base}_{number}", number + 1
+    names.add(name)
+    return name
+
+
+def quoted(text: str) -> str:
+    """The text as a YAML scalar, in quotes only where it needs them."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _YAML_WORDS:
+        return text
+    return json.dumps(text)

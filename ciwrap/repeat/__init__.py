@@ -1,1 +1,0 @@
-"""Running a program several times: what varies, by how much, and which bound would hold."""

@@ -1,1 +1,0 @@
-"""Damage planted in copies of the outputs, to see that the configuration catches it."""

@@ -1,0 +1,539 @@
+"""The page of `ciwrap repeat`: what varies, by how much, why, and which bound would hold.
+
+What repeated runs came to, in words: the same ones on the terminal, in JSON and in the page.
+
+What repeated runs came to, as a job summary in Markdown.
+
+What repeated runs came to, on a terminal: the answer first, then each variable that varies.
+"""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from ciwrap.model import MessageLevel, number_text
+from ciwrap.model.repeat_result import Behaviour, BoundFit
+from ciwrap.report.document import write_text
+from ciwrap.report.markdown import escaped
+from ciwrap.report.page import environment_rows, page_head, render_page, tail_text
+from ciwrap.report.terminal import Text, render_message
+from ciwrap.report.text import (
+    capital,
+    percent_text,
+    plural,
+    portable,
+    safe_name,
+    safe_text,
+    seconds_text,
+    short_number,
+    size_text,
+)
+from ciwrap.report.words import relative_text
+from ciwrap.studies.repeat.charts import (
+    MOST_FACTOR_ROWS,
+    class_map,
+    factor_map,
+    spread_curve,
+    time_dots,
+)
+from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ciwrap.model import Message
+    from ciwrap.model.repeat_result import (
+        BoundSuggestion,
+        FactorFinding,
+        RepeatedRun,
+        RepeatedVariable,
+        RepeatResult,
+    )
+    from ciwrap.report.terminal import Console
+
+_MOST_NAMES = 4
+_FIT_WORDS = {
+    BoundFit.FITS: "fits",
+    BoundFit.TOO_TIGHT: "is too tight",
+    BoundFit.TOO_WIDE: "is too wide",
+}
+
+
+def headline(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str = "first"
+) -> str:
+    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; no
+    exponential growth seen`. reference: what runs were compared with, "first" or "golden".
+    """
+    failed = [run for run in runs if run.problem is not None]
+    if not variables:
+        return (
+            f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
+        )
+    has_compared = any(one.kind is not Behaviour.NOT_COMPARABLE for one in variables)
+    parts = []
+    if has_compared:
+        parts = [_varying_words(variables, runs, reference), *_bound_words(variables)]
+    if any(one.varies for one in variables):
+        parts.append(_growth_words(variables))
+    faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
+    if faults:
+        parts.insert(0, f"{plural(len(faults), 'variable')} cannot be compared ({_names(faults)})")
+    if failed:
+        numbers = ", ".join(str(run.number) for run in failed[:_MOST_NAMES])
+        more = ", ..." if len(failed) > _MOST_NAMES else ""
+        words = ("run", "was") if len(failed) == 1 else ("runs", "were")
+        parts.insert(0, f"{words[0]} {numbers}{more} of {len(runs)} {words[1]} not compared")
+    return "; ".join(parts)
+
+
+def _varying_words(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str
+) -> str:
+    varying = [one for one in variables if one.varies]
+    told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
+    good = sum(run.problem is None for run in runs)
+    if not varying:
+        what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
+        to_it = " to the golden" if reference == "golden" else ""
+        return f"{what} equal{to_it} in {plural(good, 'run')}"
+    sizes = [one.max_abs for one in varying if one.max_abs is not None]
+    size = f", {_reach('at most', max(sizes))}" if sizes else ""
+    is_one = len(varying) == 1
+    verb = "varies" if is_one else "vary"
+    if reference == "golden":
+        # Equal runs may be no golden's, and a golden without data tells no more than a bound.
+        verb = "differs from the golden" if is_one else "differ from the golden"
+        verb += ", or may" if len(sizes) < len(varying) else ""
+    return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
+
+
+def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
+    found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
+    texts = list(dict.fromkeys(map(bound_text, found)))
+    varying = sum(one.varies for one in variables)
+    if not texts:
+        return ["no bound is suggested"] if varying else []
+    of_some = f" for {len(found)} of them" if len(found) < varying else ""
+    if len(texts) == 1:
+        return [f"`{texts[0]}` would hold{of_some}"]
+    absolute = [one.atol for one in found if one.atol]
+    relative = [one.rtol for one in found if one.rtol]
+    ranges = [
+        _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
+    ]
+    return [f"{' and '.join(ranges)} would hold{of_some}"]
+
+
+def _range(name: str, values: Sequence[float]) -> str:
+    least, most = number_text(min(values)), number_text(max(values))
+    return f"`{name}: {least}`" if least == most else f"`{name}` of {least} to {most}"
+
+
+def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
+    growing = [one for one in variables if one.kind is Behaviour.GROWING]
+    unrelated = [one for one in variables if one.kind is Behaviour.UNRELATED]
+    if unrelated:
+        return f"{_names(unrelated)} may have a random seed left open"
+    if not growing:
+        return "no exponential growth seen"
+    known = [
+        one.compare_until
+        for one in growing
+        if one.compare_until is not None and not one.is_compared_to_the_end
+    ]
+    until = f", compare up to iteration {min(known)}" if known else ""
+    verb = "grows" if len(growing) == 1 else "grow"
+    return f"{_names(growing)} {verb} exponentially{until}"
+
+
+def _names(variables: Sequence[RepeatedVariable]) -> str:
+    shown = ", ".join(safe_name(one.name, 40) for one in variables[:_MOST_NAMES])
+    return shown + (", ..." if len(variables) > _MOST_NAMES else "")
+
+
+def bound_text(bound: BoundSuggestion) -> str:
+    """As it stands in ciwrap.yaml: `atol: 2e-6`."""
+    name, value = ("rtol", bound.rtol) if bound.rtol else ("atol", bound.atol)
+    return f"{name}: {number_text(value)}"
+
+
+def bound_reason(bound: BoundSuggestion) -> str:
+    """`3 x largest of 9 differences`."""
+    return f"{bound.factor} x largest of {bound.comparisons} differences"
+
+
+def variable_words(one: RepeatedVariable) -> list[str]:
+    """What is said of a variable, in clauses; its name is not among them."""
+    if one.kind is Behaviour.NOT_COMPARABLE:
+        return [f"not comparable: {one.reason}"]
+    if one.kind is Behaviour.EQUAL:
+        return ["equal in all runs"]
+    words = [_results_words(one)]
+    if one.first_iteration is not None:
+        words[0] += f" from iteration {one.first_iteration} on"
+    if one.max_abs is not None:
+        run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
+        words.append(f"|d| {_reach('up to', one.max_abs)}{run}")
+    if relative := relative_text(one.max_rel, one.max_abs):
+        words.append(f"relative {relative}")
+    if one.varying_share is not None:
+        words.append(f"{percent_text(one.varying_share)} of the elements")
+    if one.common_digits is not None:
+        words.append(f"{one.common_digits:.1f} digits in common (95 % of the elements)")
+    return words + _growth_of(one)
+
+
+def order_words(result: RepeatResult) -> str:
+    """Of which order the runs were; nothing of runs that were there already."""
+    if all(run.seconds is None for run in result.runs):
+        return ""
+    return f"The order of the runs was drawn with the seed {result.seed}."
+
+
+def _results_words(one: RepeatedVariable) -> str:
+    """How many results the runs have: a single one where all differ from the golden alike."""
+    if one.distinct_results != 1:
+        return f"{one.distinct_results} different results"
+    if one.max_abs:
+        return "one result in all runs, which is not the golden's"
+    return "one result in all runs" + ("" if one.breaks_bound else ", within the golden's bound")
+
+
+def _reach(words: str, size: float) -> str:
+    """`up to 1e-7`; `over 1.79e308` where a double does not reach."""
+    return size_text(size) if size == math.inf else f"{words} {size_text(size)}"
+
+
+def _growth_of(one: RepeatedVariable) -> list[str]:
+    if one.growth_rate is None:
+        return []
+    words = [f"grows by e every {short_number(1 / one.growth_rate)} iterations"]
+    reached = [
+        f"{what} at iteration {iteration:.0f}"
+        for what, iteration in (
+            ("the bound", one.horizon),
+            ("a tenth of the spread", one.spread_horizon),
+        )
+        if iteration is not None
+    ]
+    return [*words, f"typical differences reach {' and '.join(reached)}"] if reached else words
+
+
+def present_words(one: RepeatedVariable) -> str | None:
+    """What the configured bound is to what was seen; None if there is nothing to say."""
+    if one.present_bound is None or (one.present_fit is None and not one.breaks_bound):
+        return None
+    if one.present_bound.is_exact:
+        return "no bound is configured, so any difference fails"
+    if one.present_fit is None:
+        return f"the present bound {one.present_bound} does not hold, or may not"
+    share, where = one.present_share, ""
+    if one.early_share is not None and not one.is_compared_to_the_end:
+        share, where = one.early_share, f" up to iteration {one.compare_until}"
+    said = "" if share is None else f" ({_used_words(share)})"
+    word = _FIT_WORDS[one.present_fit]
+    if one.present_fit is BoundFit.TOO_TIGHT and share is not None and share <= 1:
+        word = "leaves too little room"
+        if one.suggested_bound is not None:
+            factor = one.suggested_bound.factor
+            said = f" ({_used_words(share)}, and {factor} times as much should have room)"
+    if where and (one.present_share or 0.0) > 1:
+        said += f"{_beyond_words(one.present_fit, share)} ({_used_words(one.present_share or 0.0)})"
+    return f"the present bound {one.present_bound} {word}{where}{said}"
+
+
+def _beyond_words(fit: BoundFit, share: float | None) -> str:
+    """What a bound is after the iteration up to which it is judged, where differences pass it."""
+    if fit is BoundFit.FITS:
+        return ", and does not beyond"
+    if fit is BoundFit.TOO_TIGHT and (share or 0.0) > 1:
+        return ", and beyond"
+    return ", and is too tight beyond"
+
+
+def _used_words(share: float) -> str:
+    if share <= 1:
+        return f"{percent_text(share)} used"
+    return f"differences reach {short_number(share)} times it"
+
+
+def suggestion_words(bound: BoundSuggestion) -> str:
+    """`atol: 2e-6 would hold (3 x largest of 9 differences, 14 times the typical noise)`."""
+    more = ""
+    if bound.noise_multiple is not None:
+        more += f", {short_number(bound.noise_multiple)} times the typical noise"
+    if bound.until_iteration is not None:
+        more += f", up to iteration {bound.until_iteration}"
+    return f"{bound_text(bound)} would hold ({bound_reason(bound)}{more})"
+
+
+def has_several_checks(found: Iterable[FactorFinding | RepeatedVariable]) -> bool:
+    """Whether these are of several checks, so that a name alone does not tell which variable it is
+    of.
+    """
+    return len({one.check for one in found}) > 1
+
+
+def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
+    """What a factor does to a variable. has_checks: as `has_several_checks` says."""
+    name = safe_name(one.variable, 40)
+    if has_checks:
+        name = f"{safe_name(one.check, 40)}: {name}"
+    share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
+    if one.changes is not None:
+        size = f", |d| {_reach('up to', one.max_abs)}" if one.max_abs else ""
+        if one.changes:
+            return f"changes {name}: {share}{size}"
+        return f"does not change {name}" + (f": {share}" if one.pairs else "")
+    if not one.repeat_differing:
+        return f"{name}: not known, since no runs that were compared can tell"
+    again = f"{one.repeat_differing} of {one.repeat_pairs} without any change"
+    text = f"{name}: {share}, and {again}"
+    if one.p is None or one.spread_effect is None:
+        return text
+    if one.p <= 0.05:
+        word = "more" if one.spread_effect > 0 else "less"
+        return f"{text}; it spreads {word} with it on (p = {short_number(one.p)})"
+    power = "" if one.power is None else (
+        f"; a five-fold spread in one cell would have been found in {100 * one.power:.0f} %"
+    )  # fmt: skip
+    return f"{text}; no effect on the spread found (p = {short_number(one.p)}{power})"
+
+
+MOST_CARDS = 40
+MOST_ROWS = 200
+MOST_RUNS = 1000
+_MOST_MESSAGES = 30
+_MOST_FACTORS = 400
+_TAIL_CHARACTERS = 2000
+# The colours of verdicts, which people know from the other pages.
+KIND_CLASS = {
+    Behaviour.EQUAL: "match",
+    Behaviour.NOISE: "match",
+    Behaviour.GROWING: "differ",
+    Behaviour.UNRELATED: "differ",
+    Behaviour.NOT_COMPARABLE: "not_comparable",
+}
+
+
+def write_repeat_report(path: str, result: RepeatResult) -> None:
+    """Writes the page of repeated runs, atomically; `-` is stdout. Raises WriteFailedError."""
+    write_text(render_repeat_html(result), path, "the report")
+
+
+def render_repeat_html(result: RepeatResult) -> str:
+    """The page of a result, self-contained as that of a comparison is. Absolute paths are
+    shortened.
+    """
+    result = portable(result)
+    title, _, rest = result.headline.partition("; ")
+    varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
+    shown = varying[:MOST_CARDS]
+    factor_rows = len({(one.check, one.variable) for one in result.factors})
+    timed = [run for run in result.runs if run.seconds is not None]
+    page = SimpleNamespace(
+        title=capital(safe_name(title, 500)),
+        lead=_code(f"{rest}.") if rest else Markup(""),
+        hue=_hue(result),
+        counts=tuple(_counts(result)),
+        messages=tuple(map(_message, result.messages[:_MOST_MESSAGES])),
+        more_messages=max(0, len(result.messages) - _MOST_MESSAGES),
+        classes=_classes(result),
+        classes_left_out=max(0, len(result.variables) - MOST_ROWS),
+        map_runs_left_out=max(0, len(result.runs) - MOST_MAP_RUNS),
+        cards=tuple(_card(one, result) for one in shown),
+        cards_left_out=len(varying) - len(shown),
+        factor_map=factor_map(_worst_factors(result)) if result.factors else None,
+        factors=tuple(_factors(result)),
+        factors_left_out=max(0, len(result.factors) - _MOST_FACTORS),
+        factor_rows_left_out=max(0, factor_rows - MOST_FACTOR_ROWS),
+        times=time_dots(timed) if len(timed) > 2 else None,
+        runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
+        runs_left_out=max(0, len(result.runs) - MOST_RUNS),
+        order=order_words(result),
+        environment=environment_rows(result.environment),
+    )
+    head = page_head("repeat", result.started_at, result.ciwrap_version, result.environment)
+    return render_page("repeat.html.j2", head, page)
+
+
+def _message(message: Message) -> tuple[str, str, str]:
+    """Level, class and text."""
+    class_ = "not_comparable" if message.level is MessageLevel.ERROR else ""
+    return message.level.value.capitalize(), class_, safe_name(message.text, 1000)
+
+
+def _hue(result: RepeatResult) -> str:
+    """The class that colours the head of the page. That something varies is no verdict."""
+    if result.has_failed:
+        return "not_comparable"
+    if result.exit_code:
+        return "differ"
+    return "vary" if any(one.varies for one in result.variables) else "match"
+
+
+def _code(sentence: str) -> Markup:
+    """What stands between backticks, as code."""
+    parts = safe_name(sentence, 1000).split("`")
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
+
+
+def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:
+    """Label, count and class of each."""
+    failed = sum(run.problem is not None for run in result.runs)
+    yield "runs" if len(result.runs) != 1 else "run", len(result.runs), ""
+    if failed:
+        yield "not compared", failed, "not_comparable"
+    for kind in Behaviour:
+        count = sum(one.kind is kind for one in result.variables)
+        if count or kind is Behaviour.EQUAL:
+            yield kind.words, count, KIND_CLASS[kind]
+
+
+def _card(one: RepeatedVariable, result: RepeatResult) -> SimpleNamespace:
+    several = has_several_checks(result.variables)
+    points = [p for p in one.by_iteration if p.iteration is not None and p.max_abs is not None]
+    has_curve = len(points) > 1 and any(p.max_abs for p in points)
+    bound = one.suggested_bound
+    return SimpleNamespace(
+        name=safe_name(f"{one.check}: {one.name}" if several else one.name, 120),
+        kind=one.kind.words,
+        class_=KIND_CLASS[one.kind],
+        say=f"{capital(', '.join(safe_name(word, 500) for word in variable_words(one)))}.",
+        bound="" if bound is None else f"{suggestion_words(bound)}.",
+        present=f"{capital(present_words(one) or '')}." if present_words(one) else "",
+        curve=spread_curve(one) if has_curve else None,
+    )
+
+
+def _worst_factors(result: RepeatResult) -> list[FactorFinding]:
+    """All findings, those of variables that a factor changes first."""
+    changed = {(one.check, one.variable) for one in result.factors if one.changes or one.differing}
+    return sorted(result.factors, key=lambda one: (one.check, one.variable) not in changed)
+
+
+def _factors(result: RepeatResult) -> Iterator[tuple[str, tuple[str, ...]]]:
+    findings = _worst_factors(result)[:_MOST_FACTORS]
+    several = has_several_checks(result.factors)
+    for name in dict.fromkeys(one.name for one in findings):
+        words = (factor_words(one, has_checks=several) for one in findings if one.name == name)
+        yield safe_name(name, 80), tuple(words)
+
+
+def _classes(result: RepeatResult) -> Markup | None:
+    """The map of equal results, what varies first."""
+    ordered = sorted(result.variables, key=lambda one: one.kind is Behaviour.EQUAL)[:MOST_ROWS]
+    has_any = any(one.classes for one in ordered)
+    return class_map(ordered, result.runs) if result.runs and has_any else None
+
+
+def _run(run: RepeatedRun) -> SimpleNamespace:
+    return SimpleNamespace(
+        number=run.number,
+        seed=run.seed,
+        factors=", ".join(f"{safe_name(k, 40)} {safe_name(v, 40)}" for k, v in run.factors.items()),
+        seconds="" if run.seconds is None else seconds_text(run.seconds),
+        ending=safe_name(run.problem, 500) if run.problem else "compared",
+        tail=tail_text(run.output_tail, _TAIL_CHARACTERS) if run.problem else "",
+    )
+
+
+_MOST = 40
+
+
+def repeat_summary(result: RepeatResult) -> str:
+    """GitHub-flavoured Markdown: the first sentence, a table of what varies, factors."""
+    result = portable(result)
+    lines = [f"## ciwrap repeat: {plural(len(result.runs), 'run')}", ""]
+    lines += [f"**{escaped(capital(result.headline), 900)}.**", ""]
+    told = [one for one in result.messages if one.level is not MessageLevel.NOTE]
+    lines += [f"- {one.level.value}: {escaped(one.text, 500)}" for one in told[:_MOST]]
+    lines += [f"- ... and {len(told) - _MOST} more"] if len(told) > _MOST else []
+    lines += [""] if told else []
+    varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
+    if varying:
+        lines += ["| variable | | at most | would hold | now |", "|---|---|--:|---|---|"]
+    lines += [_row(one) for one in varying[:_MOST]]
+    rest = len(varying) - _MOST
+    lines += ["", f"... and {plural(rest, 'more variable')}."] if rest > 0 else [""]
+    findings = [one for one in result.factors if one.changes or (one.p or 1.0) <= 0.05]
+    several = has_several_checks(result.factors)
+    lines += [
+        f"- {escaped(one.name)}: {escaped(factor_words(one, has_checks=several))}"
+        for one in findings[:_MOST]
+    ]
+    rest = len(findings) - _MOST
+    lines += [f"- ... and {rest} more"] if rest > 0 else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _row(one: RepeatedVariable) -> str:
+    size = "" if one.max_abs is None else size_text(one.max_abs)
+    bound = "" if one.suggested_bound is None else f"`{bound_text(one.suggested_bound)}`"
+    name = escaped(f"{one.check}: {one.name}", 80)
+    return f"| {name} | {one.kind.words} | {size} | {bound} | {escaped(present_words(one) or '')} |"
+
+
+_MOST_VARIABLES = 12
+_STYLES = {
+    Behaviour.EQUAL: "green",
+    Behaviour.NOISE: "yellow",
+    Behaviour.GROWING: "red",
+    Behaviour.UNRELATED: "bold red",
+    Behaviour.NOT_COMPARABLE: "bold magenta",
+}
+
+
+def render_repeat(result: RepeatResult, console: Console, *, verbose: bool = False) -> None:
+    """Prints a result. verbose: every variable, and what each run took."""
+    style = "bold magenta" if result.has_failed else "bold red" if result.exit_code else "bold"
+    console.print(Text(safe_text(capital(result.headline)), style=style))
+    for message in result.messages:
+        render_message(message, console, indent=2)
+    shown = [one for one in result.variables if verbose or one.varies]
+    several = has_several_checks(result.variables)
+    for one in shown if verbose else shown[:_MOST_VARIABLES]:
+        _render_variable(one, console, has_checks=several)
+    if not verbose and len(shown) > _MOST_VARIABLES:
+        console.print(f"  ... and {plural(len(shown) - _MOST_VARIABLES, 'more variable')} (-v)")
+    _render_factors(result, console)
+    if verbose:
+        _render_runs(result, console)
+
+
+def _render_variable(one: RepeatedVariable, console: Console, *, has_checks: bool) -> None:
+    name = f"{one.check}: {one.name}" if has_checks else one.name
+    line = Text("  ").append(safe_name(name), _STYLES[one.kind])
+    console.print(line.append(f"  {', '.join(map(safe_text, variable_words(one)))}"))
+    if one.suggested_bound is not None:
+        console.print(f"    {suggestion_words(one.suggested_bound)}")
+    if present := present_words(one):
+        console.print(f"    {present}")
+
+
+def _render_factors(result: RepeatResult, console: Console) -> None:
+    several = has_several_checks(result.factors)
+    for name in dict.fromkeys(one.name for one in result.factors):
+        console.print(Text(f"factor {safe_name(name)}", style="bold"))
+        for one in result.factors:
+            if one.name == name:
+                console.print(f"  {factor_words(one, has_checks=several)}")
+
+
+def _render_runs(result: RepeatResult, console: Console) -> None:
+    if order := order_words(result):
+        console.print(Text(order, style="dim"))
+    for run in result.runs:
+        states = " ".join(f"{name}={state}" for name, state in run.factors.items())
+        seconds = "" if run.seconds is None else seconds_text(run.seconds)
+        kept = "" if run.folder is None else f"in {safe_text(run.folder)}"
+        words = [word for word in (states, seconds, kept) if word]
+        console.print(Text(f"  run {run.number}: {', '.join(words)}", style="dim"))

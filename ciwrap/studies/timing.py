@@ -1,0 +1,387 @@
+"""Runs two commands in pairs, one after the other or both at once, and takes their times.
+
+Revisions of a repository as sides of a comparison: checked out and built.
+
+Takes the times of two Python calls in interleaved pairs.
+
+How run times are taken: as the configuration says, but for what was said in the call.
+
+In which order the two runs of each pair take place.
+
+What `ciwrap time` found, as the record that its JSON document is made of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ciwrap.base.documents import DocumentHead
+from ciwrap.base.errors import CommandFailedError, one_line
+from ciwrap.base.repository import place_below, revision_folder
+from ciwrap.project.config import timing_settings
+from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
+from ciwrap.statistics.spread import (
+    PairedComparison,
+    Spread,
+    TimingVerdict,
+    compare_pairs,
+    expected_makespan,
+    makespan,
+    spread_of,
+    waste,
+)
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ciwrap.base.repository import Repository
+    from ciwrap.model import CommandOutcome
+    from ciwrap.project.settings import CommandSettings, Config, TimingSettings
+    from ciwrap.snapshot.take import ProgramWatcher
+
+
+def pair_order(pairs: int, seed: int) -> tuple[bool, ...]:
+    """Whether A runs first, for each pair: in half of them, in random order.
+
+    With an odd number of pairs chance says which side is first once more.
+    """
+    generator = random.Random(seed)
+    order = [position % 2 == 0 for position in range(pairs)]
+    if pairs % 2 and generator.random() < 0.5:
+        order = [not a_first for a_first in order]
+    generator.shuffle(order)
+    return tuple(order)
+
+
+# The seconds of all commands that ran at once.
+Members = tuple[float, ...]
+
+
+class Side(Struct, frozen=True):
+    """One of the two sides that are compared.
+
+    name: "A" or "B". revision: which one of the repository it is, for people; commit: its name.
+    """
+
+    name: str
+    command: CommandSettings
+    revision: str | None = None
+    commit: str | None = None
+
+
+class Taken(Struct, frozen=True):
+    """The times of both sides, pair by pair. a_first: whether A ran first, or had the first half of
+    the cores, for each pair.
+    """
+
+    a: tuple[Members, ...]
+    b: tuple[Members, ...]
+    a_first: tuple[bool, ...]
+
+
+def take_times(
+    sides: tuple[Side, Side],
+    *,
+    pairs: int,
+    warm_up: int,
+    seed: int,
+    size: int = 1,
+    duet: bool = False,
+    tell: Callable[[str], None],
+    watchers: Sequence[ProgramWatcher | None] = (None, None),
+) -> Taken:
+    """Runs both sides in pairs, in random order within each.
+
+    warm_up: runs of either side that come first and do not count. size: how many of a side run at
+    once. duet: both sides of a pair run at the same time, each on half of the cores, and which of
+    them has which half is random (Bulej et al., ICPE 2020); for a size of 1. tell: gets a line for
+    each pair. watchers: look at what each side has loaded, in the first warm-up run, since a run
+    that is timed is to be left alone. Raises CommandFailedError for the first run that fails, and
+    UsageError for a duet on one core.
+    """
+    halves = halves_of_cores(sides[0].command.cores) if duet else None
+    for number in range(warm_up):
+        for side, watcher in zip(sides, watchers, strict=True):
+            _run(side, size, f"warm-up run {number + 1}", None if number else watcher)
+    order = pair_order(pairs, seed)
+    times: dict[str, list[Members]] = {side.name: [] for side in sides}
+    for number, a_first in enumerate(order, start=1):
+        ordered = sides if a_first else sides[::-1]
+        which = f"run {number} of {pairs}"
+        if halves is None:
+            found = [_run(side, size, which) for side in ordered]
+        else:
+            found = _run_both(ordered, halves, which)
+        for side, seconds in zip(ordered, found, strict=True):
+            times[side.name].append(seconds)
+        said = ", ".join(f"{name} {max(taken[-1]):.3g} s" for name, taken in times.items())
+        tell(f"pair {number} of {pairs}: {said}")
+    a, b = (tuple(times[side.name]) for side in sides)
+    return Taken(a, b, order)
+
+
+def _run(side: Side, size: int, which: str, watcher: ProgramWatcher | None = None) -> Members:
+    def once(stop: threading.Event | None) -> CommandOutcome:
+        return run_command(side.command, is_shown=False, stop=stop, watcher=watcher)
+
+    outcomes = together([once] * size)
+    for outcome in outcomes:
+        _refuse_failed(side, outcome, which)
+    return tuple(outcome.seconds for outcome in outcomes)
+
+
+def _run_both(
+    sides: tuple[Side, Side], halves: tuple[frozenset[int], frozenset[int]], which: str
+) -> list[Members]:
+    """Runs both sides at once, the first one on the first half of the cores."""
+    commands = [
+        replace(side.command, cores=cores) for side, cores in zip(sides, halves, strict=True)
+    ]
+    outcomes = together([partial(_run_quietly, command) for command in commands])
+    for side, outcome in zip(sides, outcomes, strict=True):
+        _refuse_failed(side, outcome, which)
+    return [(outcome.seconds,) for outcome in outcomes]
+
+
+def _run_quietly(command: CommandSettings, stop: threading.Event | None) -> CommandOutcome:
+    return run_command(command, is_shown=False, stop=stop)
+
+
+def _refuse_failed(side: Side, outcome: CommandOutcome, which: str) -> None:
+    """Raises CommandFailedError for a run that failed."""
+    if outcome.exit_code != 0:
+        raise CommandFailedError(
+            f"{which} of {side.name} ({one_line(outcome.command)}) {ending_of(outcome)},"
+            f" so no run times are compared{last_words(outcome)}"
+        )
+
+
+_SHORT = 10
+
+
+class Recipe(Struct, frozen=True):
+    """How a revision is built and what is then timed.
+
+    Both commands are those of the working tree; they run in the same place of the other one.
+    """
+
+    timed: CommandSettings
+    build: CommandSettings | None = None
+
+
+@contextlib.contextmanager
+def working_tree_side(name: str, repository: Repository, recipe: Recipe) -> Iterator[Side]:
+    """The working tree as it is, built. Raises CommandFailedError."""
+    _build(name, recipe.build)
+    changed = ", with changes" if repository.changed_files() else ""
+    commit = repository.commit("HEAD")
+    yield Side(name, recipe.timed, f"working tree ({commit[:_SHORT]}{changed})", commit)
+
+
+@contextlib.contextmanager
+def revision_side(
+    name: str, reference: str, repository: Repository, recipe: Recipe
+) -> Iterator[Side]:
+    """A revision, checked out in a working tree of its own and built, as long as the block lasts.
+
+    Raises UsageError for an unknown revision, RepositoryError, CommandFailedError.
+    """
+    commit = repository.commit(reference)
+    with revision_folder(repository, commit) as folder:
+        build = None if recipe.build is None else _moved(recipe.build, repository.top, folder)
+        _build(f"{name} ({reference})", build)
+        timed = _moved(recipe.timed, repository.top, folder)
+        yield Side(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
+
+
+def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
+    """The command at the same place of another working tree. A place outside of it stays."""
+    place = place_below(command.working_dir, top)
+    return command if place is None else replace(command, working_dir=folder / place)
+
+
+def _build(what: str, command: CommandSettings | None) -> None:
+    if command is None:
+        return
+    outcome = run_command(command)
+    if outcome.exit_code != 0:
+        raise CommandFailedError(
+            f"the build of {what} ({one_line(outcome.command)}) {ending_of(outcome)},"
+            " so no run times are compared"
+        )
+
+
+if TYPE_CHECKING:
+    Call = Callable[[], object]
+
+Times = tuple[tuple[float, ...], tuple[float, ...]]
+
+
+def time_calls(a: Call, b: Call, *, pairs: int, warm_up: int, seed: int) -> Times:
+    """The seconds of each call, pair by pair, in random order within each pair.
+
+    warm_up: calls of either that come first and do not count. What a call raises ends it all.
+    """
+    for _ in range(warm_up):
+        a()
+        b()
+    times: tuple[list[float], list[float]] = ([], [])
+    for a_first in pair_order(pairs, seed):
+        for position in (0, 1) if a_first else (1, 0):
+            times[position].append(_seconds_of((a, b)[position]))
+    return tuple(times[0]), tuple(times[1])
+
+
+def _seconds_of(call: Call) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def chosen_timing(config: Config | None, given: Mapping[str, Any]) -> TimingSettings:
+    """given: by name; None for what nobody said. The confidence is set in what is returned."""
+    configured = timing_settings() if config is None else config.timing
+    said = {name: value for name, value in given.items() if value is not None}
+    settings = replace(configured, **said)
+    return replace(settings, confidence=settings.confidence_used)
+
+
+class Together(msgspec.Struct, frozen=True):
+    """Runs that take place at once and wait for the slowest of them.
+
+    size: how many at once. waste: the share of their time that they wait, in the mean.
+    expected_makespan: the seconds that the slowest would take if runs did not disturb each other
+    more than they do in the mean. mean_makespan: the seconds that it took.
+    """
+
+    size: int
+    mean_makespan: float
+    expected_makespan: float
+    waste: float
+
+
+class TimedSide(msgspec.Struct, frozen=True):
+    """One of the two sides.
+
+    seconds: of each pair's run, in order; of the slowest run where several took place at once.
+    revision: which one of the repository it is. commit: its full name. snapshot: the identity of
+    the snapshot of its environment in the first warm-up run, where one is kept.
+    """
+
+    name: Literal["A", "B"]
+    command: str
+    seconds: tuple[float, ...]
+    spread: Spread
+    revision: str | None = None
+    commit: str | None = None
+    together: Together | None = None
+    snapshot: str | None = None
+
+
+class TimingDocument(DocumentHead, frozen=True):
+    """What time found. order: of each pair, which side ran first; in a duet, which one had the
+    first half of the cores. seed: of the order. warm_up: runs of either side that came first and do
+    not count. reserve_core: whether one core was left to the operating system. duet: whether both
+    sides of a pair ran at the same time, each on half of the cores. load: of the machine when it
+    began, as a number of busy processes.
+    """
+
+    kind: Literal["timing"]
+    exit_code: Literal[0, 1]
+    comparison: PairedComparison
+    sides: tuple[TimedSide, TimedSide]
+    order: tuple[Literal["A", "B"], ...]
+    seed: int
+    warm_up: int
+    reserve_core: bool
+    gate: bool
+    environment: dict[str, str]
+    ciwrap_version: str
+    started_at: str
+    seconds: float
+    load: float | None = None
+    duet: bool = False
+
+
+def timed_side(
+    side: Side, times: tuple[Members, ...], seed: int, snapshot: str | None = None
+) -> TimedSide:
+    """A side and what its times say. snapshot: of its environment.
+
+    Raises NotAvailableError without SciPy.
+    """
+    seconds = tuple(makespan(members) for members in times)
+    return TimedSide(
+        name="A" if side.name == "A" else "B",
+        command=side.command.text,
+        seconds=seconds,
+        spread=spread_of(seconds, seed=seed),
+        revision=side.revision,
+        commit=side.commit,
+        together=_together(times) if len(times[0]) > 1 else None,
+        snapshot=snapshot,
+    )
+
+
+def _together(times: tuple[Members, ...]) -> Together:
+    size = len(times[0])
+    everything = [seconds for members in times for seconds in members]
+    return Together(
+        size=size,
+        mean_makespan=sum(map(makespan, times)) / len(times),
+        expected_makespan=expected_makespan(everything, size),
+        waste=sum(map(waste, times)) / len(times),
+    )
+
+
+def timing_document(
+    sides: tuple[Side, Side],
+    taken: Taken,
+    *,
+    margin: float,
+    confidence: float,
+    gate: bool,
+    seed: int,
+    warm_up: int,
+    reserve_core: bool,
+    environment: Mapping[str, str],
+    ciwrap_version: str,
+    started_at: str,
+    seconds: float,
+    load: float | None,
+    duet: bool = False,
+    snapshots: tuple[str | None, str | None] = (None, None),
+) -> TimingDocument:
+    """The record of times that were taken."""
+    a = timed_side(sides[0], taken.a, seed, snapshots[0])
+    b = timed_side(sides[1], taken.b, seed, snapshots[1])
+    comparison = compare_pairs(a.seconds, b.seconds, margin=margin, confidence=confidence)
+    is_slower = comparison.verdict is TimingVerdict.CHANGED and comparison.change > 0
+    return TimingDocument(
+        schema_version=1,
+        kind="timing",
+        exit_code=1 if gate and is_slower else 0,
+        comparison=comparison,
+        sides=(a, b),
+        order=tuple("A" if first else "B" for first in taken.a_first),
+        seed=seed,
+        warm_up=warm_up,
+        reserve_core=reserve_core,
+        gate=gate,
+        environment=dict(environment),
+        ciwrap_version=ciwrap_version,
+        started_at=started_at,
+        seconds=seconds,
+        load=load,
+        duet=duet,
+    )

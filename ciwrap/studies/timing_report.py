@@ -1,0 +1,335 @@
+"""What `ciwrap time` found, in plain words.
+
+Charts of a timing: the change with its interval beside the margin, and the times themselves.
+
+The page of `ciwrap time`: the verdict, the change with its interval, and the times.
+
+What `ciwrap time` found, as a job summary in Markdown.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from ciwrap.report.drawing import (
+    Frame,
+    axes,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    round_ticks,
+    some_of,
+    text,
+    triangle,
+    value_lines,
+)
+from ciwrap.report.markdown import escaped
+from ciwrap.report.page import environment_rows, page_head, render_page
+from ciwrap.report.text import capital, percent_text, plural, safe_name, seconds_text
+from ciwrap.statistics.spread import PairedComparison, TimingVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.studies.timing import TimedSide, TimingDocument
+
+# Starting a process takes a few milliseconds by itself.
+_SHORT_SECONDS = 0.02
+_MUCH_MEMORY = 0.4
+_BUSY = 0.5
+
+
+def headline(found: PairedComparison) -> str:
+    """The verdict in one line: `changed: B takes 9.8 % more time than A`."""
+    if found.verdict is TimingVerdict.CHANGED:
+        return f"changed: B takes {change_text(found.change)} than A"
+    if found.verdict is TimingVerdict.NOT_CHANGED:
+        return f"not changed: B takes as long as A, to within {_given_text(found.margin)}"
+    return "inconclusive: these pairs do not tell whether B takes longer than A"
+
+
+def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
+    """How sure the verdict is, and what would make it surer. is_call: whether more pairs are asked
+    for by an argument, `pairs=20`, and not by an option.
+    """
+    sure = f"with {_given_text(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
+    if found.lower is None or found.upper is None or found.smallest_detectable is None:
+        least = found.pairs + (found.more_pairs or 0)
+        needed = plural(least, "pair")
+        return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
+    lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
+    if found.verdict is not TimingVerdict.CHANGED:
+        lines.append(
+            "the smallest change that these pairs would show is about"
+            f" {percent_text(found.smallest_detectable)}; {margin_words(found)}"
+        )
+    if found.verdict is TimingVerdict.INCONCLUSIVE:
+        lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
+    return lines
+
+
+def margin_words(found: PairedComparison) -> str:
+    """What is not counted: `less than 5 % more time of either side does not count`. The margin is a
+    ratio, so that A and B may change places: 4.8 % less time of B is 5 % more time of A.
+    """
+    return f"less than {_given_text(found.margin)} more time of either side does not count"
+
+
+def _what_would_help(found: PairedComparison, option: str) -> str:
+    if found.more_pairs is None:
+        if (found.smallest_detectable or 0.0) > found.margin:
+            return (
+                "the times vary too much for more pairs to settle it: a quieter machine, longer"
+                " runs or a wider margin would"
+            )
+        return "the change is about as large as the margin, so more pairs will hardly settle it"
+    more = plural(found.more_pairs, "more pair")
+    return f"about {more} would settle it ({option}{found.pairs + found.more_pairs})"
+
+
+def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
+    """Rows of what is measured: its name, that of A, that of B."""
+    a, b = (_figures(side) for side in document.sides)
+    return [(name, text, b[name]) for name, text in a.items()]
+
+
+def _figures(side: TimedSide) -> dict[str, str]:
+    spread = side.spread
+    figures = {
+        "median": time_text(spread.median),
+        "median lies between (95 %)": (
+            "too few runs"
+            if spread.median_lower is None or spread.median_upper is None
+            else f"{time_text(spread.median_lower)} and {time_text(spread.median_upper)}"
+        ),
+        "shortest, longest": f"{time_text(spread.minimum)}, {time_text(spread.maximum)}",
+        "range over the shortest": percent_text(spread.range),
+        "middle half over the median": percent_text(spread.iqr),
+    }
+    if side.together is not None:
+        figures[f"{side.together.size} at once: the slowest takes"] = time_text(
+            side.together.mean_makespan
+        )
+        figures["slowest of as many such runs by chance"] = time_text(
+            side.together.expected_makespan
+        )
+        figures["share of time spent waiting for it"] = percent_text(side.together.waste)
+    return figures
+
+
+def notes(document: TimingDocument) -> list[str]:
+    """What makes these times less sure than they look."""
+    found = []
+    if document.duet:
+        found.append(
+            "both sides of each pair ran at the same time, each on half of the cores; where one"
+            " ends first, the other one runs on alone, so if they slow each other, the change is"
+            " larger than what is told"
+        )
+    cores = int(document.environment.get("cpu_count", os.cpu_count() or 1))
+    if document.load is not None and document.load > _BUSY * cores:
+        found.append(
+            f"the machine was busy with other things ({document.load:.1f} processes on"
+            f" {plural(cores, 'core')}) when this began"
+        )
+    for side in document.sides:
+        if side.spread.median < _SHORT_SECONDS:
+            found.append(
+                f"a run of {side.name} takes {time_text(side.spread.median)}, much of which is"
+                " the start of a process; let it do more work"
+            )
+        # Of times that know nothing of each other, one in twenty sets goes beyond this.
+        by_chance = 2 / math.sqrt(side.spread.count)
+        if (side.spread.autocorrelation or 0) > max(_MUCH_MEMORY, by_chance):
+            found.append(
+                f"the times of {side.name} follow each other ({side.spread.autocorrelation:.2f}),"
+                " so the machine changed meanwhile; pairs allow for that"
+            )
+        if side.spread.modes == 2:
+            found.append(
+                f"the times of {side.name} fall into two groups; something switches between runs"
+            )
+    return found
+
+
+def side_text(side: TimedSide) -> str:
+    """`A: main (1a2b3c4): ./simulate`."""
+    revision = f"{safe_name(side.revision, 60)}: " if side.revision else ""
+    return f"{side.name}: {revision}{safe_name(side.command, 120)}"
+
+
+def change_text(change: float) -> str:
+    """`9.8 % more time`, `12 % less time`."""
+    return f"{percent_text(abs(change))} {_side_of(change)} time"
+
+
+def interval_text(lower: float, upper: float) -> str:
+    """`between 3.1 % less and 12 % more time`."""
+    if _side_of(lower) != _side_of(upper):
+        return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
+    near, far = sorted((lower, upper), key=abs)
+    return f"between {percent_text(abs(near))} and {change_text(far)}"
+
+
+def _given_text(share: float) -> str:
+    """A share that somebody has set, as it was set: `99.999 %`."""
+    return f"{100 * share:.10g} %"
+
+
+def _side_of(change: float) -> str:
+    return "more" if change >= 0 else "less"
+
+
+def time_text(seconds: float) -> str:
+    """With three digits, where that of other texts rounds to a tenth."""
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)
+
+
+_HEIGHT = 132.0
+# Room for `0.0015 ms`, `100.0 min`.
+TIME_LABELS = 72.0
+MOST_DOTS = 400
+
+
+def change_plot(found: PairedComparison) -> Markup:
+    """The change of B against A in percent: the estimate, its interval, the margin as a band."""
+    frame = Frame(left=20, right=440, top=12, bottom=_HEIGHT - 44)
+    # The margin is a ratio: the band ends where A takes so much more time than B.
+    least = 1 / (1 + found.margin) - 1
+    ends = [found.change, found.margin, least, 0.0]
+    ends += [end for end in (found.lower, found.upper) if end is not None]
+    room = (max(ends) - min(ends)) * 0.08
+    low, high = min(ends) - room, max(ends) + room
+
+    def x_of(change: float) -> float:
+        return frame.x((change - low) / (high - low))
+
+    middle = (frame.top + frame.bottom) / 2
+    left, right = x_of(least), x_of(found.margin)
+    parts = [
+        element(
+            "rect",
+            element("title", margin_words(found)),
+            x=left, y=frame.top, width=right - left, height=frame.bottom - frame.top, class_="mg",
+        ),
+        line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),
+    ]  # fmt: skip
+    if found.lower is not None and found.upper is not None:
+        parts.append(line(x_of(found.lower), middle, x_of(found.upper), middle, "iv"))
+        parts += [
+            line(x_of(end), middle - 7, x_of(end), middle + 7, "iv")
+            for end in (found.lower, found.upper)
+        ]
+    said = element("title", f"the estimate: {100 * found.change:+.3g} %")
+    parts.append(element("circle", said, cx=x_of(found.change), cy=middle, r=5, class_="mo"))
+    parts += [
+        text(x_of(tick), frame.bottom + 15, f"{100 * tick:+g} %" if tick else "0")
+        for tick in round_ticks(low, high)
+    ]
+    parts.append(axes(frame, "B takes less time  \u2190  change  \u2192  B takes more time", ""))
+    return chart("The change of B against A", join(parts), height=_HEIGHT)
+
+
+def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
+    """The times of both sides, each from the shortest to the longest: what share of the runs took
+    no longer than that.
+    """
+    frame = Frame()
+    most = max(max(side.seconds) for side in sides) * 1.08
+    parts = []
+    for tick in round_ticks(0.0, most):
+        x = frame.x(tick / most)
+        parts.append(text(x, frame.bottom + 15, time_text(tick) if tick else "0"))
+    for share in (0.0, 0.5, 1.0):
+        y = frame.y(0.92 * share)
+        parts.append(line(frame.left, y, frame.right, y, "gr"))
+        parts.append(text(frame.left - 6, y + 4, f"{100 * share:.0f} %" if share else "0", "end"))
+    for side in sides:
+        seconds = sorted(side.seconds)
+        heights = [frame.y(0.92 * (n + 1) / len(seconds)) for n in range(len(seconds))]
+        steps = [f"M{number(frame.x(seconds[0] / most))} {number(frame.y(0.0))}"]
+        for time, y in zip(seconds, heights, strict=True):
+            steps.append(f"H{number(frame.x(time / most))}V{number(y)}")
+        said = element("title", f"{side.name}: median {time_text(side.spread.median)}")
+        is_a = side.name == "A"
+        parts.append(element("path", said, d="".join(steps), class_="lt" if is_a else "cv"))
+        x, y = frame.x(seconds[-1] / most), heights[-1]
+        parts.append(text(x, y - 5, side.name, class_="lb"))
+    parts.append(axes(frame, "time of a run", ""))
+    return chart("The share of runs that took no longer than a time", join(parts))
+
+
+def times_plot(sides: Sequence[TimedSide]) -> Markup:
+    """The time of each run of both sides, pair by pair in the order in which they ran."""
+    frame = Frame(left=TIME_LABELS)
+    most = max(max(side.seconds) for side in sides) * 1.08
+    pairs = min(len(sides[0].seconds), MOST_DOTS)
+    parts = value_lines(frame, most, time_text)
+
+    def x_of(pair: int) -> float:
+        return frame.x(0.05 + 0.9 * (pair / (pairs - 1) if pairs > 1 else 0.5))
+
+    for side in sides:
+        is_a = side.name == "A"
+        shift = -3.0 if is_a else 3.0
+        for pair, seconds in enumerate(side.seconds[:pairs]):
+            x = x_of(pair) + shift
+            y = frame.y(seconds / most)
+            said = element("title", f"pair {pair + 1}, {side.name}: {time_text(seconds)}")
+            # Shapes of their own, not colours alone.
+            circle = element("circle", said, cx=x, cy=y, r=3.6, class_="mi")
+            parts.append(circle if is_a else triangle(x, y, said))
+    parts += [text(x_of(pair), frame.bottom + 15, pair + 1) for pair in some_of(range(pairs))]
+    parts.append(axes(frame, "pair", ""))
+    return chart("The time of each run, pair by pair", join(parts))
+
+
+def render_timing_html(document: TimingDocument) -> str:
+    """The page of a timing, self-contained as that of a comparison is."""
+    found = document.comparison
+    page = SimpleNamespace(
+        title=capital(headline(found)),
+        lead=tuple(f"{capital(text)}." for text in explanation(found)),
+        hue=_hue(document),
+        pairs=plural(found.pairs, "pair"),
+        change=change_plot(found),
+        times=times_plot(document.sides),
+        drawn=f"; the first {MOST_DOTS} pairs are drawn" if found.pairs > MOST_DOTS else "",
+        ordered=sorted_plot(document.sides),
+        sides=tuple(safe_name(side_text(side), 1000) for side in document.sides),
+        figures=tuple(table_of(document)),
+        notes=tuple(f"{capital(safe_name(note, 1000))}." for note in notes(document)),
+        environment=environment_rows(document.environment),
+    )
+    head = page_head("time", document.started_at, document.ciwrap_version, document.environment)
+    return render_page("timing.html.j2", head, page)
+
+
+def _hue(document: TimingDocument) -> str:
+    """The class that colours the head of the page."""
+    verdict = document.comparison.verdict
+    if verdict is TimingVerdict.INCONCLUSIVE:
+        return "vary"
+    is_slower = verdict is TimingVerdict.CHANGED and document.comparison.change > 0
+    return "differ" if is_slower else "match"
+
+
+def timing_summary(document: TimingDocument) -> str:
+    """GitHub-flavoured Markdown: the verdict, what it rests on, a table of both sides."""
+    lines = [f"## ciwrap time: {headline(document.comparison)}", ""]
+    lines += [f"{capital(line)}." for line in explanation(document.comparison)]
+    lines += [""]
+    lines += [f"- {escaped(side_text(side))}" for side in document.sides]
+    lines += ["", "| | A | B |", "|---|---|---|"]
+    lines += [f"| {name} | {a} | {b} |" for name, a, b in table_of(document)]
+    lines += ["", *(f"{capital(note)}." for note in notes(document))]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,349 @@
+"""Charts of a trend: the share of a bound that a variable uses, and how long a command takes.
+
+The page of `ciwrap trend`: warnings first, then each variable and command over time.
+
+What `ciwrap trend` found, in plain words.
+
+What `ciwrap trend` found, as a job summary in Markdown.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from ciwrap.report.drawing import (
+    Frame,
+    axes,
+    chart,
+    element,
+    join,
+    line,
+    number,
+    some_of,
+    text,
+    triangle,
+    value_lines,
+)
+from ciwrap.report.markdown import escaped
+from ciwrap.report.page import PageHead, render_page, time_words
+from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.snapshot.difference import verb_of, words_of_kind
+from ciwrap.statistics.change_points import LEAST
+from ciwrap.studies.timing_report import TIME_LABELS, change_text, time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from markupsafe import Markup
+
+    from ciwrap.model import EnvironmentDifference
+    from ciwrap.studies.trend import GoldenWalk, Moment, ShareSeries, TimeSeries, TrendDocument
+
+_MOST_DIFFERENCES = 3
+_MOST_MARKS = 40
+
+
+def moment_text(moment: Moment) -> str:
+    """`1a2b3c4d5e (2026-03-01)`, or the day and the file where no commit is known."""
+    if moment.commit is None:
+        return f"{moment.when[:10]} ({safe_name(moment.file, 60)})"
+    return f"{safe_name(moment.commit)[:10]} ({moment.when[:10]})"
+
+
+def share_percent(share: float) -> str:
+    """`31 %`, or `far beyond` the bound where no percentage says it."""
+    return percent_text(share) if isfinite(share) else "far beyond"
+
+
+def now_text(one: ShareSeries) -> str:
+    """`now 31 %`, or `last 31 %` where the newest result does not tell."""
+    return f"{'last' if one.is_lost else 'now'} {share_percent(one.newest)}"
+
+
+def most_text(one: ShareSeries) -> str:
+    return f"most {share_percent(max(point.share for point in one.points))}"
+
+
+def bars(one: ShareSeries) -> str:
+    """A character for each of the last results: a digit for tenths of the bound, # beyond it; 9
+    where all of it is used, as a match may.
+    """
+    shares = [point.share for point in one.points[-_MOST_MARKS:]]
+    return "".join("#" if share > 1 else str(min(9, int(10 * share))) for share in shares)
+
+
+def slope_words(one: ShareSeries) -> str:
+    """`+2 % with each result`."""
+    if one.slope is None:
+        return "no trend" if one.is_enough else "too few results to tell a trend"
+    sign = "+" if one.slope.per_step >= 0 else "-"
+    return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
+
+
+def reached_words(results: int) -> str:
+    """When a line reaches the bound: `it is reached in about 5 more results`."""
+    if results == 0:
+        return "the line through these results has reached it"
+    return f"it is reached in about {plural(results, 'more result')}"
+
+
+def change_lines(one: TimeSeries) -> list[str]:
+    """How long a command takes, and each change of that."""
+    lines = [f"{plural(len(one.points), 'run')}, {time_text(one.median)} in the median"]
+    for position, point in enumerate(one.change_points):
+        moment = one.points[point.position].moment
+        lines.append(
+            f"since {moment_text(moment)}: {change_text(point.change)},"
+            f" {time_text(point.before)} became {time_text(point.after)}"
+        )
+        lines += _difference_lines(one.differences[position : position + 1])
+    if not one.change_points:
+        is_told = len(one.points) >= LEAST
+        lines.append(
+            "no change of level found" if is_told else "too few runs to tell a change of level"
+        )
+    return lines
+
+
+def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[str]:
+    """What differs at a change, the first few."""
+    lines = []
+    for one in (one for differences in found for one in differences[:_MOST_DIFFERENCES]):
+        sides = f"{safe_name(one.golden, 60)} before, {safe_name(one.run, 60)} since"
+        name = safe_name(one.name, 60)
+        lines.append(f"{name} {verb_of(one)}: {sides} ({words_of_kind(one.kind)})")
+    more = sum(max(0, len(differences) - _MOST_DIFFERENCES) for differences in found)
+    return [*lines, f"and {plural(more, 'other difference')}"] if more else lines
+
+
+def walk_words(walk: GoldenWalk) -> str:
+    """How far a golden has moved."""
+    known = walk.acceptances - walk.unknown
+    moved = f"moved by {walk.moved:.2f} bounds at most"
+    if walk.unknown:
+        moved = f"{moved} in {known} of these" if known else "how far it moved is not known"
+        moved += f", how far in the other {walk.unknown} is not known" if known else ""
+    times = plural(walk.acceptances, "time")
+    return f"{safe_name(walk.check)}: replaced {times} since {walk.since[:10]}, {moved}"
+
+
+MOST_POINTS = 300
+_FAR = 2.0
+# Of words beside steps: apart by so much, and as many below each other.
+_ROW, _ROWS = 13, 8
+
+
+def share_plot(one: ShareSeries) -> Markup:
+    """The share of the bound in each result. What lies beyond twice the bound is drawn at the top.
+
+    A line marks the result from which on golden and bound are those of today; a dashed one is the
+    slope since then.
+    """
+    frame = Frame(left=64)
+    points = one.points[-MOST_POINTS:]
+    shares = [min(point.share, _FAR) for point in points]
+    high = max(1.08, 1.06 * max(shares))
+
+    def y_of(share: float) -> float:
+        return frame.y(max(0.0, min(share, high)) / high)
+
+    parts = value_lines(frame, high, lambda tick: f"{100 * tick:.0f} %")
+    parts.append(line(frame.left, y_of(1.0), frame.right, y_of(1.0), "bd"))
+    parts.append(text(frame.left + 4, y_of(1.0) - 4, "bound", "start", "bl"))
+    first = len(points) - one.since
+    if first > 0:
+        x = (_x(frame, first - 1, len(points)) + _x(frame, first, len(points))) / 2
+        parts.append(line(x, frame.top, x, frame.bottom, "hz"))
+        parts.append(_beside(frame, x, frame.bottom - 6, "today's golden and bound"))
+    if one.slope is not None:
+        begin = max(first, 0)
+        parts.append(_slope_line(frame, one, begin, len(points), y_of))
+    parts += _curve(
+        frame,
+        [y_of(share) for share in shares],
+        [f"{moment_text(point.moment)}: {share_percent(point.share)}" for point in points],
+        [share > 1 for share in shares],
+        len(one.points) - len(points),
+    )
+    parts.append(axes(frame, "result", "share of the bound"))
+    name = safe_name(f"{one.check}: {one.variable}", 80)
+    return chart(f"Share of its bound that {name} uses, by result", join(parts))
+
+
+def _slope_line(
+    frame: Frame, one: ShareSeries, first: int, count: int, y_of: Callable[[float], float]
+) -> Markup:
+    """The line of Theil and Sen: as many results since today's golden lie above as below it."""
+    assert one.slope is not None
+    step, since = one.slope.per_step, min(one.since, count)
+    shares = [min(point.share, _FAR) for point in one.points[-since:]]
+    levels = sorted(share - step * at for at, share in enumerate(shares))
+    level = levels[len(levels) // 2]
+    begin, end = y_of(level), y_of(level + step * (since - 1))
+    return line(_x(frame, first, count), begin, _x(frame, count - 1, count), end, "sg")
+
+
+def time_plot(one: TimeSeries) -> Markup:
+    """How long a command took in each result, with the level before and after each change."""
+    frame = Frame(left=TIME_LABELS)
+    points = one.points[-MOST_POINTS:]
+    dropped = len(one.points) - len(points)
+    high = 1.08 * max(point.seconds for point in points)
+
+    def y_of(seconds: float) -> float:
+        return frame.y(seconds / high)
+
+    parts = value_lines(frame, high, time_text)
+    for row, change in enumerate(one.change_points):
+        at = change.position - dropped
+        if at > 0:
+            x = (_x(frame, at - 1, len(points)) + _x(frame, at, len(points))) / 2
+            parts.append(line(x, frame.top, x, frame.bottom, "hz"))
+            # Each in a row of its own: steps may lie closer together than words are wide.
+            y = frame.top + 10 + _ROW * (row % _ROWS)
+            parts.append(_beside(frame, x, y, change_text(change.change)))
+    parts += _curve(
+        frame,
+        [y_of(point.seconds) for point in points],
+        [f"{moment_text(point.moment)}: {time_text(point.seconds)}" for point in points],
+        [False] * len(points),
+        dropped,
+    )
+    parts.append(axes(frame, "result", ""))
+    return chart(f"Time of {safe_name(one.command, 60)}, by result", join(parts))
+
+
+def _beside(frame: Frame, x: float, y: float, words: str) -> Markup:
+    """Words beside an upright line, on the side that has more room for them."""
+    is_right = x > (frame.left + frame.right) / 2
+    side, shift = ("end", -4) if is_right else ("start", 4)
+    return text(x + shift, y, words, side, "lb")
+
+
+def _x(frame: Frame, at: float, count: int) -> float:
+    return frame.x(0.03 + 0.94 * (at / (count - 1) if count > 1 else 0.5))
+
+
+def _curve(
+    frame: Frame,
+    heights: Sequence[float],
+    said: Sequence[str],
+    beyond: Sequence[bool],
+    dropped: int,
+) -> list[Markup]:
+    """A dot for each result, a triangle where it is beyond the bound, and a line through all.
+
+    dropped: how many older ones there are, which are counted, and not drawn.
+    """
+    count = len(heights)
+    parts = []
+    if count > 1:
+        steps = (f"{number(_x(frame, i, count))} {number(y)}" for i, y in enumerate(heights))
+        parts.append(element("path", d="M" + "L".join(steps), class_="cv"))
+    for i, (y, words, is_beyond) in enumerate(zip(heights, said, beyond, strict=True)):
+        x, title = _x(frame, i, count), element("title", words)
+        circle = element("circle", title, cx=x, cy=y, r=2.8, class_="mi")
+        parts.append(triangle(x, y, title) if is_beyond else circle)
+    parts += [
+        text(_x(frame, i, count), frame.bottom + 15, dropped + i + 1)
+        for i in some_of(range(count), 7)
+    ]
+    return parts
+
+
+MOST_WARNINGS = 50
+MOST_SERIES = 60
+
+
+def render_trend_html(document: TrendDocument) -> str:
+    """The page of a trend, self-contained as that of a comparison is."""
+    warned = len(document.warnings)
+    page = SimpleNamespace(
+        title=capital(plural(warned, "warning")) if warned else "Nothing to warn of",
+        hue="vary" if warned else "match",
+        counts=(
+            plural(document.results, "result"),
+            plural(len(document.shares), "variable"),
+            plural(len(document.times), "command"),
+        ),
+        warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[:MOST_WARNINGS]),
+        warnings_left_out=max(0, warned - MOST_WARNINGS),
+        shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
+        shares_left_out=max(0, len(document.shares) - MOST_SERIES),
+        times=tuple(map(_time_card, document.times[:MOST_SERIES])),
+        times_left_out=max(0, len(document.times) - MOST_SERIES),
+        goldens=tuple(f"{walk_words(one)}." for one in document.goldens),
+    )
+    head = PageHead(
+        "trend",
+        f"{time_words(document.first)} to {time_words(document.last)}",
+        safe_name(document.first, 40),
+        safe_name(document.ciwrap_version),
+    )
+    return render_page("trend.html.j2", head, page)
+
+
+def _share_card(one: ShareSeries) -> SimpleNamespace:
+    used = f"Of the bound {now_text(one)}, {most_text(one)}"
+    lines = [f"{used}; {slope_words(one)}."]
+    if one.until_bound is not None:
+        lines.append(f"At this rate {reached_words(one.until_bound)}.")
+    lines += _drawn_lines(len(one.points))
+    return SimpleNamespace(
+        name=safe_name(f"{one.check}: {one.variable}", 120),
+        hue="differ" if one.is_lost or one.newest > 1 else "match",
+        lines=lines,
+        plot=share_plot(one),
+    )
+
+
+def _drawn_lines(points: int) -> list[str]:
+    """What the picture leaves out."""
+    return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
+
+
+def _time_card(one: TimeSeries) -> SimpleNamespace:
+    lines = (
+        f"On {safe_name(one.cpu, 80)}.",
+        *(f"{capital(text)}." for text in change_lines(one)),
+        *_drawn_lines(len(one.points)),
+    )
+    is_slower = bool(one.change_points) and one.change_points[-1].change > 0
+    hue = "differ" if is_slower else "match"
+    return SimpleNamespace(
+        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=time_plot(one)
+    )
+
+
+_MOST = 20
+
+
+def trend_summary(document: TrendDocument) -> str:
+    """GitHub-flavoured Markdown: warnings first, then the variables that use most."""
+    count = plural(len(document.warnings), "warning") if document.warnings else "nothing to warn of"
+    lines = [f"## ciwrap trend: {count} in {plural(document.results, 'result')}"]
+    lines += [""] if document.warnings else []
+    lines += [f"- {escaped(warning, 600)}" for warning in document.warnings[:_MOST]]
+    if len(document.warnings) > _MOST:
+        lines.append(f"- ... and {len(document.warnings) - _MOST} more")
+    if document.shares:
+        lines += ["", "| variable | share of the bound | most | | tenths of the bound, by result |"]
+        lines += ["|---|---|---|---|---|"]
+    lines += [
+        f"| {escaped(f'{one.check}: {one.variable}')} | {share_percent(one.newest)}"
+        f"{' (last known)' if one.is_lost else ''}"
+        f" | {share_percent(max(point.share for point in one.points))} | {slope_words(one)}"
+        f" | `{bars(one)}` |"
+        for one in document.shares[:_MOST]
+    ]
+    rest = len(document.shares) - _MOST
+    if rest > 0:
+        lines += ["", f"... and {plural(rest, 'more variable')} with no larger share."]
+    for one in document.times[:_MOST]:
+        lines += ["", f"{escaped(one.command)} on {escaped(one.cpu)}:", ""]
+        lines += [f"- {escaped(line)}" for line in change_lines(one)]
+    lines += [""] if document.goldens else []
+    lines += [f"- {escaped(walk_words(walk), 600)}" for walk in document.goldens[:_MOST]]
+    return "\n".join(lines).rstrip() + "\n"

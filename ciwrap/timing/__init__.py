@@ -1,1 +1,0 @@
-"""Taking run times of two commands, or of two revisions, in pairs."""

@@ -1,1 +1,0 @@
-"""What many results say together: drift towards bounds, and run times, from commit to commit."""
