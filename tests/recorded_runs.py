@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.recording.native import LIBRARY_NAME, include_folder
+from ciwrap.recording.native import FOLDER, LIBRARY_NAME
 from ciwrap.recording.recorded_run import RecordedCapture
 from ciwrap.runs.capture_index import read_checkpoint, read_index
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ciwrap.runs.capture_index import CapturedVariable
 
-LIBRARY = Path(str(include_folder.__globals__["__file__"])).parent / LIBRARY_NAME
+LIBRARY = FOLDER / LIBRARY_NAME
 
 
 def need_library() -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ciwrap.model import SettingsLayer
     from ciwrap.project.settings import Check
 
-_FOLDER = Path(__file__).parents[1] / "native"
+FOLDER = Path(__file__).parents[1] / "native"
 _SOURCE = Path(__file__).resolve().parents[2] / "csrc" / "record"
 _SUFFIX = "dylib" if sys.platform == "darwin" else "so"
 LIBRARY_NAME = f"libciwrap_record.{_SUFFIX}"
@@ -50,7 +50,7 @@ def kokkos_path() -> Path:
 
 
 def _library(name: str) -> Path:
-    path = _FOLDER / name
+    path = FOLDER / name
     if not path.is_file():
         target = name.removeprefix("lib").partition(".")[0]
         raise NotAvailableError(
@@ -83,7 +83,7 @@ def pkg_config_folder() -> Path:
 
 def _folder(name: str) -> Path:
     """Raises NotAvailableError for an installation that left it out."""
-    folders = (_FOLDER / name, _SOURCE / name)
+    folders = (FOLDER / name, _SOURCE / name)
     found = next((one for one in folders if one.is_dir()), None)
     if found is None:
         raise NotAvailableError(

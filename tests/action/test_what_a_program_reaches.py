@@ -16,8 +16,8 @@ from action.act_runs import ROOT
 
 CODE = """\
 import sys
-from ciwrap.action.leftovers import run_to_the_end
-from ciwrap.action.runner import Runner
+from ciwrap.action.github import run_to_the_end
+from ciwrap.action.github import Runner
 import os
 from pathlib import Path
 env = Runner(os.environ).program_environment

@@ -103,7 +103,7 @@ def test_the_version_loads_no_command(project: Path) -> None:
 
 LATE = """
 import os, sys
-from ciwrap.late import numpy, use_one_thread
+from ciwrap.base.late import numpy, use_one_thread
 assert "numpy" not in sys.modules
 use_one_thread()
 numpy.zeros(1)

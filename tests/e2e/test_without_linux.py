@@ -104,7 +104,7 @@ CRASHING = """
 import os, signal, sys
 from functools import partial
 from pathlib import Path
-from ciwrap.errors import CorruptFileError
+from ciwrap.base.errors import CorruptFileError
 from ciwrap.formats.apart import SourceApart
 import crashes
 try:

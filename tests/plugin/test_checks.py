@@ -271,7 +271,7 @@ def test_check_returns_what_it_found(suite: Suite) -> None:
 def test_what_is_ignored_need_not_be_an_array(suite: Suite) -> None:
     """Results of solvers have a message beside their numbers."""
     text = """
-        from ciwrap.errors import CiwrapError
+        from ciwrap.base.errors import CiwrapError
         RESULT = {"x": np.arange(3.0), "message": "ok", "jac": object(), "log": {"level": {1, 2}}}
         IGNORE = ["message", "j*", "log/*"]
         def test_a(ciwrap): ciwrap.check(RESULT, ignore=IGNORE)
