@@ -1,9 +1,9 @@
-"""Makes the action's private Python environment; needs nothing but a Python 3.8 or newer.
+"""Makes the action's private Python environment; needs nothing but Python 3.8 or newer.
 
-    python bootstrap.py prepare     finds a Python; says what to install, and the cache's key
-    python bootstrap.py install     makes the environment; says where its Python is
+    python bootstrap.py prepare     finds a Python; prints what to install and the cache's key
+    python bootstrap.py install     makes the environment; prints where its Python is
 
-action.yml runs this file by its path, before there is a ciwrap to import, so it imports none.
+action.yml runs this file by its path, before ciwrap is installed, so it imports none of ciwrap.
 """
 
 from __future__ import annotations

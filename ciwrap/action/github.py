@@ -1,19 +1,7 @@
-"""What the runner offers a step: folders, the event, outputs, job summary, commands, logs.
+"""What a step needs of the runner and of GitHub: inputs, outputs, git, programs, artifacts, API.
 
-The action's inputs, read from the environment and checked before anything is done with them.
-
-The few calls of GitHub's REST API that the action makes.
-
-git, for the modes that write: a clone to work in, a commit of goldens alone, a push.
-
-Runs a program and ends what it leaves behind, so that later steps of the job are undisturbed.
-
-This keeps accidents away, not malice: while a program runs, it can read what other processes of its
-user have in their environment (docs/explanation/security.md).
-
-Artifacts that others made: fetched, unpacked within limits, and read as what they may be.
-
-What the step says of a call, in one word.
+A program is ended with all that it started. That prevents accidents, not malice: while it runs, it
+can read the environment of its user's other processes (docs/explanation/security.md).
 """
 
 from __future__ import annotations
@@ -333,7 +321,7 @@ def _wrong(name: str, text: str, wanted: str) -> UsageError:
     return UsageError(f"the input {name} cannot be {text[:200]!r}", remedy=f"give {wanted}")
 
 
-_API_TIMEOUT_SECONDS = 60
+_REQUEST_SECONDS = 60
 _ATTEMPTS = 3
 _PAGE = 100
 _MOST_PAGES = 30
@@ -416,7 +404,7 @@ class Api:
         for attempt in range(_ATTEMPTS):
             last = attempt + 1 == _ATTEMPTS
             try:
-                with urllib.request.urlopen(request, timeout=_API_TIMEOUT_SECONDS) as answer:
+                with urllib.request.urlopen(request, timeout=_REQUEST_SECONDS) as answer:
                     content: bytes = answer.read(most_bytes + 1)
             except urllib.error.HTTPError as error:
                 # Only what changes nothing is asked again.
@@ -451,7 +439,7 @@ def quoted(text: object) -> str:
     return urllib.parse.quote(str(text), safe="")
 
 
-_REPOSITORY_TIMEOUT_SECONDS = 300
+_GIT_SECONDS = 300
 _AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 GOLDEN_SUFFIXES = (".golden", ".golden.yaml", ".goldens")
 _MOST_ASKED = 1000
@@ -529,7 +517,7 @@ class Clone:
             env=_environment({**settings, **more}),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_REPOSITORY_TIMEOUT_SECONDS,
+            timeout=_GIT_SECONDS,
             check=False,
         )
         if done.returncode != 0:

@@ -1,21 +1,9 @@
-"""Pending goldens of artifacts, accepted into a checkout, and what that changes in words.
+"""The modes of the action: compare, `merge`, `comment` and `accept`.
 
-Mode `merge`: the results of several jobs as one.
-
-Mode `comment`: one comment on a pull request that says what a workflow run found.
-
-Runs on `workflow_run`, with the repository's own rights, after a run that may have been a
-stranger's. Which pull request is commented on follows from the event and the API alone; the
-artifacts give nothing but results, which are parsed strictly and escaped.
-
-Mode `accept`: a maintainer's comment `/ciwrap accept SHA [PATTERN] [-- REASON]` is carried out.
-
-What is accepted are the pending goldens that the pull request's own workflow run has uploaded, for
-exactly the commit that the comment names. None of its code is run here.
-
-The step that compares: runs the command line, and turns its result into outputs and summary.
-
-It never fails the job by itself; the gate does, after the results have been uploaded.
+`comment` and `accept` have the repository's own rights and may follow a stranger's run. The event
+and the API alone decide which pull request and which commit are meant; artifacts give nothing but
+results, which are parsed strictly and escaped, and pending goldens. No code of theirs is run here.
+No mode fails the job by itself: the gate does, after the results have been uploaded.
 """
 
 from __future__ import annotations
@@ -55,8 +43,8 @@ from ciwrap.action.github import (
 )
 from ciwrap.action.outputs import (
     CHANGES,
-    Found,
-    Outcome,
+    CheckChanges,
+    StepOutcome,
     changes_of_results,
     find_changes,
     place_of,
@@ -263,7 +251,7 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
     publish(outcome, inputs, runner, stage, changes=changes_of_results(runner, folders))
 
 
-def merge_folders(folders: Sequence[Path], inputs: Inputs) -> Outcome:
+def merge_folders(folders: Sequence[Path], inputs: Inputs) -> StepOutcome:
     """One outcome of those in the folders; the worst of them, and of their number."""
     outcomes = [(_key_of(folder), read_result(folder / MERGE_RESULT)) for folder in folders]
     problems = [f"{key or 'result'}: {one.problem}" for key, one in outcomes if one.problem]
@@ -277,7 +265,7 @@ def merge_folders(folders: Sequence[Path], inputs: Inputs) -> Outcome:
         empty = RunResult(Verdict.NOT_COMPARABLE)
         results = [("", empty)]
     problem = "; ".join(problems) if status == ERROR else ""
-    return Outcome(status, _merged(results, problems), problem)
+    return StepOutcome(status, _merged(results, problems), problem)
 
 
 def _merged(results: Sequence[tuple[str, RunResult]], problems: Sequence[str]) -> RunResult:
@@ -332,7 +320,7 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
     return outcome.status
 
 
-def held_against(run: dict[str, Any], outcome: Outcome) -> Outcome:
+def held_against(run: dict[str, Any], outcome: StepOutcome) -> StepOutcome:
     """The outcome of the artifacts, which cannot be good where the run itself was not.
 
     A job that left no artifact, or whose artifact was lost, says so by the run's conclusion alone.
@@ -345,11 +333,11 @@ def held_against(run: dict[str, Any], outcome: Outcome) -> Outcome:
         " something in it failed that left no result"
     )
     # Without the results: a headline that says "match" would contradict the run.
-    return Outcome.failed(problem)
+    return StepOutcome.failed(problem)
 
 
-def changes_of(folders: Sequence[Path]) -> list[Found]:
-    """What is checked otherwise, as the artifacts say; what several of them say alike is told
+def changes_of(folders: Sequence[Path]) -> list[CheckChanges]:
+    """What is checked otherwise, as the artifacts say; what several of them say alike is shown
     once."""
     found = [read_changes(folder / CHANGES) for folder in folders]
     return list({one.markdown: one for one in found if one.markdown}.values())
@@ -678,11 +666,11 @@ def call_cli(arguments: list[str], runner: Runner, result_path: Path) -> Call:
     return Call(done, result_path)
 
 
-def finished(call: Call) -> Outcome:
+def finished(call: Call) -> StepOutcome:
     """What came of a call; a result that is at odds with the exit code is an error."""
     if not call.result_path.is_file():
         how = f"signal {-call.exit_code}" if call.exit_code < 0 else f"exit code {call.exit_code}"
-        return Outcome.failed(f"ciwrap ended with {how} and left no result: see the log")
+        return StepOutcome.failed(f"ciwrap ended with {how} and left no result: see the log")
     return read_result(call.result_path, exit_code=call.exit_code)
 
 

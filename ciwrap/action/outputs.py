@@ -1,12 +1,7 @@
-"""The status of a call, and how it is told: outputs, job summary, annotations, files to upload.
+"""How a step's status is shown: outputs, job summary, annotations, files to upload.
 
-Markdown and annotations of an outcome, as GitHub shows them.
-
-A program that fails is an error, whatever mode it failed in and whatever was compared.
-
-What a pull request checks otherwise than its base: found before its program runs.
-
-The table is told also when every number matches: with a bound that is wide enough all of them do.
+A program that fails is an error, whatever its mode. What a pull request checks otherwise than its
+base is shown even if every number matches: with a bound that is wide enough all numbers do.
 """
 
 from __future__ import annotations
@@ -66,7 +61,7 @@ def place_of(config: Config | None, workspace: Path) -> Place:
     return Place(config.path.relative_to(workspace).as_posix(), lines)
 
 
-def markdown(outcome: Outcome, inputs: Inputs) -> str:
+def markdown(outcome: StepOutcome, inputs: Inputs) -> str:
     """For the job summary and comments."""
     head = f"_Platform: {escaped(inputs.platform_key)}_\n\n" if inputs.platform_key else ""
     if outcome.status == "error":
@@ -75,7 +70,7 @@ def markdown(outcome: Outcome, inputs: Inputs) -> str:
     return head + (render_markdown(outcome.result) if outcome.result is not None else "")
 
 
-def from_artifact(outcome: Outcome, inputs: Inputs, stage: Path) -> str:
+def from_artifact(outcome: StepOutcome, inputs: Inputs, stage: Path) -> str:
     """How the numbers of this run become goldens; '' where none wait."""
     if outcome.result is None or not (stage / "pending").is_dir() or not inputs.upload:
         return ""
@@ -109,7 +104,7 @@ def _last_lines(text: str) -> str:
     return "\n".join(["It printed last:", "", f"{fence}text", *lines, fence, "", ""])
 
 
-def annotation_lines(outcome: Outcome, place: Place) -> Iterator[str]:
+def annotation_lines(outcome: StepOutcome, place: Place) -> Iterator[str]:
     """Workflow commands for what went wrong, worst first, as many as GitHub shows of a kind."""
     errors, warnings = [], []
     result = None if outcome.result is None else portable(outcome.result)
@@ -223,7 +218,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckChanges:
     """changes: None where it is not known what they are. problem: why. wider: for the gate: a
     count, UNKNOWN, or '' where there is no base to hold anything against.
     """
@@ -254,16 +249,16 @@ class Found:
 
 def find_changes(
     runner: Runner, stage: Path, options: Sequence[str], call: Callable[[list[str], Path], int]
-) -> Found:
+) -> CheckChanges:
     """The changes of this pull request. call: runs ciwrap and writes its document to a path."""
     if not _is_change(runner):
-        return Found()
+        return CheckChanges()
     try:
         base = base_of(runner)
     except (RepositoryError, UsageError) as error:
-        return Found(problem=str(error))
+        return CheckChanges(problem=str(error))
     if base is None:
-        return Found(
+        return CheckChanges(
             problem="the base of the pull request was not fetched: give actions/checkout the input"
             " `fetch-depth: 2`, or `fetch-depth: 0` where it has a `ref`"
         )
@@ -271,24 +266,26 @@ def find_changes(
     exit_code = call(["changes", "--base", base, *options], path)
     if exit_code != 0:
         path.unlink(missing_ok=True)
-        return Found(problem=f"`ciwrap changes` ended with exit code {exit_code}: see the log")
+        return CheckChanges(
+            problem=f"`ciwrap changes` ended with exit code {exit_code}: see the log"
+        )
     return read_changes(path)
 
 
-def read_changes(path: Path) -> Found:
+def read_changes(path: Path) -> CheckChanges:
     """What a document tells, which may be a stranger's; nothing where there is none."""
     if not path.is_file():
-        return Found()
+        return CheckChanges()
     try:
-        return Found(to_record(load_document(path), ChangesDocument).changes)
+        return CheckChanges(to_record(load_document(path), ChangesDocument).changes)
     except (OSError, DocumentError) as error:
-        return Found(problem=f"{path.name} cannot be read: {error}"[:300])
+        return CheckChanges(problem=f"{path.name} cannot be read: {error}"[:300])
 
 
-def changes_of_results(runner: Runner, folders: Sequence[Path]) -> Found:
+def changes_of_results(runner: Runner, folders: Sequence[Path]) -> CheckChanges:
     """What several results of this pull request check otherwise, all of it once."""
     if not _is_change(runner) or not folders:
-        return Found()
+        return CheckChanges()
     found = [read_changes(folder / CHANGES) for folder in folders]
     problems = [one.problem for one in found if one.problem]
     silent = sum(one.changes is None and not one.problem for one in found)
@@ -296,12 +293,14 @@ def changes_of_results(runner: Runner, folders: Sequence[Path]) -> Found:
         does = "does" if silent == 1 else "do"
         problems.append(f"{silent} of {plural(len(found), 'result')} {does} not tell")
     if problems:
-        return Found(problem="; ".join(problems))
-    return Found(tuple(dict.fromkeys(change for one in found for change in one.changes or ())))
+        return CheckChanges(problem="; ".join(problems))
+    return CheckChanges(
+        tuple(dict.fromkeys(change for one in found for change in one.changes or ()))
+    )
 
 
 def base_of(runner: Runner) -> str | None:
-    """The commit that the pull request is held against; None if it is not in the clone.
+    """The commit that the pull request is compared with; None if it is not in the clone.
 
     GitHub tests a merge of its own: its first parent is the base as it is now. A workflow may check
     out the head instead, which may be a merge, too: there the author chose the first parent.
@@ -343,7 +342,7 @@ def _named(runner: Runner, side: str) -> str:
     return str(one.get("sha", "")) if isinstance(one, dict) else ""
 
 
-def change_annotations(found: Found) -> Iterator[str]:
+def change_annotations(found: CheckChanges) -> Iterator[str]:
     """A warning at the line of ciwrap.yaml for each change that checks less, and for what is not
     known; for goldens replaced, too.
     """
@@ -361,14 +360,14 @@ def _annotation_of(change: Change) -> str:
 
 
 _USAGE = 2
-NO_CHANGES = Found()
+NO_CHANGES = CheckChanges()
 SUMMARY = "summary.md"
 REPORT = "report.html"
 PICTURE = "difference.png"
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class StepOutcome:
     """status: one of STATUSES. result: None where there is none to show. problem: why, and
     last_lines: the end of what the program printed that crashed.
     """
@@ -379,8 +378,8 @@ class Outcome:
     last_lines: str = ""
 
     @staticmethod
-    def failed(problem: str) -> Outcome:
-        return Outcome(ERROR, problem=problem)
+    def failed(problem: str) -> StepOutcome:
+        return StepOutcome(ERROR, problem=problem)
 
     @property
     def root(self) -> str:
@@ -394,8 +393,8 @@ class Outcome:
         return hashlib.sha256(repr(sorted(roots)).encode()).hexdigest()[:32]
 
 
-def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
-    """The outcome a result document tells of, held against the exit code where that is known.
+def read_result(path: Path, *, exit_code: int | None = None) -> StepOutcome:
+    """The outcome a result document tells of, compared with the exit code where that is known.
 
     The document may be somebody else's: anything malformed is an error, never a match.
     """
@@ -404,22 +403,24 @@ def read_result(path: Path, *, exit_code: int | None = None) -> Outcome:
         result = from_document(document)
         stated = document.get("exit_code")
     except (OSError, DocumentError) as error:
-        return Outcome.failed(f"{path.name} is not a result: {error}"[:300])
+        return StepOutcome.failed(f"{path.name} is not a result: {error}"[:300])
     if exit_code is not None and stated != exit_code:
-        return Outcome(
+        return StepOutcome(
             ERROR, result, f"ciwrap ended with exit code {exit_code}, its result says {stated!r}"
         )
     crash = crash_of(result)
     if crash is not None:
-        return Outcome(ERROR, result, crash.problem, crash.last_lines)
+        return StepOutcome(ERROR, result, crash.problem, crash.last_lines)
     if stated == _USAGE:
-        return Outcome(ERROR, result, "; ".join(one.text for one in result.messages))
+        return StepOutcome(ERROR, result, "; ".join(one.text for one in result.messages))
     if stated != int(result.verdict.exit_code):
-        return Outcome(ERROR, result, f"the result is at odds with its exit code {stated!r}")
-    return Outcome(result.verdict.value.replace("_", "-"), result)
+        return StepOutcome(ERROR, result, f"the result is at odds with its exit code {stated!r}")
+    return StepOutcome(result.verdict.value.replace("_", "-"), result)
 
 
-def summary(outcome: Outcome, inputs: Inputs, changes: Sequence[Found], *more: str) -> str:
+def summary(
+    outcome: StepOutcome, inputs: Inputs, changes: Sequence[CheckChanges], *more: str
+) -> str:
     """For job summaries and comments. What checks less comes before what matches by it."""
     first = [one.markdown for one in changes if one.may_be_less]
     then = [one.markdown for one in changes if not one.may_be_less]
@@ -427,12 +428,12 @@ def summary(outcome: Outcome, inputs: Inputs, changes: Sequence[Found], *more: s
 
 
 def publish(
-    outcome: Outcome,
+    outcome: StepOutcome,
     inputs: Inputs,
     runner: Runner,
     stage: Path,
     place: Place | None = None,
-    changes: Found = NO_CHANGES,
+    changes: CheckChanges = NO_CHANGES,
 ) -> None:
     """Tells of the outcome in every way there is; the result document lies in `stage` already."""
     counts = dict.fromkeys(Verdict.worst_first(), 0)

@@ -1,13 +1,8 @@
-"""Modes `repeat`, `time` and `trend`: what a command measured, told in the job summary.
+"""Modes `repeat`, `time`, `trend` and `update`, and the last step, the gate.
 
-As in mode `check`, the command line runs as a child, and the job fails in the gate alone, after
-everything has been uploaded.
-
-Mode `update`: goldens made anew in the workspace, and a pull request for them.
-
-Two steps: the first may run the program and has no token, the second has one and runs nothing.
-
-The last step: fails the job if the status asks for it. What left no status has failed.
+The command line runs as a child; the job fails in the gate alone, after everything has been
+uploaded. A step that left no status has failed. Of the two steps of `update`, the first may run
+the program and has no token, the second has a token and runs nothing.
 """
 
 from __future__ import annotations
@@ -196,17 +191,17 @@ def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
     if not results:
         raise UsageError("holds no artifact of ciwrap", file=folder)
     for one in results:
-        refuse_unfit(one)
+        refuse_unusable(one)
     folders = [one for one in results if (one / "pending").is_dir()]
-    # A pull request is made of it, in which all of this is told and reviewed.
+    # A pull request is made of it, in which all of this is shown and reviewed.
     return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern, ALLOWED_WORDS)
 
 
-def refuse_unfit(folder: Path) -> None:
+def refuse_unusable(folder: Path) -> None:
     """Raises NotComparableError for a result that no golden may be made of.
 
-    Fit is one that matches, or all of whose other checks have left a golden that waits: a program
-    that crashed, or outputs that could not be read, are no new numbers.
+    Usable is one that matches, or all of whose other checks have left a golden that waits: a
+    program that crashed, or outputs that could not be read, are no new numbers.
     """
     outcome = read_result(folder / CHECK_RESULT)
     if outcome.status == ERROR or outcome.result is None:

@@ -1,23 +1,9 @@
-"""Arrays of any library, taken over where they lie: NumPy's, DLPack's, on the host or on a GPU.
+"""Arrays of any library, taken over without loss: on the host or on a GPU, by protocol.
 
-One array out of whatever a caller has, with nothing lost on the way, or an error.
-
-NumPy drops much in silence when it makes an array: units, masks, what a subclass carries, the
-difference of large integers. Here it is kept, or the value is refused.
-
-One array of a value that may be several, before it is converted.
-
-Values that are several arrays, taken apart: whatever a test or a program has at hand.
-
-Arrays that NumPy's plain types cannot hold whole, as several: masked, sparse, long double.
-
-Each half says something that the other does not, so they are compared side by side: `x` and
-`x.mask`, `x` and `x.row` and `x.col`, `x` and `x.low`.
-
-Data frames, tables and labelled arrays as their columns, indices and coordinates.
-
-They are known by what their types offer, so none of their libraries is loaded here. The arrays
-they give may be masked, sparse or objects; `containers` takes those further apart.
+NumPy drops units, masks, attributes and the difference of large integers in silence; here they are
+kept, or the value is refused. Masked and sparse arrays, long doubles, data frames and labelled
+arrays become several arrays (`x` and `x.mask`, `x.row`, `x.col` or `x.low`). Types are recognized
+by what they offer, so none of their libraries is loaded here.
 """
 
 from __future__ import annotations
@@ -240,7 +226,8 @@ _OF_NUMPY = frozenset({"_mmap", "filename", "mode", "offset", "_getitem"})
 # What astropy's and unyt's quantities and columns have; of it the unit counts.
 _OF_QUANTITY = frozenset({"unit", "units", "info", "name", "description", "indices"})
 _NO_UNIT = frozenset({"", "dimensionless"})
-_SINGLE_QUICK = frozenset({np.ndarray, float, int, bool, complex})
+_NUMBER_TYPES = frozenset({float, int, bool, complex})
+_ARRAY_TYPES = _NUMBER_TYPES | {np.ndarray}
 
 
 class OneArray(Struct, frozen=True):
@@ -265,7 +252,7 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
     something, UsageError for text and for lists whose parts have different shapes, and the errors
     of `take_over`.
     """
-    if type(value) in _SINGLE_QUICK:
+    if type(value) in _ARRAY_TYPES:
         return _made(take_over(value, name), value, name)
     if isinstance(value, (str, bytes, os.PathLike)):
         raise UsageError(
@@ -861,7 +848,6 @@ def _variable(value: Any, name: str, *, left_out: bool = False, is_exact: bool =
 
 __all__ = ["Part", "parts_of"]
 
-_CONTAINERS_QUICK = frozenset({float, int, bool, complex})
 _PLAIN_KINDS = frozenset("biufSU")
 _MOST_ITEMS = 1000
 _MOST_LEVELS = 64
@@ -878,7 +864,7 @@ def parts_of(value: Any, name: str, prefix: str = "") -> Iterator[Part]:
     deeply, UnsupportedDtypeError for containers that cannot be taken apart.
     """
     kind = type(value)
-    if kind in _CONTAINERS_QUICK or (
+    if kind in _NUMBER_TYPES or (
         kind is np.ndarray and value.dtype.kind in _PLAIN_KINDS and value.dtype.itemsize <= 8
     ):
         yield Part(name, value)
@@ -912,7 +898,7 @@ def _mapping(value: Mapping[Any, Any], name: str, prefix: str) -> Iterator[Part]
 
 def _inner(value: Any, name: str) -> Iterator[Part]:
     """What stands in a container: there, text is text, and nothing is something."""
-    if type(value) in _CONTAINERS_QUICK:
+    if type(value) in _NUMBER_TYPES:
         yield Part(name, value)
         return
     if name.count("/") > _MOST_LEVELS:

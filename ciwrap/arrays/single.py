@@ -1,11 +1,7 @@
-"""Python's own objects as arrays that are compared exactly: text, None, dates, decimals, enums.
+"""Python's own objects, and lists of them, as arrays that are compared exactly.
 
-NumPy has no type for most of them. They become text, and a label says what they were, so that None
-is no match for the text 'None'.
-
-Lists and tuples as arrays, where NumPy takes every value over as it is.
-
-It makes floats of integers that no integer type holds together, and text of numbers beside text;
+What NumPy has no type for becomes text with a label, so that None is no match for the text 'None'.
+Lists are not left to NumPy, which makes floats of large integers and text of numbers beside text:
 values that differ would then be equal, or be compared without their bound.
 """
 
@@ -234,7 +230,7 @@ def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
     return tuple(getattr(value, "shape", ())), word
 
 
-class _Found:
+class _ListKinds:
     """Which kinds of values a list holds. integers: one of them all that are large."""
 
     def __init__(self) -> None:
@@ -253,7 +249,7 @@ def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) ->
     have different shapes or numbers stand beside text, UnsupportedDtypeError if integers would be
     rounded.
     """
-    found = _Found()
+    found = _ListKinds()
     _look_through(values, found, name, array_of, 0)
     is_text = bool(found.kinds & {"U", "S"})
     if is_text and len(found.kinds) > 1:
@@ -295,7 +291,7 @@ def array_of_list(values: Sequence[Any], name: str | None, array_of: ArrayOf) ->
 
 
 def _look_through(
-    values: Sequence[Any], found: _Found, name: str | None, array_of: ArrayOf, depth: int
+    values: Sequence[Any], found: _ListKinds, name: str | None, array_of: ArrayOf, depth: int
 ) -> None:
     if depth > _MOST_DIMENSIONS:
         raise UsageError(
@@ -324,13 +320,13 @@ def _look_through(
             _look_at_arrays([array_of(one, name) for one in some], found)
 
 
-def _look_at_text(values: Sequence[Any], found: _Found, name: str | None) -> None:
+def _look_at_text(values: Sequence[Any], found: _ListKinds, name: str | None) -> None:
     found.kinds.add("S" if isinstance(values[0], bytes) else "U")
     for one in values:
         refuse_zero_at_end(one, name)
 
 
-def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _Found) -> None:
+def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _ListKinds) -> None:
     for array in arrays:
         kind = "i" if array.dtype.kind == "u" else array.dtype.kind
         found.kinds.add(kind)

@@ -1,14 +1,7 @@
-"""One variable's values as a stream, wherever they lie: in a file, in memory, masked.
+"""One variable's values as a stream, wherever they lie; their dtypes, and conversions of these.
 
-Dtypes as the readers state them: array-protocol strings, and "<bf2" for bfloat16.
-
-NumPy has no bfloat16 of its own; its bytes travel as unsigned 16-bit integers (`storage_dtype`).
-
-Values of another dtype, where the configuration allows that: converted exactly or not at all.
-
-What is known of values that were found one by one in a text: their steps, and their places.
-
-Texts of arrays as messages show them.
+Dtypes are array-protocol strings, and "<bf2" for bfloat16, whose bytes travel as unsigned 16-bit
+integers (`storage_dtype`). A conversion is exact, or it is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Zips and folders that others made, copied out without trusting anything in them.
+"""Copies files out of zips and folders that others made, and trusts nothing in them.
 
-A name decides nothing but where below our own folder a file comes to lie, lengths are counted while
-they are read, and links, devices, encryption and rare ways of packing are refused.
+A name decides only where below our own folder a file is put, and lengths are counted while they
+are read. Links, devices, encryption and rare ways of packing are refused.
 """
 
 from __future__ import annotations

@@ -1,21 +1,9 @@
-"""Plain values (dictionaries, lists, texts, numbers) as typed records, strictly; and back again.
+"""JSON and YAML as plain values, these as typed records, and the JSON Schema of the records.
 
-The types are msgspec's Structs, and dataclasses; msgspec checks every value against them. Here, and
-only here, its errors become ours.
-
-YAML of which nothing is trusted, as plain values.
-
-Only what a document of ours needs is let through: mappings with texts for keys, lists and scalars,
-nested a few levels deep. Anchors, aliases, tags and keys given twice are refused. Nodes are taken
-from libyaml one event after the other, so no nesting is followed before it is counted.
-
-JSON of which nothing is trusted, as plain values.
-
-Numbers of documents as doubles, none of which may become another one's.
-
-The JSON Schema of documents, made of the types that their records have.
-
-Texts come from the records' docstrings, where `name: what it is.` tells of a field.
+Records are msgspec's Structs and dataclasses; only here msgspec's errors become ours. Documents are
+not trusted: YAML has mappings with texts for keys, lists and scalars alone (no anchors, aliases,
+tags or repeated keys), and its depth is counted before it is followed. Schema texts come from the
+records' docstrings, where `name: what it is.` describes a field.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """Every error a user can cause or meet, with its exit code and its entry in the documentation.
 
-`str(error)` is always one line: where, what, and what to do about it. An error also is the builtin
-it resembles, so `except FileNotFoundError` catches a missing golden. Only the command line turns
-`exit_code` into a process exit.
-
-What the compiled core raises: one of our own errors for each of its error codes.
-
-The bindings call `core_error`, so no Python code ever sees an error of the core that is not one of
-`ciwrap.base.errors`.
+`str(error)` is one line: where, what, and what to do about it. An error also is the builtin it
+resembles, so `except FileNotFoundError` catches a missing golden. Only the command line turns
+`exit_code` into a process exit. The bindings call `core_error`, so errors of the compiled core
+are errors of this module too.
 """
 
 from __future__ import annotations
@@ -270,7 +266,7 @@ class UnsupportedFormatError(NotComparableError, ValueError):
 
 
 class UnreadFileError(UnsupportedFormatError):
-    """A file that nobody has said how to read. Many of them are told of in one line."""
+    """A file that nobody has said how to read. Many of them are reported in one line."""
 
     slug = "unread-file"
 

@@ -1,7 +1,4 @@
-"""Files that are whole and regular, and on the disk when we say so.
-
-The folder `.ciwrap` of a project: what ciwrap notes there is never committed.
-"""
+"""Files that are whole, regular and safely on the disk; and a project's folder `.ciwrap`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""NumPy, loaded by whoever first uses it: importing it takes longer than most of what we do.
-
-Loads the compiled core.
-"""
+"""NumPy and the compiled core, loaded on first use: NumPy takes longer than most commands."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Other processes, as the kernel tells of them.
-
-Ctrl-C and the signals that end a process, for what has to be put back before it ends.
-
-What is closed at the end of a `with` block, or only if the block fails.
-"""
+"""Other processes as the kernel shows them; signals that end this one; clean-up after `with`."""
 
 from __future__ import annotations
 

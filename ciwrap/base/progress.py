@@ -1,4 +1,4 @@
-"""How long work tells whoever waits for it; by itself it prints nothing."""
+"""How long work reports its progress; by itself it prints nothing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""git, as far as ciwrap asks it: which commit this is, and other commits to look at.
-
-Other revisions of a repository, each in a folder of its own, for as long as they are needed.
-"""
+"""git, as far as ciwrap uses it: the commit that is checked out, and other revisions in folders."""
 
 from __future__ import annotations
 
@@ -119,11 +116,11 @@ class Repository(Struct, frozen=True):
         """Runs git to its end; Ctrl-C takes effect after it. Raises RepositoryError."""
         return self._answer(arguments).decode("utf-8", "replace").rstrip("\n")
 
-    def _answer(self, arguments: Sequence[str], said: bytes = b"") -> bytes:
-        """What git prints. said: what it is told on stdin."""
+    def _answer(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
+        """What git prints. stdin: what it reads."""
         try:
             with later_interrupts():
-                done = _run(self.top, arguments, said=said)
+                done = _run(self.top, arguments, stdin=stdin)
         except OSError as error:
             raise RepositoryError(f"git cannot be run: {error.strerror}") from error
         if done.returncode != 0:
@@ -185,7 +182,7 @@ def _run(
     folder: Path,
     arguments: Sequence[str],
     *,
-    said: bytes = b"",
+    stdin: bytes = b"",
     optional_locks: bool = True,
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
@@ -194,7 +191,7 @@ def _run(
         environment["GIT_OPTIONAL_LOCKS"] = "0"
     return subprocess.run(
         ["git", "-C", str(folder), *arguments],
-        input=said,
+        input=stdin,
         capture_output=True,
         timeout=timeout,
         check=False,

@@ -1,7 +1,7 @@
 """Hides secrets in texts that are shown or kept: commands, values of variables, messages.
 
-Nobody can know all secrets of a text. Hidden are the values of variables whose names sound like a
-secret, passwords in URLs, and what follows an option called like one (`--token abc`).
+Nobody can recognize all secrets in a text. Hidden are values of variables whose names sound like a
+secret, passwords in URLs, and what follows an option that is named like one (`--token abc`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Enums whose members are words that documents hold."""
+"""Enums whose members are words of documents."""
 
 from __future__ import annotations
 

@@ -1,13 +1,7 @@
-"""The files of a check against its golden: every variable of either side gets a verdict.
+"""The files of a check against its golden: the main path of the program.
 
-This is the main path of the program: `check_outputs` opens both sides, pairs their variables,
-judges each pair, and concludes.
-
-A golden as one side of a comparison: what it holds, and whether its rows are those of a run.
-
-Values that ciwrap.yaml says what they have to be, in place of a golden.
-
-What of a check's configuration has no effect on its outputs: perhaps it is misspelt.
+`check_outputs` opens both sides, pairs their variables, judges each pair, and concludes. In place
+of a golden there may be values that ciwrap.yaml states.
 """
 
 from __future__ import annotations
@@ -34,12 +28,12 @@ from ciwrap.check.compatible import (
     GOLDEN,
     Outcome,
     Work,
-    begun,
     failed_check,
     labels_with_mask,
     not_comparable,
     pair_up,
     refuse_unseen_mask,
+    uncompared,
 )
 from ciwrap.check.findings import DetailKeeper, check_result
 from ciwrap.check.judge import check_golden, compare_values
@@ -173,7 +167,7 @@ def _idle_settings(check: Check, identities: Sequence[VariableId]) -> Iterator[s
         yield f"'until_iteration: {until}' has no effect, since no variable has an iteration"
     layers = (*check.layers, *(rule.settings for rule in check.rules))
     is_across, is_aligned = (
-        any(one.said.get(name) for one in layers) for name in ("across_ranks", "align_by")
+        any(one.given.get(name) for one in layers) for name in ("across_ranks", "align_by")
     )
     if is_across and not is_aligned:
         yield "'across_ranks' has no effect, since no variable has 'align_by'"
@@ -268,18 +262,18 @@ def pair(
         outcome.extra = [one for one in outcome.extra if check.expectation_of(one.id) is None]
     if outcome.left_out:
         newly, outcome.left_out = outcome.left_out, []
-        outcome.results += [newly_ignored(one, reference.signature(one)) for one in newly]
+        outcome.results += [ignored_but_in_golden(one, reference.signature(one)) for one in newly]
         outcome.ignored = [one for one in outcome.ignored if one not in newly]
     return outcome, both
 
 
-def newly_ignored(identity: VariableId, signature: Signature) -> VariableResult:
+def ignored_but_in_golden(identity: VariableId, signature: Signature) -> VariableResult:
     """The result of a variable that a golden holds and the configuration ignores."""
     error = VariableIgnoredError(
         "the golden holds it, but the configuration ignores it",
         remedy="accept the outputs anew if it is no longer to be checked",
     )
-    return not_comparable(begun(identity, signature, None), error)
+    return not_comparable(uncompared(identity, signature, None), error)
 
 
 def judge(
@@ -305,7 +299,7 @@ def judge(
         if order is not None and order.name != identity.name:
             refuse_other_rows(order, reference.variables, identity)
     except CiwrapError as error:
-        begin = begun(
+        begin = uncompared(
             identity,
             reference.signature(identity),
             entry.info.signature,
@@ -381,7 +375,7 @@ def conclude(
 def _messages(
     check: Check, golden: StoredGolden | None, reference: GoldenVariables, outputs: Catalog
 ) -> Iterator[Message]:
-    """What is to be told besides of the configuration, the golden and the files."""
+    """What is to be reported besides of the configuration, the golden and the files."""
     for text in misspelt_words(check, [*reference.identities, *outputs.identities], outputs):
         yield Message(MessageLevel.WARNING, text)
     is_labelled = golden is None or golden.manifest.labels is not None
@@ -417,7 +411,7 @@ def judge_expected(check: Check, catalog: Catalog, work: Work) -> list[VariableR
     for name in check.expected:
         if name not in found | ignored:
             error = VariableMissingError("is expected, but not in the outputs")
-            results.append(not_comparable(begun(VariableId(name), None, None), error))
+            results.append(not_comparable(uncompared(VariableId(name), None, None), error))
     return results
 
 
@@ -427,7 +421,7 @@ def _judge(
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
     path = catalog.path_of(identity)
-    begin = begun(identity, None, info.signature, bound=settings.bound, source_path=path)
+    begin = uncompared(identity, None, info.signature, bound=settings.bound, source_path=path)
     try:
         if np.dtype(info.dtype).kind not in "iuf":
             raise UnsupportedDtypeError("is text, and a number is expected")

@@ -1,20 +1,8 @@
-"""The law of every verdict, in one place.
+"""What every comparison of two sides shares: the rules of verdicts, pairing, and feeding the core.
 
 A user's mistake ends the command. Whatever else goes wrong makes what it concerns "not comparable".
-Nothing that was not compared matches: a result begins as "not comparable" and says so until a
-comparison has filled it in.
-
-Both sides of a variable as they are compared: of one dtype and shape, with the same labels.
-
-How a comparison works: what the core may use, whom it tells; and how much it has read.
-
-What comparing some variables comes to; several outcomes add up, whoever found them.
-
-Pieces of a variable's result: index ranges, differing elements, statistics.
-
-Which variables of two sides are compared, and what becomes of the others.
-
-The one place that feeds the core's element comparison from values; files take the stream.
+A result begins as "not comparable" and stays so until a comparison has filled it in. Both sides
+have to have one dtype, one shape and the same labels before their values are compared.
 """
 
 from __future__ import annotations
@@ -83,7 +71,7 @@ _NOTHING = Signature("", (-1,))  # like no variable that there is
 _NOT_YET = "it was not compared"
 
 
-def begun(
+def uncompared(
     identity: VariableId,
     reference: Signature | None,
     new: Signature | None,
@@ -204,7 +192,7 @@ GOLDEN = Wording(
 )
 
 
-def refuse_misfit(
+def refuse_incompatible(
     reference: Signature, new: Signature, wording: Wording, *, is_strict: bool = True
 ) -> None:
     """Raises LabelMismatchError or ShapeMismatchError if two variables cannot be compared.
@@ -445,9 +433,10 @@ class PartSums(msgspec.Struct, frozen=True):
 class Outcome(msgspec.Struct):
     """What was found. Several outcomes add up, whoever found them.
 
-    missing, extra: what only one side has, as results that have only begun. ignored: left out as
-    the rules say; left_out: those of them that the reference holds; uncommon: how many of the
-    ignored ones are of iterations that were not to be compared. notes: what to tell besides.
+    missing, extra: what only one side has, as results that say that nothing was compared. ignored:
+    left out as the rules say; left_out: those of them that the reference holds; uncommon: how many
+    of the ignored ones are of iterations that were not to be compared. notes: what to report
+    besides.
     """
 
     results: list[VariableResult] = field(default_factory=list)
@@ -673,11 +662,11 @@ def pair_up(outcome: Outcome, rules: Rules, reference: Held, new: Held) -> list[
         elif is_ours and is_theirs:
             both.append(identity)
         elif is_ours:
-            alone = begun(identity, reference.signature(identity), None)
+            alone = uncompared(identity, reference.signature(identity), None)
             outcome.missing.append(_with_fault(alone, reference))
         else:
             path = new.path_of(identity)
-            alone = begun(identity, None, new.signature(identity), source_path=path)
+            alone = uncompared(identity, None, new.signature(identity), source_path=path)
             outcome.extra.append(_with_fault(alone, new))
     return both
 

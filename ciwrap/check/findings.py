@@ -1,10 +1,7 @@
-"""From what the core found to the result of a variable, field by field.
+"""Makes results of what the core found, and the result of a check of those of its variables.
 
-The bound of a result is the one that the core compared by: of what was asked, what the type allows.
-
-From what a comparison has found to the result of a check.
-
-Many errors as few messages: those that say the same are one, with the count and some names.
+The bound of a result is the one that the core compared by: what was asked, as far as the type
+allows it. Messages that say the same become one, with a count and some names.
 """
 
 from __future__ import annotations
@@ -412,7 +409,7 @@ def _add_one_sided(
     strict: StrictVariables,
     wording: Wording,
     results: list[VariableResult],
-    told: list[Message],
+    messages: list[Message],
 ) -> set[VariableId]:
     """Adds what one side alone has: results (not comparable) where that is refused, else messages.
 
@@ -431,7 +428,7 @@ def _add_one_sided(
             results.append(not_comparable(result, error))
         else:
             let_go.add(result.id)
-            told.append(_about(result, error, MessageLevel.WARNING))
+            messages.append(_about(result, error, MessageLevel.WARNING))
     is_allowed = strict is StrictVariables.ALLOW_NEW
     for result in outcome.extra:
         error = _error_of(result, VariableExtraError(new[0], remedy=new[1]))
@@ -439,12 +436,12 @@ def _add_one_sided(
             results.append(not_comparable(result, error))
         else:
             level = MessageLevel.NOTE if is_allowed else MessageLevel.WARNING
-            told.append(_about(result, error, level))
+            messages.append(_about(result, error, level))
     return let_go
 
 
 def _error_of(result: VariableResult, alone: CiwrapError) -> CiwrapError:
-    """What is told of a variable that one side alone has: why nothing can be read of it, if so."""
+    """What is reported of a variable of one side alone: why nothing can be read of it, if so."""
     return NotComparableError(str(result.reason)) if says_why(result) else alone
 
 

@@ -1,4 +1,4 @@
-"""One variable, both sides at hand: a run's values against a golden, or against another run's."""
+"""Judges one variable: a run's values against a golden, or against another run's."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from ciwrap.check.compatible import (
     GOLDEN,
     RUNS,
     Work,
-    begun,
     compare_elements,
     in_dtype,
     in_one_dtype,
     not_comparable,
     read_each,
     refuse_empty,
-    refuse_misfit,
+    refuse_incompatible,
     refuse_other_labels,
     suspect_pieces,
+    uncompared,
 )
 from ciwrap.check.findings import (
     Suspects,
@@ -82,7 +82,7 @@ def compare_values(
     Raises UsageError for settings that the dtype cannot have; whatever else keeps the two from
     being compared is a result, `not_comparable` with its reason.
     """
-    result = begun(
+    result = uncompared(
         identity,
         reference.signature,
         new.signature,
@@ -114,7 +114,7 @@ def check_golden(
     what the golden knows of a series out of a text; None: nothing.
     """
     reference = golden_signature(golden, new.labels if labels is None else labels)
-    result = begun(
+    result = uncompared(
         golden_id(golden),
         reference,
         new.signature,
@@ -163,7 +163,7 @@ def _judged(
             reference, new = _paired_by_step(reference, new, facts, settings, begun_result.id)
         if reference.signature != new.signature:
             is_strict = settings.strict_shape
-            refuse_misfit(
+            refuse_incompatible(
                 reference.signature, new.signature, reference.wording, is_strict=is_strict
             )
         if settings.mask is not None:

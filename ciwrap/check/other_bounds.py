@@ -1,12 +1,8 @@
-"""Variables on a circle: positions in a periodic box, angles.
+"""Bounds that the core does not compare by itself: periodic ones, and min or max of atol and rtol.
 
-The difference of v and g is that of v and the image of g which is nearest to v. It is computed in
-double precision, and decided exactly where rounding could matter.
-
-Bounds of which both parts have to hold, or either: min or max of atol and rtol * |golden|.
-
-Each element is compared by the part that decides there, which follows from the golden value, and
-by the core.
+On a circle the difference of v and g is that of v and the image of g which is nearest to v, in
+double precision, decided exactly where rounding could matter. Of two parts, the golden value says
+which one decides, and the core compares by that one.
 """
 
 from __future__ import annotations
@@ -201,7 +197,7 @@ def _apart(
     period: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """new - golden - turns * period, rounded about once: many turns take most of the difference
-    away, and what is left is told as a number. NaN where it overflows on the way.
+    away, and what is left is given as a number. NaN where it overflows on the way.
     """
     raw, whole = new - golden, turns * period
     shifted = raw - new
@@ -293,7 +289,7 @@ def combined_parts(
         (
             tree_parameters(
                 reference.dtype,
-                # A NaN of the golden is told by one part; in the other both sides hold it.
+                # A NaN of the golden is reported by one part; in the other both sides hold it.
                 replace(
                     settings,
                     bound=own,

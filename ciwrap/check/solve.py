@@ -1,10 +1,8 @@
-"""Which elements of suspect chunks moved, and how far, told by the golden's digests alone.
+"""Which values of suspect chunks moved, and how far, by the golden's digests alone.
 
-A chunk in which one or two scalars left their cells is solved: the core finds the golden's codes
-that hash to the golden's digest (docs/explanation/residues.md). A code and its residue stand for a
-narrow range of golden values, and the new value is held against both ends of it.
-
-|difference| / bound of many elements at once, for samples and maps; verdicts are the core's.
+In a chunk where one or two values left their cells, the core finds the golden's codes that hash to
+the golden's digest (docs/explanation/residues.md). A code and its residue stand for a narrow range
+of golden values, and the new value is compared with both ends of it.
 """
 
 from __future__ import annotations
@@ -147,7 +145,7 @@ _MOST_UNSOLVED = 8
 
 
 class Solved(Struct, frozen=True):
-    """What is told of a variable without the golden's data. chunk_count: suspect chunks of which
+    """What is known of a variable without the golden's data. chunk_count: suspect chunks of which
     everything that moved is known. elements: of these, and others that are surely beyond.
     """
 

@@ -1,7 +1,4 @@
-"""Two texts against each other, token by token: the core compares, this makes a result of it.
-
-Series out of texts: paired by their steps, and told with their places in the text.
-"""
+"""Texts, and series out of texts: the core compares tokens, series are paired by their steps."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""`ciwrap accept`: make goldens of the outputs, or replace them, and say what that changes.
-
-`ciwrap reject`: throw pending goldens away, and note that.
-
-`ciwrap prune`: delete goldens that nothing uses any more.
-
-`ciwrap review`: look at pending goldens one by one; accept, reject or skip each.
-
-What accepting changed, for the terminal.
-"""
+"""`ciwrap accept`, `reject`, `prune` and `review`: making, replacing and deleting goldens."""
 
 from __future__ import annotations
 
@@ -70,7 +61,7 @@ from ciwrap.review.accept import (
     look_at,
     recorded_result,
     source_of,
-    told_if_stale,
+    with_stale_reason,
 )
 from ciwrap.review.artifact import ALLOWED_WORDS, project_with
 from ciwrap.review.change import GoldenChange, Status, VariableChange
@@ -314,7 +305,7 @@ def prune_command(
     project = find_project(config_path, golden_dir)
     found = _look(project)
     console = session.console
-    for line in found.said:
+    for line in found.notes:
         console.print(safe_text(line))
     binaries = [project.goldens.at(one.place).shown(one.name) for one in found.goldens]
     binaries += map(str, found.ensembles)
@@ -339,18 +330,18 @@ def prune_command(
     return 0
 
 
-class _Found(Struct, frozen=True, kw_only=True):
-    """What nothing uses. said: lines about what is left as it is. is_other: whether a list of
+class _Unused(Struct, frozen=True, kw_only=True):
+    """What nothing uses. notes: lines about what is left as it is. is_other: whether a list of
     unused goldens is of other tests than there are now.
     """
 
     goldens: tuple[UnusedGolden, ...]
     ensembles: tuple[Path, ...]
     snapshots: tuple[str, ...]
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     is_other: bool
 
-    def also_in(self, other: _Found) -> _Found:
+    def also_in(self, other: _Unused) -> _Unused:
         return replace(
             self,
             goldens=tuple(one for one in self.goldens if one in other.goldens),
@@ -359,25 +350,25 @@ class _Found(Struct, frozen=True, kw_only=True):
         )
 
 
-def _look(project: Project) -> _Found:
-    said: list[str] = []
-    of_tests, other = _unused_of_tests(project, said)
-    known = _known_checks(project, said)
-    of_checks = [] if known is None else _unused_of_checks(project, known, said)
+def _look(project: Project) -> _Unused:
+    notes: list[str] = []
+    of_tests, other = _unused_of_tests(project, notes)
+    known = _known_checks(project, notes)
+    of_checks = [] if known is None else _unused_of_checks(project, known, notes)
     goldens = (*of_checks, *of_tests)
     if other is not None:
-        said.append(other)
+        notes.append(other)
     snapshots: list[Path] = []
     try:
         used = used_snapshots(project.golden_dir, [one.place for one in goldens])
         snapshots = SnapshotStore.of_goldens(project.golden_dir).others(used)
     except CorruptGoldenError as error:
-        said.append(f"snapshots stay: {error}")
-    return _Found(
+        notes.append(f"snapshots stay: {error}")
+    return _Unused(
         goldens=goldens,
         ensembles=() if known is None else tuple(_unused_ensembles(project, known)),
         snapshots=tuple(map(str, snapshots)),
-        said=tuple(said),
+        notes=tuple(notes),
         is_other=other is not None,
     )
 
@@ -388,7 +379,7 @@ def _is_wanted(count: int) -> bool:
     return click.confirm(f"delete {count} of {count}?")
 
 
-def _delete(project: Project, found: _Found) -> list[str]:
+def _delete(project: Project, found: _Unused) -> list[str]:
     """Returns what was deleted, in words."""
     with telling_what_is_done("deleted") as deleted:
         delete_goldens(project.golden_dir, found.goldens, deleted)
@@ -402,9 +393,9 @@ def _delete(project: Project, found: _Found) -> list[str]:
     return deleted
 
 
-def _known_checks(project: Project, said: list[str]) -> set[str] | None:
+def _known_checks(project: Project, notes: list[str]) -> set[str] | None:
     """Names of all checks that configurations with this golden folder have; None where nobody can
-    tell: without a configuration, or where one of them cannot be read, of which `said` takes a
+    tell: without a configuration, or where one of them cannot be read, of which `notes` takes a
     line.
     """
     if project.config is None:
@@ -412,7 +403,7 @@ def _known_checks(project: Project, said: list[str]) -> set[str] | None:
     try:
         return {check.name for check in project.config.checks} | checks_of_others(project)
     except ConfigError as error:
-        said.append(
+        notes.append(
             f"goldens of checks stay: {error}; nobody can tell which of them another configuration"
             " uses"
         )
@@ -426,8 +417,8 @@ def _unused_ensembles(project: Project, known: set[str]) -> list[Path]:
     return list(ensemble_orphans(project.golden_dir, known).values())
 
 
-def _unused_of_checks(project: Project, known: set[str], said: list[str]) -> list[UnusedGolden]:
-    """Goldens of checks that no configuration knows. said: takes a line on each of which
+def _unused_of_checks(project: Project, known: set[str], notes: list[str]) -> list[UnusedGolden]:
+    """Goldens of checks that no configuration knows. notes: takes a line on each of which
     nobody knows the name, so that it cannot be asked for.
     """
     found = []
@@ -435,21 +426,21 @@ def _unused_of_checks(project: Project, known: set[str], said: list[str]) -> lis
         if project.store.path(name) == path:
             found.append(UnusedGolden("", name, project.store.root_of(name)))
         else:
-            said.append(
+            notes.append(
                 f"left as it is  {path}: its manifest cannot be read, so nobody knows of which"
                 " check it is; fix it, or remove it"
             )
     return found
 
 
-def _unused_of_tests(project: Project, said: list[str]) -> tuple[list[UnusedGolden], str | None]:
+def _unused_of_tests(project: Project, notes: list[str]) -> tuple[list[UnusedGolden], str | None]:
     """What test runs found to be unused; and, if they ran other tests, a line that says so.
 
-    said: takes lines on files of which nobody knows what goldens they hold.
+    notes: takes lines on files of which nobody knows what goldens they hold.
     """
     faults: list[CiwrapError] = []
     stored = set(stored_places(project.golden_dir, faults))
-    said += [f"left as it is  {fault}" for fault in faults]
+    notes += [f"left as it is  {fault}" for fault in faults]
     noted = read_unused(project.root)
     there = [] if noted is None else [one for one in noted.unused if one.place in stored]
     if noted is None or not there:
@@ -462,7 +453,7 @@ def _unused_of_tests(project: Project, said: list[str]) -> tuple[list[UnusedGold
     for one in there:
         store = project.goldens.at(one.place)
         if one.root is None:
-            said.append(
+            notes.append(
                 f"left as it is  {store.shown(one.name)}: no test used it, but it is damaged, so"
                 " nobody knows whether it has changed since; fix it, or remove it"
             )
@@ -538,7 +529,7 @@ def _look_at_all(
 ) -> list[PendingChange | CiwrapError]:
     here = checkout_of(project)
     looked = (_look_or_fail(project, golden) for golden in goldens)
-    return [one if isinstance(one, CiwrapError) else told_if_stale(one, here) for one in looked]
+    return [one if isinstance(one, CiwrapError) else with_stale_reason(one, here) for one in looked]
 
 
 def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | CiwrapError:

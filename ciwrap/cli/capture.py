@@ -1,7 +1,4 @@
-"""`ciwrap capture`: a whole run as trees in one file, or the statistics of many as an ensemble.
-
-`ciwrap capture --ensemble`: the statistics of many runs of a chaotic program, as a golden.
-"""
+"""`ciwrap capture`: a whole run as trees in one file, or the statistics of many as an ensemble."""
 
 from __future__ import annotations
 

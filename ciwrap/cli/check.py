@@ -1,9 +1,4 @@
-"""`ciwrap check`: the outputs against their goldens.
-
-`ciwrap run`: the configured command, then the check of what it wrote.
-
-`ciwrap report`: a page, a job summary, JUnit, SARIF and annotations of JSON results.
-"""
+"""`ciwrap check`, `ciwrap run` (the command first) and `ciwrap report` (of JSON results)."""
 
 from __future__ import annotations
 

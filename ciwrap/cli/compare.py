@@ -1,10 +1,6 @@
-"""`ciwrap compare`: two files or folders against each other, the data of both at hand.
+"""`ciwrap compare`: two files, or two folders as runs, against each other.
 
-The options of `ciwrap compare` for two runs, and which of them contradict each other.
-
-What `ciwrap compare` does with two folders: captures, memory, lists of differences.
-
-Bounds and rules of `compare` and `capture`, from a configured check or from the options.
+The bounds come from a configured check or from the options, as those of `ciwrap capture` do.
 """
 
 from __future__ import annotations
@@ -477,7 +473,7 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
 
 
 def _looks(setting: Setting) -> dict[str, Any]:
-    """What click is told of a setting's option: a flag, or a value of a kind."""
+    """What click needs of a setting's option: a flag, or a value of a kind."""
     kind = setting.form.schema.get("type")
     if kind == "boolean":
         return {"is_flag": True, "default": None}
@@ -529,7 +525,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""
-            said = self.layer.said.keys() & {"align_by", "across_ranks"}
+            said = self.layer.given.keys() & {"align_by", "across_ranks"}
             if check is None and not said:
                 return None
 
@@ -559,9 +555,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
             is_ignored,
             strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
             arrangement=arrangement(),
-            bounds_are_given=check is not None or "bound" in self.layer.said,
+            bounds_are_given=check is not None or "bound" in self.layer.given,
             bounds_from="given"
-            if check is None or "bound" in self.layer.said
+            if check is None or "bound" in self.layer.given
             else f"check {check.name}",
             general=self.layer.over(default) if check is None else None,
             by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
@@ -583,7 +579,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
 
         given = self._reading
         is_open = given["format_name"] is None and not given["formats"]
-        there = [path for path in paths if path.exists()]  # of the others, that is to be told
+        there = [path for path in paths if path.exists()]  # of the others, that is to be reported
         if not (is_open and there and all(is_unknown_text(path) for path in there)):
             return self, None
         return replace(self, format_texts=("tokens",)), (
@@ -867,7 +863,7 @@ def _chosen_for(
     chosen: RuleOptions,
     history: Mapping[str, Any],
 ) -> tuple[RuleOptions, str | None]:
-    """The options as they hold for these two, and what is to be told of that.
+    """The options as they hold for these two, and what is to be reported of that.
 
     Raises UsageError for a file beside a folder, and for options that are for folders alone.
     """
@@ -901,7 +897,7 @@ def _outputs_of(
     names = ("capture_a", "capture_b", "journal_path")
     own = [history[name] for name in names if history[name] is not None]
     return [
-        # Two single arrays are held against each other whatever their files are called.
+        # Two single arrays are compared with each other whatever their files are called.
         one
         or chosen.outputs_of(
             path,
@@ -949,7 +945,7 @@ def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> I
     try:
         a, b = (of_capture(one) for one in captures if one is not None)
     except CiwrapError:
-        return  # the comparison has told what is wrong with a capture
+        return  # the comparison has reported what is wrong with a capture
     if a is None or b is None or "nothing" in (a.seen, b.seen):
         return
     found = compare_snapshots(a, b)
@@ -981,7 +977,7 @@ def _shared_files(
     """A warning of files that are on both sides, under whatever names: they match whatever they
     hold.
     """
-    # The comparison has told of what is gone.
+    # The comparison has reported what is gone.
     ours, theirs = (
         {inode_of(one)} if isinstance(one, Path) else inodes_of(one.files) for one in sides
     )

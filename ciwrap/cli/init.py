@@ -1,13 +1,4 @@
-"""`ciwrap init`: a commented ciwrap.yaml from the outputs that lie here.
-
-What `ciwrap init` starts from: the outputs that are named, or those that are found.
-
-`ciwrap init --logs`: a configuration from what two logs of one program have in common.
-
-`ciwrap import`: tests of other runners as checks of ciwrap.
-
-`ciwrap demo`: a noisy simulation against its golden, then the same with a planted defect.
-"""
+"""`ciwrap init`, `import` and `demo`: a first ciwrap.yaml, and what ciwrap looks like at work."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 `check`, `run` and `compare` write a `RunResult` (ciwrap.report.document), as does whatever fails;
 `accept` and `review` write an `AcceptDocument`, and `repeat` a `RepeatResult`.
-
-What `ciwrap snapshot` writes with --json, as records.
 """
 
 from __future__ import annotations

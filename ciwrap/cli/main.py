@@ -1,19 +1,7 @@
-"""The command group, and the one place where errors become messages and exit codes.
+"""The command group, what its commands share, and the one place that turns errors into exit codes.
 
-What one call of the command line shares: consoles, the JSON target, and how results get out.
-
-The standard streams of the process: nothing but what is seen depends on who reads them.
-
-A reader may leave (`ciwrap check | head`), or never have been there (`ciwrap check >&-`). The
-verdict, the exit code and the files that were asked for stay what they are.
-
-Options that several commands share.
-
-Options that say what a section of ciwrap.yaml says, made of its keys.
-
-A line of progress for whatever takes more than a second, on terminals only.
-
-One key of a terminal, without Enter.
+A reader of a standard stream may leave (`ciwrap check | head`), or never have been there
+(`ciwrap check >&-`). The verdict, the exit code and the files that were asked for stay the same.
 """
 
 from __future__ import annotations
@@ -446,7 +434,7 @@ def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         setattr(session, param.name, value)
 
 
-# Eager: whatever is wrong with the other options can then be told in the document, too.
+# Eager: whatever is wrong with the other options can then be reported in the document, too.
 json_option = click.option(
     "--json",
     "json_target",

@@ -1,12 +1,4 @@
-"""`ciwrap record`: runs a program that records its arrays.
-
-What a program has recorded, as `ciwrap record` tells it; and why it is not there, if not. It is
-read from a folder that one call has to itself.
-
-`ciwrap watch`: how far a run that is recorded is from its bounds, while it runs.
-
-`ciwrap native`: where the files lie that programs which record are built with.
-"""
+"""`ciwrap record`, `watch` and `native`: programs that record their arrays while they run."""
 
 from __future__ import annotations
 
@@ -186,15 +178,15 @@ def record_command(
         raise click.UsageError("there is no command to run")
     said = {name: value for name, value in (("atol", atol), ("rtol", rtol)) if value is not None}
     chosen = RuleOptions(SettingsLayer.of(said), check_name, config_path)
-    asked = _Asked(Path(output), words, chosen, more)
-    with alone_in(asked.folder), _reference(asked) as reference:
-        outcome = _run(asked, reference)
+    request = _Request(Path(output), words, chosen, more)
+    with alone_in(request.folder), _reference(request) as reference:
+        outcome = _run(request, reference)
         if reference is None:
-            return _tell_recorded(asked, outcome)
-        return _tell_compared(session, asked, reference, outcome)
+            return _tell_recorded(request, outcome)
+        return _tell_compared(session, request, reference, outcome)
 
 
-class _Asked(Struct, frozen=True):
+class _Request(Struct, frozen=True):
     """What the command line says. options: those that are but passed on."""
 
     folder: Path
@@ -204,27 +196,27 @@ class _Asked(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def _reference(asked: _Asked) -> Iterator[Reference | None]:
+def _reference(request: _Request) -> Iterator[Reference | None]:
     """Raises UsageError for options that say nothing, and NotComparableError for what nothing can
-    be held against.
+    be compared with.
     """
-    if asked.options["again"] and asked.options["replace"]:
+    if request.options["again"] and request.options["replace"]:
         raise UsageError("--again goes on with a run, and --replace deletes it", remedy="give one")
-    against = asked.options["against"]
+    against = request.options["against"]
     if against is None:
         _refuse_without_reference()
         yield None
         return
 
-    if os.path.realpath(against) == os.path.realpath(asked.folder):
+    if os.path.realpath(against) == os.path.realpath(request.folder):
         raise UsageError(
             "a run cannot be compared with itself",
-            file=asked.folder,
+            file=request.folder,
             remedy="give another folder with -o",
         )
-    if asked.chosen.check is None:
+    if request.chosen.check is None:
         _refuse_beyond_golden(Path(against))
-    with prepared(Path(against), asked.folder / _REFERENCE_FOLDER) as reference:
+    with prepared(Path(against), request.folder / _REFERENCE_FOLDER) as reference:
         yield reference
 
 
@@ -251,40 +243,40 @@ def _refuse_without_reference() -> None:
             raise UsageError(f"{one.opts[0]} needs --against", remedy="give --against RUN")
 
 
-def _run(asked: _Asked, reference: Reference | None) -> CommandOutcome:
+def _run(request: _Request, reference: Reference | None) -> CommandOutcome:
     library = library_path()
-    folder, chosen = asked.folder, asked.chosen
-    table = bounds_table(chosen.check, chosen.layer, residues=asked.options["residues"])
+    folder, chosen = request.folder, request.chosen
+    table = bounds_table(chosen.check, chosen.layer, residues=request.options["residues"])
     refuse_files_of_others(folder)
-    if asked.options["replace"]:
+    if request.options["replace"]:
         remove_run(folder)
-    if journal_paths(folder) and not asked.options["again"]:
+    if journal_paths(folder) and not request.options["again"]:
         raise UsageError(
             "holds a recorded run already",
             file=folder,
             remedy="give another folder with -o, --replace to delete that run, or --again if this"
             " is a restart of it",
         )
-    shown = CommandSettings(asked.words, Path.cwd()).text
+    shown = CommandSettings(request.words, Path.cwd()).text
     write_run_file(folder, RunFile(command=shown, bounds_from=_bounds_from(chosen)))
     env = {
         "CIWRAP_RECORD": _absolute(folder),
         "CIWRAP_RECORD_LIBRARY": str(library),
         "CIWRAP_RECORD_BOUNDS": "",
         "CIWRAP_RECORD_AGAINST": "" if reference is None else _absolute(reference.journals),
-        "CIWRAP_RECORD_ON_DIVERGENCE": asked.options["on_divergence"],
-        "CIWRAP_RECORD_PATIENCE": str(asked.options["patience"]),
-        "CIWRAP_RECORD_WAIT": str(asked.options["wait"]),
-        "CIWRAP_RECORD_STOP_WITHIN": str(asked.options["stop_within"]),
+        "CIWRAP_RECORD_ON_DIVERGENCE": request.options["on_divergence"],
+        "CIWRAP_RECORD_PATIENCE": str(request.options["patience"]),
+        "CIWRAP_RECORD_WAIT": str(request.options["wait"]),
+        "CIWRAP_RECORD_STOP_WITHIN": str(request.options["stop_within"]),
         "CIWRAP_RECORD_ENDED_MARK": _absolute(folder / _ENDED_MARK),
-        **kokkos_environment(asked.options["views"], asked.options["step"]),
+        **kokkos_environment(request.options["views"], request.options["step"]),
     }
     if table is not None:
         bounds_path = folder / BOUNDS_FILE
         bounds_path.write_text(table)
         env["CIWRAP_RECORD_BOUNDS"] = _absolute(bounds_path)
     watcher = ProgramWatcher()
-    settings = CommandSettings(asked.words, Path.cwd(), env=env)
+    settings = CommandSettings(request.words, Path.cwd(), env=env)
     with set_after_end(folder / _ENDED_MARK) as stop:
         outcome = run_command(settings, watcher=watcher, stop=stop)
     if stop.is_set():
@@ -302,15 +294,15 @@ def _bounds_from(chosen: RuleOptions) -> str | None:
     """Who asked for bounds; None if nobody did."""
     if chosen.check is not None:
         return f"check {chosen.check.name}"
-    return "given" if chosen.layer.said else None
+    return "given" if chosen.layer.given else None
 
 
-def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
+def _tell_recorded(request: _Request, outcome: CommandOutcome) -> int:
     """Says what was recorded. Raises the first error of the recording, and of the program."""
-    folder = asked.folder
+    folder = request.folder
     with opened(folder, outcome) as capture:
         click.echo(recorded_text(capture, folder))
-        refuse_nothing(capture, folder, asked.options["views"], outcome)
+        refuse_nothing(capture, folder, request.options["views"], outcome)
         for fault in capture.faults[1:]:
             click.echo(f"error: {fault}", err=True)
         if capture.faults:
@@ -323,26 +315,26 @@ def _tell_recorded(asked: _Asked, outcome: CommandOutcome) -> int:
 
 
 def _tell_compared(
-    session: Session, asked: _Asked, reference: Reference, outcome: CommandOutcome
+    session: Session, request: _Request, reference: Reference, outcome: CommandOutcome
 ) -> int:
     """Says what was recorded and what it comes to against the reference; of a program that failed,
     or was ended, nothing matches.
     """
-    with opened(asked.folder, outcome) as capture:
-        click.echo(recorded_text(capture, asked.folder), err=True)
-        refuse_nothing(capture, asked.folder, asked.options["views"], outcome)
-        rules = asked.chosen.make_rules()
+    with opened(request.folder, outcome) as capture:
+        click.echo(recorded_text(capture, request.folder), err=True)
+        refuse_nothing(capture, request.folder, request.options["views"], outcome)
+        rules = request.chosen.make_rules()
         suspects = tuple(
             one for one in capture.suspects if not capture.leaves_out(one, rules.is_ignored)
         )
         open_journals = capture.open_journals
-        is_ended = _was_to_end(asked, capture, suspects)
+        is_ended = _was_to_end(request, capture, suspects)
     ended_for = next(iter(suspects if is_ended else ()), None)
     result = judge_recorded(
         reference,
-        asked.folder,
+        request.folder,
         rules,
-        is_common=asked.options["common"],
+        is_common=request.options["common"],
         ended_in=None if ended_for is None else ended_for.iteration,
         resources=session.resources,
     )
@@ -350,7 +342,7 @@ def _tell_compared(
         ended_for = None  # all that counts is there
     is_good = result.verdict.is_good
     if is_good:
-        fault = _fault(asked, outcome, ended_for, has_open=bool(open_journals))
+        fault = _fault(request, outcome, ended_for, has_open=bool(open_journals))
     else:
         fault = None if is_ended else _failure(outcome)
     is_lost = fault is not None and is_good
@@ -367,10 +359,12 @@ def _tell_compared(
     return session.emit(run, Path.cwd())
 
 
-def _was_to_end(asked: _Asked, capture: RecordedCapture, suspects: Iterable[VariableId]) -> bool:
+def _was_to_end(
+    request: _Request, capture: RecordedCapture, suspects: Iterable[VariableId]
+) -> bool:
     """Whether a process was told to end for one of these: it had its checkpoints of patience."""
-    patience = asked.options["patience"]
-    return asked.options["on_divergence"] in ("stop", "abort") and any(
+    patience = request.options["patience"]
+    return request.options["on_divergence"] in ("stop", "abort") and any(
         capture.followed.get(one, -1) >= patience for one in suspects
     )
 
@@ -383,7 +377,7 @@ def _failure(outcome: CommandOutcome) -> CiwrapError | None:
 
 
 def _fault(
-    asked: _Asked,
+    request: _Request,
     outcome: CommandOutcome,
     ended_for: VariableId | None,
     *,
@@ -396,12 +390,12 @@ def _fault(
         return NotComparableError(
             f"the run was ended in iteration {ended_for.iteration}, and what it had recorded is"
             " within its bounds after all",
-            file=asked.folder,
+            file=request.folder,
             remedy="run it with --on-divergence report",
         )
     if outcome.exit_code != 0:
         return failure_of(outcome, so="though all that it recorded matches")
-    return not_ended(asked.folder) if has_open else None
+    return not_ended(request.folder) if has_open else None
 
 
 _SO = "and recorded nothing"
@@ -409,8 +403,8 @@ _SO = "and recorded nothing"
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Nobody else records into the folder meanwhile: what is told of a run in the end is read from
-    there. Raises LockBusyError, WriteFailedError.
+    """Nobody else records into the folder meanwhile: the report at the end is read from there.
+    Raises LockBusyError, WriteFailedError.
     """
     was_there = folder.exists()
     try:

@@ -167,7 +167,7 @@ def repeat_command(
         concurrent=concurrent,
         golden=project.store if reference == "golden" else None,
         resources=session.resources,
-        told=_teller(session, len(plan.runs)),
+        on_run=_teller(session, len(plan.runs)),
     )
     result = _planned_runs(session, project, plan, how, is_checked=is_checked)
     return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
@@ -213,7 +213,7 @@ def _existing_runs(
         names=(),
         golden=project.store if project is not None and reference == "golden" else None,
         resources=session.resources,
-        told=_teller(session, len(paths)),
+        on_run=_teller(session, len(paths)),
     )
     found = measure_existing(
         paths,

@@ -1,9 +1,4 @@
-"""`ciwrap show`: a golden or a capture as text, for people and for `git diff`.
-
-`ciwrap values`: what a configuration finds in a log.
-
-`ciwrap doctor`: what this installation can do, and what may trouble it.
-"""
+"""`ciwrap show`, `values` and `doctor`: what a golden, a log and this installation hold."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""`ciwrap snapshot`: what a program ran on and with; what differs; and how to have it back.
-
-Printing snapshots, and writing what restores them.
-
-`ciwrap snapshot restore`: writing recipes, and comparing an environment built from them.
-
-Which snapshot somebody means, where snapshots lie, and running a command to take one.
-"""
+"""`ciwrap snapshot`: take, show, compare and restore environments."""
 
 from __future__ import annotations
 

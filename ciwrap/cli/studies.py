@@ -1,13 +1,4 @@
-"""`ciwrap time`: is B slower than A?
-
-`ciwrap trend`: what moves from result to result.
-
-`ciwrap bisect`: which commit moved a number?
-
-`ciwrap selftest`: would this configuration catch it?
-
-`ciwrap changes`: what differs in what is checked since a commit.
-"""
+"""`ciwrap time`, `trend`, `bisect`, `selftest` and `changes`."""
 
 from __future__ import annotations
 

@@ -1,14 +1,6 @@
-"""What explains differences, loaded where something differs: most comparisons find nothing.
+"""What explains differences over all variables, checkpoints and ranks of a check; what to try next.
 
-The bound under which a variable would have matched in every checkpoint, or none.
-
-Whether a variable differs on one of several ranks alone.
-
-Whether what does not match was dealt out among the ranks in another way.
-
-What the first difference of a run has in common, over its checkpoints as well.
-
-What to try next, where what was found tells it.
+It is loaded only where something differs. Read first `explainer`.
 """
 
 from __future__ import annotations
@@ -181,7 +173,7 @@ _FEWEST_RANKS = 3
 
 
 def with_one_rank(results: Sequence[VariableResult]) -> list[VariableResult]:
-    """The results; the first of a variable that differs on one rank alone is told so."""
+    """The results; the first of a variable that differs on one rank alone says so."""
     by_name: dict[str, list[int]] = {}
     for at, one in enumerate(results):
         if one.rank is not None:
@@ -230,7 +222,7 @@ def with_other_iteration(
     known: Iterable[VariableId],
     judge: Callable[[VariableId], VariableResult],
 ) -> VariableResult:
-    """The result, told if its numbers are those of the iteration before or after.
+    """The result, which says so if its numbers are those of the iteration before or after.
 
     known: variables of the reference. judge: compares this one of them with the new numbers.
     """
@@ -465,9 +457,9 @@ def _order_of(one: VariableResult) -> Explanation | None:
     return next(found, None)
 
 
-def _with_remedy(one: VariableResult, told: Explanation, remedy: str) -> VariableResult:
-    named = replace(told, remedy=remedy)
-    explanations = tuple(named if other is told else other for other in one.explanations)
+def _with_remedy(one: VariableResult, explanation: Explanation, remedy: str) -> VariableResult:
+    named = replace(explanation, remedy=remedy)
+    explanations = tuple(named if other is explanation else other for other in one.explanations)
     return replace(one, explanations=explanations)
 
 

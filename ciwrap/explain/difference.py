@@ -1,11 +1,7 @@
-"""Both sides of a variable that differs, as hypotheses look at them.
+"""Both sides of one variable that differs, as hypotheses and pictures read them.
 
-Settings under which what differs would match, seen to be enough for all elements.
-
-Who sets a bound for a variable sets all of it: an rtol or an atol that needs the other one beside
-it is offered with it, as a mapping.
-
-What pictures and views have in common: a plane of an array, its cells and its scale.
+A setting is offered only if it is enough for all values. One that needs another beside it (rtol
+and atol) is offered with it, as a mapping.
 """
 
 from __future__ import annotations
@@ -89,8 +85,8 @@ def whole_or_short(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def told(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
-    """An explanation, if it holds on so many elements that it is told."""
+def on_most(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
+    """An explanation, if it holds on most values that differ."""
     if not difference.is_most(held):
         return None
     return Explanation(cause, int(np.count_nonzero(held)), difference.count)

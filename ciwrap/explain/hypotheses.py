@@ -1,10 +1,7 @@
-"""Simple hypotheses on what differs, each held against all differing elements.
+"""Simple hypotheses on what one variable's differences have in common, tried on all of them.
 
-What numbers were turned into: a sign, a factor, an offset, another type, a fill value.
-
-Numbers of which bits or bytes are other ones: memory that fails, files that are read wrongly.
-
-The bound that would have let everything pass, and whether it is too small next to zero only.
+Sign, factor, offset, type, fill value; wrong bits and bytes; and the bound that would have been
+wide enough. Read first `explain`.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from ciwrap.explain.difference import (
     of_atol,
     of_period,
     of_rtol,
-    told,
+    on_most,
     value_apart,
     whole_or_short,
 )
@@ -52,12 +49,12 @@ def byte_order(difference: Difference) -> Explanation | None:
     if kind.itemsize < 2 or kind.kind == "c":
         return None
     golden, new = _as_bits(difference)
-    return told(difference, Cause.BYTE_ORDER, golden.byteswap() == new)
+    return on_most(difference, Cause.BYTE_ORDER, golden.byteswap() == new)
 
 
 def one_bit(difference: Difference) -> Explanation | None:
     """The same bit of each number is another one, within what the bound leaves open; but for the
-    sign, which is told by its name, and for the last bits.
+    sign, which is reported by its name, and for the last bits.
     """
     kind = difference.golden.dtype
     if kind.kind != "f":
@@ -71,7 +68,7 @@ def one_bit(difference: Difference) -> Explanation | None:
     bits = np.arange(_LEAST_BIT, 8 * kind.itemsize - 1, dtype=np.uint64)
     masks = (np.uint64(1) << bits).astype(golden.dtype)
 
-    def held(mask: Any, some: slice) -> NDArray[np.bool_]:
+    def explained_by(mask: Any, some: slice) -> NDArray[np.bool_]:
         turned = golden[some] ^ mask
         with np.errstate(invalid="ignore"):  # a signalling NaN
             values = turned.view(kind).astype(np.float64)
@@ -82,9 +79,9 @@ def one_bit(difference: Difference) -> Explanation | None:
         return found
 
     # The first number alone tells nearly always which bits it is not.
-    of_first = held(masks, slice(1))
+    of_first = explained_by(masks, slice(1))
     for bit, mask in zip(bits[of_first].tolist(), masks[of_first], strict=True):
-        found = told(difference, Cause.BIT_FLIPPED, held(mask, slice(None)))
+        found = on_most(difference, Cause.BIT_FLIPPED, explained_by(mask, slice(None)))
         if found is not None:
             part = "fraction" if bit < np.finfo(kind).nmant else "exponent"
             return replace(found, values=(float(bit),), words=part)
@@ -178,8 +175,8 @@ def _hypotheses(difference: Difference) -> Iterator[Explanation | None]:
     golden, new = difference.sides
     # Where both are NaN and one part of a complex number was none, the new one is NaN, too.
     if not np.isnan(golden).all():
-        yield told(difference, Cause.ALL_NAN, np.isnan(new))
-    yield told(difference, Cause.ALL_ZERO, new == 0)
+        yield on_most(difference, Cause.ALL_NAN, np.isnan(new))
+    yield on_most(difference, Cause.ALL_ZERO, new == 0)
     yield byte_order(difference)
     yield _less_precise(difference)
     if golden.dtype.kind != "c":
@@ -197,7 +194,7 @@ def _of_numbers(
     with np.errstate(all="ignore"):
         is_clear = float(np.median(np.abs(golden) / np.maximum(slack, 1e-300))) > CLEAR
         if is_clear:
-            yield told(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
+            yield on_most(difference, Cause.SIGN_FLIPPED, np.abs(new + golden) <= 2 * slack)
         if golden.dtype.kind != "c":
             yield _periodic(difference, golden, new)
         if golden.dtype.kind != "c" and not _are_flags(difference):
@@ -225,25 +222,25 @@ def _offset(
     rounded = difference.spacing(new) / 2 + np.spacing(np.abs(moved))
     wide = np.maximum(2 * slack, rounded)
 
-    def held(value: float) -> NDArray[np.bool_]:
+    def explained_by(value: float) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.abs(moved - value) <= wide
         return found
 
     is_clear = abs(value) > CLEAR * float(np.median(slack))
-    if not is_clear or not difference.is_most(held(value)):
+    if not is_clear or not difference.is_most(explained_by(value)):
         return None
-    value = _shortest(value, held)
-    count = int(np.count_nonzero(held(value)))
+    value = _shortest(value, explained_by)
+    count = int(np.count_nonzero(explained_by(value)))
     return Explanation(Cause.CONSTANT_OFFSET, count, difference.count, values=(value,))
 
 
-def _shortest(value: float, held: Callable[[float], NDArray[np.bool_]]) -> float:
+def _shortest(value: float, explained_by: Callable[[float], NDArray[np.bool_]]) -> float:
     """The number of the fewest digits that holds on as many elements: the last ones of a median say
     no more than which elements there are.
     """
-    least = np.count_nonzero(held(value))
+    least = np.count_nonzero(explained_by(value))
     short = (float(f"{value:.{digits}g}") for digits in range(1, _MOST_DIGITS + 1))
-    return next((one for one in short if np.count_nonzero(held(one)) >= least), value)
+    return next((one for one in short if np.count_nonzero(explained_by(one)) >= least), value)
 
 
 def _factor(
@@ -268,23 +265,23 @@ def _factor(
         return None
     width = 2 * slack * max(1.0, abs(value))
 
-    def held(value: float | complex) -> NDArray[np.bool_]:
+    def explained_by(value: float | complex) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = np.abs(new - value * golden) <= width
         return found
 
     clear = np.median(abs(value - 1) * np.abs(golden)) > CLEAR * np.median(slack)
-    if not clear or not difference.is_most(held(value)):
+    if not clear or not difference.is_most(explained_by(value)):
         return None
     if isinstance(value, float):
-        value = _shortest(value, held)
+        value = _shortest(value, explained_by)
     return Explanation(
         Cause.CONSTANT_FACTOR,
-        int(np.count_nonzero(held(value))),
+        int(np.count_nonzero(explained_by(value))),
         difference.count,
         values=(value,) if isinstance(value, float) else (value.real, value.imag),
         words=_turn_words(value)
         if isinstance(value, complex)
-        else _factor_words(value, lambda known: difference.is_most(held(known))),
+        else _factor_words(value, lambda known: difference.is_most(explained_by(known))),
     )
 
 
@@ -324,11 +321,11 @@ def _fill_value(
         if value != 0 and is_beyond and difference.is_most(held):
             side = difference.golden if on_golden else difference.new
             number = side.reshape(-1)[difference.positions[np.argmax(held)]]
-            return _told_fill_value(difference, number, held, on_golden=on_golden)
+            return _explained_fill_value(difference, number, held, on_golden=on_golden)
     return None
 
 
-def _told_fill_value(
+def _explained_fill_value(
     difference: Difference, number: Any, held: NDArray[np.bool_], *, on_golden: bool
 ) -> Explanation | None:
     """The explanation; a whole number that no double is has its digits in words."""

@@ -1,13 +1,6 @@
-"""What a new run holds in suspect chunks, told without the golden's data.
+"""What the report draws of one variable: samples, maps and planes, bounded whatever its size.
 
-What the report draws of one variable: samples and maps, bounded whatever the variable's size.
-
-What the values of both sides look like where they differ: a plane, or a line.
-
-Small maps of large arrays: where differences are.
-
-The numbers of both sides behind a picture, and in the planes before and after it; and what a
-difference comes to over a whole variable.
+Where the golden's data are not at hand, they are drawn of the new run's suspect chunks.
 """
 
 from __future__ import annotations
@@ -615,7 +608,7 @@ def _sum(values: NDArray[np.float64]) -> float:
 _MOST_SCANNED = 1 << 23
 # A share that rounds to less is that of an element beyond its bound.
 _JUST_BEYOND = math.nextafter(1.0, math.inf)
-# Elements of a variable that hypotheses are held against: a second or so.
+# Elements of a variable that hypotheses are tried on: a second or so.
 _MOST_EXPLAINED = 1 << 21
 
 

@@ -1,7 +1,4 @@
-"""Numbers that are right and stand elsewhere; and differences at the faces of an array.
-
-Whether the ranks of two runs hold the same numbers, dealt out in another way.
-"""
+"""Numbers that are right and stand elsewhere, or on another rank; differences at faces."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _LEAST_INSIDE = 0.7
 _SAMPLE = 512
 # Of an axis that counts components.
 _MOST_COMPONENTS = 16
-_PLACES_FEWEST_ROWS = 4
+_FEWEST_STRIPE_ROWS = 4
 # Of the rows of a thread, so much at least differs.
 _MOST_OF_ROWS = 0.9
 _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -38,7 +35,7 @@ _THREADS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _MOST_DEALT = 0.005
 _ABOUT = 2**0.5
 # The odds of lying at a face, or of finding the same numbers elsewhere, by chance, below which it
-# is told.
+# is reported.
 _CHANCE = 1e-6
 _PAIRS = 256
 
@@ -90,7 +87,7 @@ def _is_same(difference: Difference, source: NDArray[Any], new: NDArray[Any]) ->
 def _if_from(
     difference: Difference,
     source: NDArray[Any],
-    told: Explanation,
+    hypothesis: Explanation,
     inside: NDArray[np.bool_] | None = None,
 ) -> Explanation | None:
     """The explanation, if most differing elements hold what stands in `source` at their place.
@@ -108,11 +105,11 @@ def _if_from(
     if not difference.is_most(held) or _is_by_chance(difference, flat, int(held.sum())):
         return None
     return Explanation(
-        told.cause,
+        hypothesis.cause,
         int(np.count_nonzero(held)),
         difference.count,
-        values=told.values,
-        axes=told.axes,
+        values=hypothesis.values,
+        axes=hypothesis.axes,
     )
 
 
@@ -162,7 +159,7 @@ def _other_order(difference: Difference) -> Explanation | None:
     if rows.size < 3:
         return None
     (one, ours), (other, theirs) = (
-        np.unique(_places_row_keys(side[rows]), return_counts=True) for side in (golden, new)
+        np.unique(_row_keys(side[rows]), return_counts=True) for side in (golden, new)
     )
     _, mine, yours = np.intersect1d(one, other, assume_unique=True, return_indices=True)
     share = int(np.minimum(ours[mine], theirs[yours]).sum()) / rows.size
@@ -178,12 +175,6 @@ def _other_order(difference: Difference) -> Explanation | None:
     )
 
 
-def _places_row_keys(rows: NDArray[Any]) -> NDArray[Any]:
-    """A key of bytes for each row."""
-    flat = np.ascontiguousarray(rows).reshape(len(rows), -1)
-    return flat.view(np.dtype((np.void, flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
-
-
 def in_a_stripe(difference: Difference) -> list[Explanation]:
     """Whether the rows that differ are those that one of several threads is dealt, all of them."""
     shape = difference.golden.shape
@@ -192,7 +183,7 @@ def in_a_stripe(difference: Difference) -> list[Explanation]:
         first, stop, count = int(rows[0]), int(rows[-1]) + 1, shape[axis]
         whole = rows.size * (difference.golden.size // count)
         is_dense = rows.size == stop - first and difference.count >= _MOST_OF_ROWS * whole
-        if not is_dense or stop - first < _PLACES_FEWEST_ROWS or stop - first > count // 2:
+        if not is_dense or stop - first < _FEWEST_STRIPE_ROWS or stop - first > count // 2:
             continue
         dealt = _dealt_threads(count, (first, stop))
         if dealt is None or _dealt_share(count, stop - first) > _MOST_DEALT:
@@ -288,7 +279,7 @@ if TYPE_CHECKING:
     Parts = Sequence[NDArray[Any]]
 
 # Of so few rows some are equal by chance.
-_DECOMPOSITION_FEWEST_ROWS = 3
+_FEWEST_EQUAL_ROWS = 3
 # Ranks are put together in grids of two axes, which are many ways for many ranks.
 _MOST_RANKS = 256
 
@@ -346,7 +337,7 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     """
     if len({part.shape[1:] for part in (*golden, *new)}) > 1:
         return 0
-    sides = [[_decomposition_row_keys(part) for part in parts] for parts in (golden, new)]
+    sides = [[_row_keys(part) for part in parts] for parts in (golden, new)]
     if len(golden) == len(new) and all(map(_is_same_set, *sides)):
         return 0
     (ours, our_counts), (theirs, their_counts) = (
@@ -356,15 +347,14 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     common = int(np.minimum(our_counts[mine], their_counts[other]).sum())
     total = int(our_counts.sum())
     # Of few different rows, any may be taken for the others elsewhere.
-    if total < _DECOMPOSITION_FEWEST_ROWS or ours.size <= 0.5 * total:
+    if total < _FEWEST_EQUAL_ROWS or ours.size <= 0.5 * total:
         return 0
     return common * (sum(part.size for part in golden) // total)
 
 
-def _decomposition_row_keys(part: NDArray[Any]) -> NDArray[Any]:
-    """A key of bytes for each row."""
-    # Of a rank without rows, too: its keys stand beside those of the others.
-    flat = np.ascontiguousarray(part).reshape(len(part), math.prod(part.shape[1:]))
+def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
+    """A key of bytes for each row; of no rows no keys, but of the same type."""
+    flat = np.ascontiguousarray(rows).reshape(len(rows), math.prod(rows.shape[1:]))
     # Bytes are sorted by their values as text is.
     return flat.view(np.dtype(("S", flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
 

@@ -1,19 +1,8 @@
-"""Sources in a process of their own, for libraries that crash or hang on damaged files.
+"""Runs readers in a process of their own, for libraries that crash or hang on damaged files.
 
-Another process opens the file, lists it and reads from it; what it reads comes back through a pipe.
-If it dies, or comes to no end, that is an error which names the file, whichever part of the file is
-damaged. Nothing that comes back is more than names and numbers.
-
-A process of its own for libraries that crash or hang on damaged files.
-
-It gets questions through one pipe and answers through another. If it dies, or comes to no end, that
-is an error which names the file that it was asked about.
-
-How a process that reads files is started: as a copy of this one, or anew.
-
-A copy costs nothing and knows everything. macOS makes copies, but its libraries (Accelerate, Core
-Foundation) crash in a copy of a process that has threads; so it is started anew there, and is told
-by pickles what it is to do.
+The other process opens, lists and reads the file; names and numbers come back through a pipe. If it
+dies or hangs, that is an error which names the file. It is a copy of this process, which costs
+least; on macOS, where libraries crash in copies of processes with threads, it is started anew.
 """
 
 from __future__ import annotations
@@ -94,9 +83,7 @@ def start_anew(work: Work, asked: int, answer: int) -> tuple[int, bytes]:
     """
     told = pickle.dumps(work)
     # Isolated: no module that lies in the working folder takes the place of another.
-    program = (
-        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import do_as_told; do_as_told()"
-    )
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import serve_work as f; f()"
     ends = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) for one in (asked, answer)]
     try:
         process = os.posix_spawn(
@@ -111,7 +98,7 @@ def start_anew(work: Work, asked: int, answer: int) -> tuple[int, bytes]:
     return process, _LENGTH.pack(len(told)) + told
 
 
-def do_as_told() -> None:
+def serve_work() -> None:
     """What the other Python does. Its pipes are standard input and output."""
     try:
         # What a library prints, or asks for, must not come between questions and answers.
@@ -168,7 +155,7 @@ class Child:
     def __init__(self, serve: Callable[[IO[bytes], Teller], None]) -> None:
         asked, self._ask = os.pipe()
         self._answers, answer = os.pipe()
-        work, first = partial(_serve_child, serve), b""
+        work, first = partial(_run_child, serve), b""
         if can_copy():
             inherited = [one._ask for one in _open] + [one._answers for one in _open]
             inherited += [self._ask, self._answers]
@@ -188,7 +175,7 @@ class Child:
         self.ask(first)
 
     def ask(self, question: bytes) -> None:
-        # A child that has died is told by its answer, which does not come.
+        # A child that has died is known by its answer, which does not come.
         with contextlib.suppress(BrokenPipeError):
             view = memoryview(question)
             while view:
@@ -241,7 +228,7 @@ def _crash_error(path: Path, code: int) -> CorruptFileError:
 # --- the child ------------------------------------------------------------------------------------
 
 
-def _serve_child(serve: Callable[[IO[bytes], Teller], None], asked: int, answer: int) -> None:
+def _run_child(serve: Callable[[IO[bytes], Teller], None], asked: int, answer: int) -> None:
     """Answers until there are no more questions."""
     with os.fdopen(answer, "wb") as out, os.fdopen(asked, "rb") as questions:
         serve(questions, Teller(out))
@@ -301,7 +288,7 @@ def limit_memory(path: Path) -> None:
 # --- the parent -----------------------------------------------------------------------------------
 
 
-def check_told(path: Path, kind: bytes, data: bytearray, wanted: bytes) -> None:
+def check_answer(path: Path, kind: bytes, data: bytearray, wanted: bytes) -> None:
     """Raises the error that an answer is, if it is not what was wanted."""
     if kind == ERROR:
         with guarded(path):
@@ -354,7 +341,7 @@ class SourceApart(Source):
         self.path = path
         self._fault: CiwrapError | None = None
         self._byte_count = byte_count
-        self._child = Child(partial(_serve_apart, open_source))
+        self._child = Child(partial(_serve_source, open_source))
         with closed_on_error(self.close):
             listing = self._answer(LISTING, 0)
             with guarded(path):
@@ -380,14 +367,14 @@ class SourceApart(Source):
         except CiwrapError as error:
             self._fault = error
             raise
-        check_told(self.path, kind, data, wanted)
+        check_answer(self.path, kind, data, wanted)
         return data
 
 
 # --- the child ------------------------------------------------------------------------------------
 
 
-def _serve_apart(open_source: Callable[[], Source], questions: IO[bytes], teller: Teller) -> None:
+def _serve_source(open_source: Callable[[], Source], questions: IO[bytes], teller: Teller) -> None:
     held: list[Source] = []
     with teller.telling_errors():
         held.append(open_source())
@@ -404,8 +391,8 @@ def _as_list(info: VariableInfo) -> list[Any]:
     return [info.name, info.dtype, [int(length) for length in info.shape], *place, info.labels]
 
 
-def _info(told: Any) -> VariableInfo:
-    name, dtype, shape, called, iteration, rank, fault, pairs = told
+def _info(facts: Any) -> VariableInfo:
+    name, dtype, shape, called, iteration, rank, fault, pairs = facts
     labels = tuple((str(key), str(text)) for key, text in pairs)
     return VariableInfo(
         name, dtype, tuple(shape), None, called, iteration, rank, fault, labels=labels

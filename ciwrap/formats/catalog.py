@@ -1,12 +1,7 @@
-"""The variables that a run left, by identity, with as few files open at once as that needs.
+"""The variables that a run left, by identity, in an order in which two runs can be compared.
 
-Variables put into an order in which two runs can be held against each other.
-
-Three things that real runs do: rows in another order, or on another rank (particles, cells after
-load balancing), are put in the order of an id variable; variables of several ranks become one; and
-of an iteration that was written twice (a restart does that) one copy is taken.
-
-How a run is judged: the settings of each variable, what is ignored, how rows are ordered.
+Few files are open at once. Rows that have an id are put in its order, also across ranks; variables
+of several ranks become one; of an iteration that was written twice (as a restart does) one is used.
 """
 
 from __future__ import annotations
@@ -170,7 +165,8 @@ class AlignedValues(Values):
                 )
             if part.labels != first.labels:
                 raise AlignmentError(
-                    f"has {_told(first.labels)} on one rank, {_told(part.labels)} on another"
+                    f"has {_labels_text(first.labels)} on one rank,"
+                    f" {_labels_text(part.labels)} on another"
                 )
         self.order = order
         self.dtype = first.dtype
@@ -216,7 +212,7 @@ class AlignedValues(Values):
         return kept
 
 
-def _told(labels: Labels) -> str:
+def _labels_text(labels: Labels) -> str:
     """What the file of a rank says of a variable besides its numbers."""
     return ", ".join(f"{key} {text!r}" for key, text in labels) or "no labels"
 
@@ -540,7 +536,7 @@ class Rules(Struct, frozen=True):
     """How two runs are judged.
 
     settings_for: of a variable and its dtype. strict_variables: which of the variables that only
-    one side has are not comparable; the others are only told of. arrangement: how rows are aligned
+    one side has are not comparable; the others are only reported. arrangement: how rows are aligned
     and which of two copies counts; None: as the files have it. bounds_are_given: whether settings
     hold bounds that somebody asked for; if not, those of a capture take their place. bounds_from:
     who asked for them (`given`, `check NAME`). general: the settings of every variable, where they

@@ -1,11 +1,7 @@
-"""Sources for files that hold many arrays: a list of entries, each with its own way of reading.
+"""Sources for files that hold many arrays; hyperslabs, CF packing, iterations inside one file.
 
-Pieces of a flat C order, out of storage that hands out boxes (hyperslabs) of an array.
-
-Numbers packed into integers by the CF conventions (scale_factor, add_offset), and integers that
-are unsigned by the NetCDF conventions (_Unsigned), where a format has signed ones alone.
-
-Iterations inside one file: groups that are numbered, and axes that go through time.
+CF conventions: scale_factor and add_offset. NetCDF conventions: _Unsigned, in formats that have
+signed integers alone.
 """
 
 from __future__ import annotations

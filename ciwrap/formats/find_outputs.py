@@ -1,19 +1,9 @@
-"""Which files a run left, and which iteration, rank and variable each of them is.
+"""Finds the files of a run, and which iteration, rank, variable and reader each of them has.
 
-A run's files as they were found: how each is read, and what of them nobody can read.
-
-Which reader opens which file of a run: as somebody said, by suffix, or by content.
-
-Which reader opens which file: by suffix, or by the name that `format:` gives.
-
-Our own readers come first and cannot be replaced. Readers of other packages register in the
-entry-point group `ciwrap.readers` (entry name = reader name) and are loaded only when they are
-asked for, or when no reader of ours knows a suffix.
-
-Which format a file has by its content, where nothing else says it.
-
-A magic number has to be long enough, or what follows it odd enough, that neither text nor random
-bytes are taken for the format.
+A reader is chosen by `format:`, by suffix, or by content. Our own readers come first and cannot be
+replaced; others register in the entry-point group `ciwrap.readers` (entry name = reader name) and
+are loaded when asked for, or when no reader of ours knows a suffix. A magic number is long or odd
+enough that neither text nor random bytes are taken for the format.
 """
 
 from __future__ import annotations
@@ -600,7 +590,7 @@ def find_in(
     """The outputs of a file or folder given by itself (`ciwrap compare A B`).
 
     outputs: relative to the folder. name: what to call the array of a single .npy or raw file, so
-    that `a.npy` and `b.npy` can be held against each other. Raises as `find_outputs` does.
+    that `a.npy` and `b.npy` can be compared with each other. Raises as `find_outputs` does.
     """
     choice = Choice(formats, format_name, options)
     if path.is_dir() and not choice.is_store(path, path.name):

@@ -1,14 +1,9 @@
-"""Arrays stored in Fortran order (first index fastest), read as pieces of C order within
-bounded memory.
+"""Fortran's order of arrays, and its sequential unformatted files, whose records are configured.
 
-Sequential unformatted files of Fortran, whose records the configuration describes.
-
-Records of sequential unformatted Fortran files: where they lie, each between two marks.
-
-A mark is a whole number that says how many bytes the record has, before it and once more after it.
-Compilers split records that are too long for a mark of 4 bytes: the mark before a part is negative
-if more of the record follows, the mark after it if some of the record came before (GNU Fortran
-manual, "File format of unformatted sequential files").
+A record lies between two marks, whole numbers that give its length in bytes. Compilers split
+records that are too long for a mark of 4 bytes: the mark before a part is negative if more of the
+record follows, the mark after it if some of it came before (GNU Fortran manual, "File format of
+unformatted sequential files").
 """
 
 from __future__ import annotations

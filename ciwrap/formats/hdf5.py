@@ -1,7 +1,4 @@
-"""HDF5 files, through h5py: what their groups and links lead to.
-
-Datasets of HDF5 as variables, whatever their type and the way they are stored.
-"""
+"""HDF5 files, through h5py: groups, links, and datasets of any type and layout as variables."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
 """Logs: named numbers out of text that programs print, every match with its line and column.
 
-Who listens to the lines of a log: one class for each kind of rule.
-
-Regular expressions over logs by RE2, which takes linear time whatever the expression is.
-
-The line of a log that a template which finds nothing may have meant.
+Regular expressions are RE2's, which take linear time.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from ciwrap.formats.log_template import (
     WHOLE,
     WORD,
     Field,
-    Found,
+    FieldPlace,
     Problem,
     Template,
     TooManyAttemptsError,
@@ -161,7 +157,7 @@ class StepTeller(Listening):
         self._steps.enter(step)
 
 
-def _whole(line: Line, found: Found) -> int | None:
+def _whole(line: Line, found: FieldPlace) -> int | None:
     text = line.data[found.start : found.end]
     return int(text) if WHOLE.fullmatch(text) and not text.startswith(b"-") else None
 
@@ -235,7 +231,7 @@ class ValueFinder(Listening):
             return
         self._add(series, line, word.start(), word.end(), None)
 
-    def _take_fields(self, line: Line, found: tuple[Found, ...]) -> None:
+    def _take_fields(self, line: Line, found: tuple[FieldPlace, ...]) -> None:
         step: int | None = None
         for one in found:
             if one.field.name == STEP:
@@ -456,7 +452,7 @@ class Regex:
             more = EXPONENT.match(line, end) if end == found.end() else None
             if start >= 0 and field.kind != "text" and more is not None:
                 return no_number(line, start, more.end())
-        return tuple(Found(field, start, end) for field, start, end in spans if start >= 0)
+        return tuple(FieldPlace(field, start, end) for field, start, end in spans if start >= 0)
 
 
 def _as_text(name: str | bytes) -> str:

@@ -1,7 +1,4 @@
-"""Text in lines, block by block, with those handed out alone that somebody looks for.
-
-Numbers out of the lines of a log, in the order in which they stand there.
-"""
+"""Lines of text, block by block, and the numbers in them, in their order."""
 
 from __future__ import annotations
 

@@ -118,8 +118,8 @@ def make_rules(given: Mapping[str, Any]) -> LogRules:
     steps = _each(given, "steps", _step)
     names = [one.name for one in steps]
 
-    def value(name: str, said: Any) -> ValueRule:
-        found = _value(name, said)
+    def value(name: str, written: Any) -> ValueRule:
+        found = _value(name, written)
         if found.step is not None and found.step not in names:
             known = ", ".join(names) or "none"
             raise FormError(f"there are no steps {cut(found.step)!r} (known: {known})", ("step",))
@@ -181,15 +181,15 @@ def _at(given: Mapping[str, Any], key: str) -> Template | None:
     return None if given.get(key) is None else read_at(key, _template, given[key])
 
 
-def _pattern(said: Mapping[str, Any], keys: tuple[str, ...]) -> Pattern:
-    there = [key for key in keys if said.get(key) is not None]
+def _pattern(written: Mapping[str, Any], keys: tuple[str, ...]) -> Pattern:
+    there = [key for key in keys if written.get(key) is not None]
     if len(there) != 1:
         raise FormError(f"needs one of {', '.join(keys)}" + (", not more" if there else ""))
     key = there[0]
     if key != "regex":
-        template: Template = read_at(key, _template, said[key])
+        template: Template = read_at(key, _template, written[key])
         return template
-    text = said[key]
+    text = written[key]
     if not isinstance(text, str) or not text or len(text) > MOST_CHARACTERS:
         raise FormError(
             f"must be a regular expression of at most {MOST_CHARACTERS} characters", (key,)
@@ -197,16 +197,16 @@ def _pattern(said: Mapping[str, Any], keys: tuple[str, ...]) -> Pattern:
     return RegexRule(str(text))
 
 
-def _mapping(said: Any, short: str) -> dict[str, Any]:
-    if isinstance(said, str):
-        return {short: said}
-    if not isinstance(said, dict):
-        raise FormError(f"must be a template or a mapping, not {shown(said)}")
-    return said
+def _mapping(written: Any, short: str) -> dict[str, Any]:
+    if isinstance(written, str):
+        return {short: written}
+    if not isinstance(written, dict):
+        raise FormError(f"must be a template or a mapping, not {shown(written)}")
+    return written
 
 
-def _value(name: str, said: Any) -> ValueRule:
-    given = _mapping(said, "match")
+def _value(name: str, written: Any) -> ValueRule:
+    given = _mapping(written, "match")
     pattern = _pattern(given, ("match", "regex", "line"))
     column, lines = given.get("column"), given.get("lines")
     fields = pattern.fields if isinstance(pattern, Template) else ()
@@ -260,16 +260,16 @@ def _refuse_other_kind(pattern: Pattern) -> None:
         raise FormError(f"write {{{STEP}:int}}: a step is a whole number", ("match",))
 
 
-def _lines(said: Any) -> LinesRule:
-    if not isinstance(said, dict):
-        raise FormError(f"must be a mapping with 'skip', 'count', 'until', not {shown(said)}")
-    until = said.get("until")
-    count = said.get("count")
+def _lines(written: Any) -> LinesRule:
+    if not isinstance(written, dict):
+        raise FormError(f"must be a mapping with 'skip', 'count', 'until', not {shown(written)}")
+    until = written.get("until")
+    count = written.get("count")
     if count is not None and until is not None:
         raise FormError("has no meaning beside 'until'", ("count",))
     is_plain = until is None or until in ("blank", "words")
     template = None if is_plain else read_at("until", _template, until)
-    return LinesRule(int(said.get("skip") or 0), count, template, until == "words")
+    return LinesRule(int(written.get("skip") or 0), count, template, until == "words")
 
 
 def _section(given: Mapping[str, Any]) -> SectionRule | None:
@@ -282,8 +282,8 @@ def _section(given: Mapping[str, Any]) -> SectionRule | None:
     return SectionRule(start, read_at("section", lambda one: _at(one, "end"), said))
 
 
-def _table(name: str, said: Any) -> TableRule:
-    given = _mapping(said, "header")
+def _table(name: str, written: Any) -> TableRule:
+    given = _mapping(written, "header")
     text = given.get("header")
     if not isinstance(text, str) or not text.strip():
         raise FormError("needs a 'header': the line that names the columns", ("header",))
@@ -302,8 +302,8 @@ def _table(name: str, said: Any) -> TableRule:
     )
 
 
-def _step(name: str, said: Any) -> StepRule:
-    given = _mapping(said, "match")
+def _step(name: str, written: Any) -> StepRule:
+    given = _mapping(written, "match")
     pattern = _pattern(given, ("match", "regex"))
     _refuse_other_kind(pattern)
     if isinstance(pattern, Template) and [one.name for one in pattern.fields] != [STEP]:

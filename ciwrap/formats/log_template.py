@@ -1,25 +1,14 @@
-"""Templates of lines: literal text with places for numbers and words.
+"""Templates of log lines, numbers as programs print them, and templates proposed from two logs.
 
 `E= {energy} Ha {*} step {n:int}`: all characters stand for themselves but white space, which means
 any white space or none, `{name}` (a number), `{name:int}`, `{name:text}` (one word), `{*}`
 (whatever comes), `^` at the start (the start of the line) and `{$}` at the end (its end). `{{` and
-`}}` are braces. A template
-matches a line that it is found in; its parts are looked for from left to right, each at the first
-place where it fits, so that matching takes time in proportion to the line.
-
-Numbers as programs print them: one grammar, for logs and for tables.
+`}}` are braces. A template matches anywhere in a line; its parts are looked for from left to right,
+each at the first place where it fits, so matching takes time in proportion to the line.
 
 A number is a word of its own, but for brackets and other closing signs beside it. What stands
 beside it and could be a part of it (`1,234.5`, `10^3`, `1.5 x 10^-3`, `3-5`, `1:30`, `1/3`,
-`1.5(3)`, `1.5eV`) makes it none, unless a template says what follows.
-
-What a rule finds in a line: fields with their places, or a word that is none of them.
-
-Proposes values from two logs of one program: places whose numbers look like results.
-
-A line is its words with the numbers taken out. A place is a number in such a line. It is proposed
-if both logs have it equally often, it is printed with many digits, and hardly moves from one run
-to the other.
+`1.5(3)`, `1.5eV`) makes it no number, unless a template says what follows.
 """
 
 from __future__ import annotations
@@ -55,7 +44,7 @@ _MORE = (
 )
 MORE = re.compile(_MORE)
 # White space, the end, or closing signs, and no digit behind these.
-_NUMBERS_END = (
+_END_OF_NUMBER = (
     rb"(?![^ \t\r\f\v.,;:!?%)\]}>|\"'/(\[]|\.[^ \t\r\f\v]|[^ \t\r\f\vA-Za-z0-9_]+[0-9])"
     rb"(?!" + _MORE + rb")"
 )
@@ -64,7 +53,7 @@ _BEGIN = (
     rb"(?<![^ \t\r\f\v=(\[{<|\"',;:])(?<![0-9][,;:'])"
     rb"(?<!\xc2\xb1 )(?<! \xb1 )(?<!\+/- )(?<!\+- )"
 )
-NUMBER = re.compile(_NUMBER + _NUMBERS_END)
+NUMBER = re.compile(_NUMBER + _END_OF_NUMBER)
 # One behind which the template says what follows, as in `{x} eV` and `{x},{y}`.
 SAID_NUMBER = re.compile(_NUMBER + rb"(?![0-9]|\.[0-9])")
 NEXT_NUMBER = re.compile(_BEGIN + NUMBER.pattern)
@@ -128,7 +117,7 @@ class Field(Struct, frozen=True):
     kind: str = "number"
 
 
-class Found(Struct, frozen=True):
+class FieldPlace(Struct, frozen=True):
     """A field in a line: its bytes from `start` to before `end`."""
 
     field: Field
@@ -144,7 +133,7 @@ class Problem(Struct, frozen=True):
     text: str
 
 
-Match: TypeAlias = "tuple[Found, ...] | Problem | None"
+Match: TypeAlias = "tuple[FieldPlace, ...] | Problem | None"
 
 
 def fits(line: bytes, found: Match) -> bool:
@@ -178,7 +167,7 @@ KINDS = ("number", "int", "text")
 MOST_CHARACTERS = 2000
 # So often may a part of a template begin in a line without fitting there.
 MOST_ATTEMPTS = 200
-_TEMPLATE_END = "{$}"
+_END_OF_LINE = "{$}"
 _PLACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _IS_WORD = re.compile(r"[A-Za-z0-9_]")
@@ -210,7 +199,9 @@ class _Segment:
         self._begins_with_number = lead is None and steps[0].field.kind != "text"
         self._is_last = is_last  # nothing but white space may follow
 
-    def search(self, line: bytes, at: int, found: list[Found], *, is_anchored: bool) -> Match | int:
+    def search(
+        self, line: bytes, at: int, found: list[FieldPlace], *, is_anchored: bool
+    ) -> Match | int:
         """Where the first match from `at` on ends; its fields go to `found`."""
         problem: Problem | None = None
         first = at
@@ -262,7 +253,7 @@ class _Segment:
                 return _problem(step, line, word.start())
         return None
 
-    def _follow(self, line: bytes, at: int, found: list[Found]) -> int | Problem | None:
+    def _follow(self, line: bytes, at: int, found: list[FieldPlace]) -> int | Problem | None:
         """The end of the fields and literals that stand from `at` on."""
         for step in self.steps:
             end = _text_end(step, line, at) if step.field.kind == "text" else None
@@ -277,7 +268,7 @@ class _Segment:
                 end = number.end()
             if end is None:
                 return None
-            found.append(Found(step.field, at, end))
+            found.append(FieldPlace(step.field, at, end))
             at = end
             if step.after is not None:
                 after = step.after.match(line, at)
@@ -287,7 +278,7 @@ class _Segment:
                 at = after.end()
         return None if self._is_last and line[at:].strip() else at
 
-    def _is_damaged(self, step: _Step, line: bytes, found: Found) -> bool:
+    def _is_damaged(self, step: _Step, line: bytes, found: FieldPlace) -> bool:
         """Whether a number without the text behind it is one that goes on; else it is another place
         of the line.
         """
@@ -347,8 +338,8 @@ class Template:
             raise FormError(f"is longer than {MOST_CHARACTERS} characters")
         self.text = text
         self._is_anchored = text.startswith("^")
-        is_ended = text.rstrip().endswith(_TEMPLATE_END)
-        text = text.rstrip().removesuffix(_TEMPLATE_END) if is_ended else text
+        is_ended = text.rstrip().endswith(_END_OF_LINE)
+        text = text.rstrip().removesuffix(_END_OF_LINE) if is_ended else text
         pieces = _pieces(text[1:] if self._is_anchored else text)
         self.fields = tuple(one for one in pieces if isinstance(one, Field))
         names = [one.name for one in self.fields]
@@ -374,7 +365,7 @@ class Template:
 
         None if the line does not match. Raises TooManyAttemptsError.
         """
-        found: list[Found] = []
+        found: list[FieldPlace] = []
         at = 0
         for number, segment in enumerate(self._segments):
             is_anchored = self._is_anchored and number == 0 and not self._starts_free

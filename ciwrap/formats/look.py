@@ -1,12 +1,9 @@
-"""A first look at a file in a process of its own, for libraries that crash on few files, and whose
-data would take long to come through a pipe: what they open there without dying is then opened here.
+"""Opens files first in another process, for libraries that crash on few files; and `ciwrap init`'s
+search for files that could be outputs.
 
-One process looks at many files, since a copy of this one costs ten times as much as a look. It ends
-when it has had nothing to do for a second, so that it keeps neither memory nor pipes that this
-process gives up. Whatever one file may have done to it counts for no other: a file is at fault only
-if a process that has seen none before dies of it.
-
-Looks through a project for files that could be outputs, for `ciwrap init`.
+What opens there without a crash is then opened here, where its data need no pipe. One process
+looks at many files and ends after an idle second. A file is at fault only if a fresh process dies
+of it, so no file suffers from an earlier one.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError
-from ciwrap.formats.apart import DATA, Child, Teller, check_told, limit_memory
+from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
 from ciwrap.formats.find_outputs import Choice, is_output_folder
 from ciwrap.formats.reader import InputFile
 from ciwrap.model.settings import OWN_FORMATS
@@ -74,7 +71,7 @@ def _look(path: Path, byte_count: int, question: bytes) -> None:
         looker = _Looker()
         kind, data = looker.look(path, byte_count, question)
     _idle.append(looker)
-    check_told(path, kind, data, DATA)
+    check_answer(path, kind, data, DATA)
 
 
 class _Looker:
@@ -131,7 +128,7 @@ def _look_at(path: Path, open_source: Callable[[], Source]) -> None:
     with open_source() as source:
         for info in source.variables:
             if info.fault is None and info.element_count:
-                # What cannot be read is told when it is compared.
+                # What cannot be read is reported when it is compared.
                 with contextlib.suppress(CiwrapError):
                     source.read(info.name, 0, 1)
                     source.read(info.name, info.element_count - 1, 1)

@@ -1,9 +1,7 @@
-"""NetCDF files: the classic formats by themselves, NetCDF-4 through h5netcdf.
+"""NetCDF files: the classic formats (CDF-1, CDF-2, CDF-5) by their specification, NetCDF-4 through
+h5netcdf.
 
-The classic NetCDF formats (CDF-1, CDF-2, CDF-5), read as their specification lays them out.
-
-No library is needed for them, and every variable, or record of one, lies in one stretch of the
-file, which the core can then read itself.
+Every variable of a classic file, or record of one, lies in one stretch, which the core can read.
 """
 
 from __future__ import annotations

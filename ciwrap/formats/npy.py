@@ -1,11 +1,4 @@
-"""NumPy's .npy files.
-
-The array of a .npy, wherever its bytes come from, as one variable per field.
-
-The header of .npy data, read without ever unpickling anything.
-
-NumPy's .npz archives: a zip file of .npy members, streamed member by member.
-"""
+"""NumPy's .npy files, a variable for each field, and .npz archives of them; never unpickled."""
 
 from __future__ import annotations
 
@@ -316,7 +309,7 @@ class NpzSource(Source):
         self.variables = tuple(infos)
 
     def _fault_of(self, member: _Member, entry: zipfile.ZipInfo) -> CiwrapError | None:
-        """Opens a member; what is wrong with it, which the others are not held against.
+        """Opens a member; what is wrong with it alone.
 
         Raises FileLimitError for one that claims more than there can be.
         """

@@ -23,12 +23,12 @@ _ITERATION = re.compile(r"/?data(?:/\d+)?")
 
 
 def add_constant(
-    listing: Listing, name: str, told: Mapping[str, Any], rule: AttributeRule, **facts: Any
+    listing: Listing, name: str, attributes: Mapping[str, Any], rule: AttributeRule, **facts: Any
 ) -> None:
-    """Lists a component all of whose elements have one value. told: its attributes."""
-    lengths = " ".join(map(str, np.atleast_1d(told["shape"]).tolist()))
-    labels = {**dict(rule.labels(None, told)), "shape": lengths}
-    listing.add_array(name, told["value"], labels=tuple(sorted(labels.items())), **facts)
+    """Lists a component all of whose elements have one value. attributes: its attributes."""
+    lengths = " ".join(map(str, np.atleast_1d(attributes["shape"]).tolist()))
+    labels = {**dict(rule.labels(None, attributes)), "shape": lengths}
+    listing.add_array(name, attributes["value"], labels=tuple(sorted(labels.items())), **facts)
 
 
 def add_openpmd(listing: Listing, known: Mapping[str, Any], rule: AttributeRule) -> None:

@@ -1,19 +1,9 @@
 """What a reader is: a small class that opens one file format and streams its variables.
 
 A reader of your own subclasses `Reader` and `Source`, registers in the entry-point group
-`ciwrap.readers`, and runs `ciwrap.testing.ReaderSuite` (docs/how-to/write-a-reader.md).
-
-Plain reading of regular files, with errors that name them. Never mmap: a file that is truncated
-while it is mapped ends the process instead of raising an error.
-
-Libraries that only some formats need, loaded when a file of that format is opened.
-
-Labels: what a file says about a variable that belongs to its identity, as its dtype does.
-
-Two variables of one name and other labels are two different things: `t(x, y)` and `t(y, x)`, or a
-temperature in K and one in C. Labels are short texts, so that goldens and captures can keep them.
-
-Attributes: which of them belong to a variable's identity, and all of them as small variables.
+`ciwrap.readers`, and runs `ciwrap.testing.ReaderSuite` (docs/how-to/write-a-reader.md). Files are
+read plainly, never by mmap: a file that is truncated while it is mapped ends the process. Labels
+(dimensions, units) belong to a variable's identity, as its dtype does, and are short texts.
 """
 
 from __future__ import annotations

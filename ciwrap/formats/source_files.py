@@ -1,4 +1,4 @@
-"""The files that were read, as they looked then, and whether they still do."""
+"""The files that a run was read from, as they looked then, and whether they still do."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def _what_happened(old: SourceFile, new: SourceFile) -> str | None:
     return None
 
 
-def looked_at(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
+def file_stamps(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
     """What the files look like; None for what has no file, or cannot be looked at."""
     try:
         return source_files(NOWHERE, files)

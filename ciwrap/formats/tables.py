@@ -1,13 +1,8 @@
-"""Text tables: .csv, .tsv, and columns between white space. Each column is a variable.
+"""Tables: .csv, .tsv, columns between white space, and Parquet (pyarrow). A column is a variable.
 
-Rows of text tables, block by block, with their line numbers.
-
-Cells of text tables as numbers: strict, the same in every locale.
-
-A number is decimal with an optional exponent, also with Fortran's letters (`1.0D-3`) or without any
-(`1.0-103`), or hexadecimal (`0x1.8p+1`), or nan, inf, infinity in any case.
-
-Parquet files, through pyarrow.
+A number in text is decimal with an optional exponent, also with Fortran's letters (`1.0D-3`) or
+without any (`1.0-103`), or hexadecimal (`0x1.8p+1`), or nan, inf, infinity in any case; it is the
+same in every locale.
 """
 
 from __future__ import annotations

@@ -1,18 +1,8 @@
-"""Frames of text: a head that says how many rows follow, and of which columns. Frames are
-iterations; one of them is held at a time.
+"""Trajectories and grids of particles: XYZ, LAMMPS dumps, DCD, TRR, XTC, and cube files.
 
-XYZ and extended XYZ trajectories: atoms in rows, one frame after the other.
-
-Text dumps of LAMMPS: `ITEM:` lines, then a row for every atom (or bond, or pair).
-
-DCD trajectories (CHARMM, NAMD, OpenMM, LAMMPS), read as they are laid out.
-
-A frame is three Fortran records, x, y and z, after one for the unit cell. No library is needed, and
-a file that was cut off is noticed, which counting whole frames would not.
-
-TRR and XTC trajectories of GROMACS, through MDAnalysis.
-
-Cube files of Gaussian, CP2K, PySCF and others: atoms, and a field on a grid.
+Frames are iterations; of text files one frame is held at a time. A DCD frame is three Fortran
+records, x, y and z, after one for the unit cell; it is read as laid out, so that a file that was
+cut off is noticed. TRR and XTC are read through MDAnalysis.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""JSON, TOML and YAML with results in them: every value is a variable, `scf.energies`.
+"""JSON, TOML and YAML whose values are variables (`scf.energies`); and texts compared by tokens.
 
 No suffix is claimed: most such files in a folder are settings, and some are ours.
-
-Texts as programs print them: compared token by token, so nothing has to be named beforehand.
 """
 
 from __future__ import annotations

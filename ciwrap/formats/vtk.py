@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from ciwrap.formats.entries import IterationRule
     from ciwrap.formats.reader import AttributeRule, Source
-    from ciwrap.formats.vtk_arrays import Array, Found, Piece
+    from ciwrap.formats.vtk_arrays import Array, NamedArrays, Piece
 
 # What the times of a history are called, as an axis and as a variable.
 TIME = "time"
@@ -163,7 +163,7 @@ class Step(Struct, frozen=True):
 
     time: float | None
     rank: int | None
-    load: Callable[[], Found]
+    load: Callable[[], NamedArrays]
 
 
 @contextmanager
@@ -205,7 +205,7 @@ def part_of(path: Path, name: str) -> Path:
     return part
 
 
-def _alone(path: Path) -> Found:
+def _alone(path: Path) -> NamedArrays:
     return arrays_of(_grid(path))
 
 
@@ -215,7 +215,7 @@ def _grid(path: Path) -> Grid:
         return read_grid(path) if path.suffix.lower() in GRIDS else read_legacy(path)
 
 
-def _parallel(path: Path) -> Found:
+def _parallel(path: Path) -> NamedArrays:
     """The arrays of the pieces that a parallel file names, as of one grid."""
     file = XmlFile(path)
     tag, place, kinds = GRIDS[path.suffix.lower().replace(".p", ".")]
@@ -230,7 +230,7 @@ def _parallel(path: Path) -> Found:
         name = one.get("Source", "")
         grid = _grid(part_of(path, name))
         pieces += grid.pieces
-        has_extent, given[str(number)] = grid.has_extent, grid.said
+        has_extent, given[str(number)] = grid.has_extent, grid.common
         if whole is not None:
             extent = extent_of(one, "Extent")
             own = [one.extent for one in grid.pieces if one.extent and one.points]
@@ -246,7 +246,7 @@ def _parallel(path: Path) -> Found:
     for holder, each in given.items():
         others = {key: one for key, one in each.items() if not _is_same(one, said[key])}
         said |= {f"{holder}/{key}": one for key, one in others.items()}
-    found: Found = {}
+    found: NamedArrays = {}
     for section, title in (("point_data", "PPointData"), ("cell_data", "PCellData")):
         for one in inner.get(title, ()):
             found[f"{section}/{one.get('Name')}"] = "is named, but is in none of the pieces"
@@ -259,9 +259,9 @@ def _is_same(one: Array, other: Array) -> bool:
     return is_alike and one.values.tobytes() == other.values.tobytes()
 
 
-def _blocks(path: Path, level: int) -> Found:
+def _blocks(path: Path, level: int) -> NamedArrays:
     """The arrays of the files of a multi-block file, by the numbers of the blocks that they are."""
-    found: Found = {}
+    found: NamedArrays = {}
     file = XmlFile(path)
     grid = file.only("vtkMultiBlockDataSet", "FieldData")
     for data in (*file.root.findall("FieldData"), *grid.findall("FieldData")):
@@ -277,7 +277,7 @@ def _blocks(path: Path, level: int) -> Found:
     return found
 
 
-def _static(path: Path, name: str, level: int) -> Found:
+def _static(path: Path, name: str, level: int) -> NamedArrays:
     """The arrays of a file that is part of one time step."""
     part = part_of(path, name)
     with _naming(part):
@@ -323,9 +323,9 @@ def _series(path: Path, level: int) -> list[Step]:
     ]
 
 
-def _groups(path: Path, files: Mapping[str, Element], level: int) -> Found:
+def _groups(path: Path, files: Mapping[str, Element], level: int) -> NamedArrays:
     """The arrays of the files of one time and part; the group is the beginning of their names."""
-    found: Found = {}
+    found: NamedArrays = {}
     for group, element in files.items():
         prefix = f"{group}/" if group else ""
         if element.get("name"):

@@ -1,4 +1,4 @@
-"""The arrays of VTK's files by name, and how those of several pieces are put together."""
+"""The arrays of VTK's files by name, and how those of several pieces are joined."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Extent = tuple[int, int, int, int, int, int]
     Box = list[tuple[int, int]]
     # A text says why an array is not compared.
-    Found = dict[str, "Array | str"]
+    NamedArrays = dict[str, "Array | str"]
 
 POLYHEDRON = 42
 _UNEVEN = "is in some pieces of the file only"
@@ -38,7 +38,7 @@ class Array(Struct, frozen=True):
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    held: NDArray[Any] | None = None
+    elements: NDArray[Any] | None = None
     region: FileRegion | None = None
     labels: Labels = ()
 
@@ -48,8 +48,8 @@ class Array(Struct, frozen=True):
 
     def read(self, first: int, count: int) -> NDArray[Any]:
         """Some of its values, counted in C order."""
-        if self.held is not None:
-            return self.held.reshape(-1)[first : first + count].copy()
+        if self.elements is not None:
+            return self.elements.reshape(-1)[first : first + count].copy()
         assert self.region is not None
         file = InputFile(Path(self.region.path))
         return file.elements(self.region.offset, dtype_text(self.dtype))(first, count)
@@ -82,17 +82,17 @@ class Piece(Struct, frozen=True):
 class Grid(Struct, frozen=True):
     """What a file holds: pieces, and what is said of all of them.
 
-    said: field data, origin and spacing. whole: None where points are listed one by one.
+    common: field data, origin and spacing. whole: None where points are listed one by one.
     has_extent: whether it is a variable.
     """
 
     pieces: Sequence[Piece]
-    said: Mapping[str, Array]
+    common: Mapping[str, Array]
     whole: Extent | None = None
     has_extent: bool = False
 
 
-def arrays_of(grid: Grid) -> Found:
+def arrays_of(grid: Grid) -> NamedArrays:
     """The arrays of a grid: of all pieces together, or of each by itself where the pieces of a
     structured grid leave something out.
 
@@ -102,7 +102,7 @@ def arrays_of(grid: Grid) -> Found:
     whole = grid.whole
     if whole is None or not pieces or is_covered(whole, pieces):
         return _listed(grid, _joined(whole, pieces or grid.pieces[:1]), whole)
-    found: Found = {}
+    found: NamedArrays = {}
     for number, piece in enumerate(sorted(pieces, key=lambda one: one.extent or ())):
         prefix = f"{number}/" if len(pieces) > 1 else ""
         arrays = _listed(grid, piece.arrays, piece.extent)
@@ -111,10 +111,10 @@ def arrays_of(grid: Grid) -> Found:
     return found
 
 
-def _listed(grid: Grid, arrays: Mapping[str, Array | str], extent: Extent | None) -> Found:
+def _listed(grid: Grid, arrays: Mapping[str, Array | str], extent: Extent | None) -> NamedArrays:
     """Arrays over points and cells first, the geometry last."""
-    found: Found = {name: one for name, one in arrays.items() if "_data/" in name}
-    found |= {**grid.said, **arrays}
+    found: NamedArrays = {name: one for name, one in arrays.items() if "_data/" in name}
+    found |= {**grid.common, **arrays}
     if grid.has_extent:
         found["extent"] = array_of(np.array(extent, dtype="<i8"))
     return found
@@ -149,7 +149,7 @@ def _joined(whole: Extent | None, pieces: Sequence[Piece]) -> Mapping[str, Array
     """The arrays of all pieces, each as one. Where pieces overlap, the later one counts."""
     if len(pieces) == 1 and pieces[0].extent == whole:
         return pieces[0].arrays
-    found: Found = {}
+    found: NamedArrays = {}
     for name in dict.fromkeys(name for one in pieces for name in one.arrays):
         holders = [one for one in pieces if name in one.arrays]
         parts = [one.arrays[name] for one in holders]

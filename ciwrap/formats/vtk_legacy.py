@@ -1,7 +1,6 @@
 """VTK's legacy files (.vtk): a text of lines, with numbers as text or in big-endian bytes.
 
-What follows a keyword is read as it says; a keyword that is not known is refused.
-
+A keyword that is not known is refused.
 Source: "VTK File Formats" (legacy), versions 1.0 to 5.1.
 """
 

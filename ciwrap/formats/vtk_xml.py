@@ -1,10 +1,8 @@
 """VTK's XML files: .vti, .vtr, .vts, .vtu and .vtp.
 
-An array is a text; or base64; or it lies behind the XML, in base64 or as it is, so many bytes
-behind an underscore. In the last three cases a header says how many bytes it has; of a packed
-array how many blocks there are, how long they are, and how long each is as it is stored.
-Whatever this does not know, or does not find as the file says, is refused.
-
+An array is text, or base64, or it lies behind the XML (in base64 or as it is) at an offset after an
+underscore. But for text, a header says how many bytes it has; of a compressed array how many blocks
+there are, how long they are, and how long each is as stored. Anything else is refused.
 Source: "VTK XML Format Details" in VTK's documentation.
 """
 

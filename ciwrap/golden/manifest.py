@@ -1,15 +1,7 @@
-"""The text manifest beside a golden file:
+"""The text manifest beside a golden file: for people and review, and a second witness of it.
 
-for people, for review, and a second witness of the binary. The records here are the manifest's own
-mappings: what they do not name is refused.
-
-From values to what a golden holds of them:
-
-the tree, and the best evidence that fits its budget.
-
-The few YAML forms a manifest is written in:
-
-one line per fact, the same bytes for the same facts.
+Also how values become what a golden holds of them: the tree, and the best evidence that fits the
+budget. The same facts give the same bytes, one line a fact; a key that is not known is refused.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
-"""Where the golden of a test's check lies below the golden folder, and back again.
+"""Where goldens lie: names of checks and tests to names of files, and back; and the writers' lock.
+
+The golden of check `mesh` is the pair `mesh.golden` and `mesh.golden.yaml`. Characters other than
+ASCII letters, digits, `_`, `-` and `.` are written as `%XX` for each byte of their UTF-8 form, so
+no name leaves the folder and no two names share a file.
 
 The check `velocity` of `tests/test_flow.py::TestFlow::test_push[2-a/b]` is called
-`TestFlow.test_push[2-a/b]-velocity` in the folder `tests/test_flow`. The characters that part such
-a name are escaped where they belong to its parts, so that no two checks share a file and every file
-tells its check. Goldens of one kind of machine lie in a folder `@VARIANT` beside the others.
-
-Where the golden of a check lies: check names to file names, injectively.
-
-The golden of check `mesh` is the pair `mesh.golden` (binary) and `mesh.golden.yaml` (manifest).
-Characters other than ASCII letters, digits, `_`, `-` and `.` are written as `%XX` for each byte of
-their UTF-8 form, so no name can leave the folder and no two names share a file.
-
-One writer at a time: an advisory lock on a golden folder.
-
-What the files of a golden folder stand for.
+`TestFlow.test_push[2-a/b]-velocity` in the folder `tests/test_flow`. Characters that separate the
+parts of such a name are escaped within them, so every file names its check. Goldens of one kind of
+machine lie in a folder `@VARIANT` beside the others. The lock is advisory, one for each folder.
 """
 
 from __future__ import annotations
@@ -296,7 +290,7 @@ def writer_lock(
     descriptor = None
     try:
         descriptor = _acquire(path, wait_seconds, doing, is_needed=is_needed)
-        _say(descriptor, f"process {os.getpid()}".encode())
+        _note_holder(descriptor, f"process {os.getpid()}".encode())
         yield
     finally:
         if descriptor is None:
@@ -309,11 +303,11 @@ def writer_lock(
             os.close(descriptor)
 
 
-def _say(descriptor: int, said: bytes) -> None:
+def _note_holder(descriptor: int, holder: bytes) -> None:
     """Writes down who holds the lock, for those who wait; a full disk keeps nobody from it."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, said, 0)
+        os.pwrite(descriptor, holder, 0)
 
 
 def _acquire(path: Path, wait_seconds: float, doing: str, *, is_needed: bool) -> int:

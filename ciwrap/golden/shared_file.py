@@ -1,4 +1,9 @@
-"""Small goldens as lines of the file that they share (`shared_lines`), and back:
+"""Small goldens of tests as lines of a file that they share.
+
+A line is a JSON value, a space, and eight characters of a hash of the value's text, so that git can
+merge two branches and damage of any line is seen. The first line names the format, the last one
+says that nothing is cut off. Between them stand what many goldens share, by its check sum (SUM),
+and the goldens in the order of their names:
 
     {"environment": {...}}
     {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ...}}
@@ -6,21 +11,9 @@
     [NAME, FORM, ACCEPTED, DATA]
 
 ACCEPTED is a list where a golden was replaced. DATA is the variables' own bytes in base64 (without
-padding), after a `~` deflated where that is shorter. Trees and roots are not kept, since they
-follow from the data and the bounds.
-
-What the lines of a shared file and of its journal say together, and what is wrong with them.
-
-Damage of any line makes all goldens of the file unusable. Lines that are whole can be saved from it
-by a new golden, unless somebody has to choose first, or the whole file is to be had elsewhere.
-
-Lines of a file that small goldens share, whatever they hold: each with its own check sum.
-
-A line is a JSON value, a space, and eight characters of a hash of the value's text, so that git can
-merge what two branches add, and damage of any line is seen. The first line names the format, the
-last one says that nothing is cut off. Between them stand, by kind, what many goldens have in
-common, called by its check sum, and then the goldens in the order of their names. What a golden's
-line says is in `shared_text`.
+padding), after a `~` deflated where that is shorter. Trees and roots follow from data and bounds
+and are not kept. Damage of any line makes all goldens of the file unusable; whole lines are saved
+from it by a new golden, unless somebody has to choose first or the file is to be had elsewhere.
 """
 
 from __future__ import annotations

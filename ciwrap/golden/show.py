@@ -1,14 +1,7 @@
-"""A golden as stable text: small data in full, large ones chunk by chunk.
+"""A golden as stable text for `git diff`; all goldens below a folder; and which no test uses.
 
-The same golden gives the same lines on any machine, and a number that changes changes the lines it
-stands in and no others; so the text serves `git diff`.
-
-All goldens below a folder, and getting rid of some.
-
-The list of goldens that the last test runs found to be used by no test.
-
-Only a test run can know, and only of the tests as they were; the list is how `ciwrap prune` gets to
-know both.
+The same golden gives the same lines on any machine, and a number that changes changes only its own
+lines. Only a test run knows which goldens are unused; it leaves a list for `ciwrap prune`.
 """
 
 from __future__ import annotations

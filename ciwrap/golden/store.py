@@ -1,4 +1,4 @@
-"""Reading and replacing the golden of a check: a binary and its manifest, always as a pair.
+"""Reads and replaces the golden of a check: a binary and its manifest, always as a pair.
 
 How a pair is replaced, all under the folder's lock:
 
@@ -9,14 +9,8 @@ How a pair is replaced, all under the folder's lock:
 
 Each step is on the disk before the next begins. A reader takes the manifest first and then, of
 `X.golden` and `X.golden.next`, the one whose root the manifest names. Killed before step 2 the old
-manifest finds the old binary, untouched; killed after it the new manifest finds the new binary
-under either name. The next write completes or clears away what a killed one left.
-
-A golden of two files, and whether these belong together.
-
-A golden file by itself, without its manifest: read within what this machine may take.
-
-What a golden's variables are: which, of what shape, and their values where they are kept.
+manifest finds the old binary; killed after it the new manifest finds the new binary under either
+name. The next write completes or clears away what a killed one left.
 """
 
 from __future__ import annotations

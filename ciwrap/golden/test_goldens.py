@@ -1,23 +1,13 @@
-"""The goldens of one test file: small ones in a file that they share, others in pairs of files.
+"""The goldens of one test file: small ones in the file that they share, others in pairs of files.
 
-A golden moves where its size belongs when it is written anew. Its new home has it before the old
-one gives it up, and the journal says which of the two counts until then; so it is never lost, and
-never read as it was before. Two homes without a word in a journal are a merge gone wrong: damage.
+Writing a golden adds a line to the journal (`test_flow.goldens.next`) beside the shared file, so a
+killed process loses none. `fold` writes one new file of both in the place of the old one, then
+removes the journal. Readers read the journal first and let it count, so they see each golden as it
+was written last. Only the journal's last line may be unfinished; other damage concerns all goldens.
 
-The file that the small goldens of one test file share, and its journal.
-
-Writing a golden adds a line to the journal (`test_flow.goldens.next`) beside the shared file;
-putting thousands takes time in proportion, and a process that is killed has lost none. `fold` makes
-one new file of both, once, and puts it in the place of the old one; then it removes the journal.
-Readers read the journal first and then the file, and let the journal count: whatever they meet
-between the steps of a fold, they see each golden as it was written last. A last line of the journal
-without its end was not written; anything else that is not whole is damage, of all goldens here.
-
-All that writes is called under the lock of the folder.
-
-The stores of all folders below a golden folder.
-
-Saying what was done already, where an error ends a command that changes several goldens.
+A golden that is written anew moves where its size belongs: its new home has it before the old one
+gives it up, and the journal says which counts until then. Two homes without such a word are damage.
+All writing happens under the folder's lock.
 """
 
 from __future__ import annotations
@@ -497,7 +487,7 @@ class ModuleStore(GoldenStore):
                 with super().locked():
                     self._fold()
         finally:
-            # What could not be put in place has been told of, and counts where it lies.
+            # What could not be put in place has been reported, and counts where it lies.
             self._has_written = False
             self._clear_folder()
 

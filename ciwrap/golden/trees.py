@@ -1,13 +1,7 @@
-"""Trees of values: what the core is asked for, and how values are streamed into it.
+"""Trees of values: the core's parameters for a bound, and values streamed into it.
 
-Bounds as the core's parameters hold them:
-
-in words, and what a verdict on a tree alone is worth.
-
-Which values a cell's code stands for: the inverse of docs/reference/cell-codes.md, by bisection.
-
-Codes and residues taken together grow with the value, so the least and the greatest value that a
-pair of them stands for are found by halving the range of all values of the type.
+A cell code and its residue stand for a range of values (docs/reference/cell-codes.md). Both grow
+with the value, so the ends of the range are found by bisection over all values of the type.
 """
 
 from __future__ import annotations

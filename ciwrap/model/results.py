@@ -1,17 +1,7 @@
-"""What a command found: its checks, what was told beside them, and the verdict on all.
+"""What a command found: its checks, what was reported beside them, and the verdict on all.
 
 A result holds all that the renderers (terminal, JSON, HTML, JUnit, job summary) show, so none of
-them computes anything.
-
-What a verdict covers: how much was compared, and what was not, and why.
-
-Where two sides of a check part first, as every output shows it (see `CheckResult`).
-
-The commands that messages propose, so that they can be typed as they are printed.
-
-What a check says of runs whose statistics were held against an ensemble.
-
-Results of thousands of variables that do not match: a few say all, the others little.
+them computes anything. Of thousands of variables that do not match, a few keep all details.
 """
 
 from __future__ import annotations
@@ -53,7 +43,7 @@ class Coverage(Struct, frozen=True):
     variables that have fill values, which are not compared as numbers. unpaired_elements: of series
     of a text, at steps that one side alone has. excluded_files: what
     `exclude` names. attributes: checks of files whose attributes were not compared. by_statistics:
-    checks of runs whose statistics were held against an ensemble, none of whose values was
+    checks of runs whose statistics were compared with an ensemble, none of whose values was
     compared. without_statistics: variables of such runs that have none: texts, booleans, and what
     is empty; each counts once, however many runs have it.
     """
@@ -252,7 +242,7 @@ def _kind_of(check: CheckResult, variable: VariableResult) -> DivergenceKind:
 
 
 class ProjectOptions(Struct, frozen=True):
-    """What a command has to be told to find the same configuration and goldens; None for what it
+    """What a command needs to find the same configuration and goldens; None for what it
     finds by itself.
     """
 
@@ -414,7 +404,7 @@ class CheckResult(Struct, frozen=True):
     one. history: of two runs with checkpoints. bounds_from: who asked for the bounds of two runs
     (`given`, `check NAME`, `A's capture`, `none given`). unlisted: variables that `--json-detail`
     leaves out. By default these are, of more than 1,000 variables, those that match, and those that
-    do not beyond the first 10,000. accept_options: what `ciwrap accept` has to be told beside the
+    do not beyond the first 10,000. accept_options: what `ciwrap accept` needs beside the
     name of the check.
 
     ignored_variables: all that `ignore` names, on either side, and what is of iterations that were
@@ -427,7 +417,7 @@ class CheckResult(Struct, frozen=True):
     variables.
 
     Raises ValueError if the verdict is a match, but nothing was compared or a variable does not
-    match; and for a verdict on values where statistics were held against an ensemble, or the other
+    match; and for a verdict on values where statistics were compared with an ensemble, or the other
     way round.
     """
 

@@ -1,26 +1,13 @@
-"""Forms of values: how a value is read, whether somebody wrote it or a program hands it over.
-
-What was written is text, or lists and mappings of texts: `1e-6`, `4 KiB`, `no`. What a program
-hands over is a Python value, and text is not a number there. Both are held against the same limits.
-
-What is asked: of which variable, within which error bound, kept how.
-
-The settings of one variable: each is stated here, once.
+"""The settings of one variable, the forms that values have, and the file formats: each stated once.
 
 A field of VariableSettings gives a setting's name, type and default; its statement, how values are
-read, what a person is told of it, and what it means for trees. The configuration's keys, its JSON
+read, what people read about it, and what it means for trees. The configuration's keys, its JSON
 Schema, the keywords of pytest's check() and of the Python API, and the table in
 docs/reference/configuration.md are made of these statements. SettingArguments repeats the names
-for type checkers, which cannot read them off; a test holds the two together.
+for type checkers; a test holds the two together.
 
-Which mismatches between a golden and a run are errors, and which are only told of.
-
-Fill values as a dtype holds them.
-
-The file formats that ciwrap reads by itself, each stated once; and the version of its maps.
-
-Nothing is imported to look a format up: the configuration knows the names, the search for outputs
-the suffixes, and `readers.registry` loads a reader when a file asks for it.
+What a person wrote is text (`1e-6`, `4 KiB`, `no`); what a program hands over is a Python value,
+and text is no number there. Both have the same limits. Formats are listed without being imported.
 """
 
 from __future__ import annotations
@@ -106,7 +93,7 @@ class Form(Struct, frozen=True):
 
 
 def read_at(step: str | int, read: Callable[[Any], Any], value: Any) -> Any:
-    """What `read` makes of a part of some value; a fault in it is told to be at `step`."""
+    """What `read` makes of a part of some value; a fault in it is reported at `step`."""
     try:
         return read(value)
     except FormError as error:
@@ -670,7 +657,7 @@ class VariableSettings(Struct, frozen=True):
         more: fields that no layer can say.
         """
         for layer in layers:
-            more |= layer.said
+            more |= layer.given
         return cls(**more)
 
     @property
@@ -757,7 +744,7 @@ _STATEMENTS = {
         FLAG,
         "float32 on one side and float64 on the other: both are rounded to float32, and the"
         " bound holds there",
-        OnTrees.NOTHING,  # trees are held against each other within one dtype only
+        OnTrees.NOTHING,  # trees are compared with each other within one dtype only
         in_api=True,
         option="Compare float32 with float64, both as float32.",
     ),
@@ -812,18 +799,18 @@ _BEYOND_TREES = tuple(one for one in SETTINGS.values() if one.on_trees is OnTree
 class SettingsLayer(Struct, frozen=True):
     """What one place says of a variable's settings, by field of VariableSettings."""
 
-    said: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SettingsLayer:
         """A layer of settings by name, whose values have their forms. Raises InvalidBoundError."""
-        said = dict(values)
-        parts = {name: said.pop(name) for name in BOUND_PARTS if name in said}
+        given = dict(values)
+        parts = {name: given.pop(name) for name in BOUND_PARTS if name in given}
         if parts:
-            said[_BOUND] = ErrorBound(**parts)
-        if said.get("align_by") == NO_ALIGNMENT:
-            said["align_by"] = None
-        return cls(said)
+            given[_BOUND] = ErrorBound(**parts)
+        if given.get("align_by") == NO_ALIGNMENT:
+            given["align_by"] = None
+        return cls(given)
 
     @classmethod
     def from_arguments(
@@ -838,14 +825,14 @@ class SettingsLayer(Struct, frozen=True):
 
     def over(self, settings: VariableSettings) -> VariableSettings:
         """The settings with what this layer says put over them."""
-        return replace(settings, **self.said) if self.said else settings
+        return replace(settings, **self.given) if self.given else settings
 
 
 class StrictVariables(str, Enum):
     """Which variables on one side only make a check not comparable.
 
     BOTH: all. ALLOW_NEW: those that the run lost; new ones are noted. NONE: no variable, and each
-    is told of. There is no word for the reverse: what a run may lose is named under `ignore`.
+    is reported. There is no word for the reverse: what a run may lose is named under `ignore`.
     """
 
     BOTH = "true"

@@ -1,20 +1,11 @@
-"""One variable's verdict, and what is known of where and by how much it differs.
+"""One variable's verdict, where and by how much it differs, and what a report draws of it.
 
-What comparing two texts token by token has found, gathered by template and place.
-
-The result words, their order, and the exit code of each.
-
-What a drift in steps of residues says of the share of the bound that was used up.
-
-What a report draws of one variable: bounded samples and small maps, never the data themselves.
-
-Maps are strings of base64, a byte for each cell, row by row. Shares of the bound are classes as in
+Pictures are bounded samples and small maps, never the data. Maps are strings of base64, a byte for
+each cell, row by row. Shares of the bound are classes as in
 `VariableResult.bound_share_histogram`: 0 nothing moved, 1 to 17 within the bound (17: from half of
 it), 18 to 33 beyond it (18: up to twice); `NO_NUMBER` where one side is NaN, infinite or missing,
 which is never a distance; `SUSPECT` where a chunk is suspect and no more is known;
 `NO_CELL` where there is nothing to say.
-
-What is known of a history beyond single variables: how its variables diverge over time.
 """
 
 from __future__ import annotations
@@ -627,7 +618,7 @@ class VariableResult(Struct, frozen=True):
     new_values: of the new run in the suspect chunks, where the golden's data are not at hand.
 
     differing_box: the smallest that holds all differing elements. explanations: what the differing
-    elements have in common, the best first; each was held against all of them. details: samples
+    elements have in common, the best first; each was tried on all of them. details: samples
     and small maps, for the variables that matter most. text: of a text that was compared token by
     token; elements are its numbers then, and masked those that are ignored. series: of a variable
     that was found in a text.

@@ -1,6 +1,6 @@
-"""Loads ciwrap.yaml: parse, validate, and turn what the schema holds into plain settings.
+"""Loads ciwrap.yaml: parses and validates it, and makes plain settings of what the schema holds.
 
-What a check says of logs: its own rules over those it includes over those of a preset.
+A check's own rules for logs count before those that it includes, and these before a preset's.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def log_check(
     patterns = {name: one for part in parts for name, one in (part[PATTERNS] or {}).items()}
     try:
         parts = [_alike(part, patterns) for part in (*parts, section)]
-        _refuse_lost_references(parts, make_rules(_log_values_options(parts)))
+        _refuse_lost_references(parts, make_rules(_merged_rules(parts)))
     except FormError as error:
         raise refuse(document, error, location) from None
     return _made_of(parts)
@@ -189,7 +189,7 @@ def _rules_in(document: Document, refuse: Refuse) -> Mapping[str, Any]:
     except FormError as error:
         raise refuse(document, error, ()) from None
     # Steps may be those of whoever includes the file, and patterns say what is not looked for.
-    plain = {key: value for key, value in _log_values_options([section]).items() if key != "values"}
+    plain = {key: value for key, value in _merged_rules([section]).items() if key != "values"}
     try:
         make_rules(plain)
     except FormError as error:
@@ -197,7 +197,7 @@ def _rules_in(document: Document, refuse: Refuse) -> Mapping[str, Any]:
     return section
 
 
-def _log_values_options(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _merged_rules(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
     """The reader's options; what stands in a later part goes before what has its name."""
     found: dict[str, Any] = {}
     for key in _GROUPS:
@@ -226,7 +226,7 @@ def _plain(rule: Mapping[str, Any]) -> dict[str, Any]:
 def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
     from ciwrap.formats.log_rules import make_rules
 
-    options = _log_values_options(parts)
+    options = _merged_rules(parts)
     rules: dict[str, VariableRule] = {}
     expected: dict[str, Expectation] = {}
     for part in parts:
@@ -234,17 +234,17 @@ def _made_of(parts: list[Mapping[str, Any]]) -> LogCheck:
             expected.pop(name, None)
             if (one := _expectation(value)) is not None:
                 expected[name] = one
-            rules[name] = VariableRule(name, _said(value))
+            rules[name] = VariableRule(name, _layer(value))
         for name, count in (part["counts"] or {}).items():
             expected.pop(name, None)
             if (one := _expectation(count)) is not None:
                 expected[name] = one
         for name, table in (part["tables"] or {}).items():
-            rules[name] = VariableRule(name, _said(table))
+            rules[name] = VariableRule(name, _layer(table))
     exact = {*make_rules(options).label_names, *options.get("counts", {})}
     return LogCheck(
         options,
-        tuple(rule for rule in rules.values() if rule.settings.said),
+        tuple(rule for rule in rules.values() if rule.settings.given),
         frozenset(exact),
         expected,
     )
@@ -256,10 +256,6 @@ def _expectation(rule: Mapping[str, Any]) -> Expectation | None:
         is_each = isinstance(said, tuple)
         return Expectation(tuple(map(float, said)) if is_each else (said,), is_each=is_each)
     return None if rule["range"] is None else Expectation(None, *rule["range"])
-
-
-def _said(section: Mapping[str, Any]) -> SettingsLayer:
-    return SettingsLayer.of({n: section[n] for n in SETTINGS if section[n] is not None})
 
 
 READER_GROUP = "ciwrap.readers"
@@ -395,7 +391,7 @@ def _check(
         format=section["format"],
         formats=tuple(_format_rules(document, section["formats"] or {}, (*location, "formats"))),
         options={
-            **({} if options is None else _loading_options(document, section, location)),
+            **({} if options is None else _reader_options(document, section, location)),
             **log.options,
         },
         command=None if run is None else _command(root, run, place),
@@ -454,11 +450,11 @@ def _format_rules(
         if one["format"] not in OWN_FORMATS:
             is_short = (*here, "format") not in document.positions
             _check_format(document, one["format"], here if is_short else (*here, "format"))
-        options = None if one["options"] is None else _loading_options(document, one, here)
+        options = None if one["options"] is None else _reader_options(document, one, here)
         yield FormatRule(glob, one["format"], options)
 
 
-def _loading_options(
+def _reader_options(
     document: Document, section: Mapping[str, Any], location: Location
 ) -> dict[str, Any]:
     written = section["options"]

@@ -1,9 +1,4 @@
-"""What a check says its outputs are: which files or runs, and how their rows are arranged.
-
-The runs of a check whose golden is an ensemble: several folders, and the outputs in each.
-
-What outputs look like before a command runs, to tell what it wrote from what lay there.
-"""
+"""What a check's outputs are: which files or runs, how rows are ordered, what lay there before."""
 
 from __future__ import annotations
 
@@ -19,7 +14,7 @@ from ciwrap.base.errors import NotComparableError, OutputMissingError, StillWrit
 from ciwrap.formats.catalog import Arrangement, Catalog
 from ciwrap.formats.find_outputs import find_outputs
 from ciwrap.formats.recorded import is_recording, journal_paths
-from ciwrap.formats.source_files import change_since, looked_at
+from ciwrap.formats.source_files import change_since, file_stamps
 from ciwrap.model import Message, MessageLevel
 
 if TYPE_CHECKING:
@@ -62,7 +57,7 @@ def outputs_of(check: Check) -> FoundOutputs:
 
 
 def files_of(check: Check) -> Iterator[Path]:
-    """A check's files as far as they are there, of all of its runs; what is missing is told of
+    """A check's files as far as they are there, of all of its runs; what is missing is reported
     when it is checked. Nothing is looked for before the first is asked for.
     """
     recorded = recorded_run_of(check)
@@ -91,7 +86,7 @@ class Outputs(Catalog):
 
     def __init__(self, check: Check) -> None:
         found = outputs_of(check)
-        self._seen = looked_at(found.files)
+        self._seen = file_stamps(found.files)
         super().__init__(found, arrangement_of(check))
 
     def refuse_changes(self) -> None:

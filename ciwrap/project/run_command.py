@@ -1,19 +1,10 @@
 """The one place that runs a user's command: `ciwrap run`, `repeat` and whatever takes times.
 
-What a command prints, shown as it comes.
-
-Ends a command whose ciwrap was killed by what nobody can catch.
-
-SIGKILL (`kill -9`, the kernel's own where memory runs out) leaves no time to end the command, which
-would go on and write over what the next call puts there. So a shell waits beside each command for
-one line; where its pipe is closed without that line, ciwrap is gone, and the shell kills the
-command's process group. A command that has just begun, and of which the shell was not told yet,
-goes on. Nothing runs between fork and exec, where threads make that unsafe, and no
-program but the system's own shell is needed.
-
-Which cores commands may use.
-
-Running several things at once that Ctrl-C and the signals that end a process end together.
+SIGKILL leaves ciwrap no time to end a command, which would go on and write over what the next call
+puts there. So a shell waits beside each command for one line; if its pipe is closed without that
+line, the shell kills the command's process group. A command that has just begun, and whose group
+the shell does not know yet, goes on. Nothing runs between fork and exec, where threads make that
+unsafe, and no program but the system's own shell is needed.
 """
 
 from __future__ import annotations
@@ -46,7 +37,7 @@ if TYPE_CHECKING:
 
 _TAIL_BYTES = 4000
 _AT_ONCE = 1 << 16
-_COMMAND_OUTPUT_LOOK_SECONDS = 0.05
+_OUTPUT_LOOK_SECONDS = 0.05
 _USUAL_PIPE_BYTES = 1 << 16
 
 
@@ -77,7 +68,7 @@ class CommandOutput:
         deadline = time.monotonic() + seconds
         most = self._taken + _capacity(self._stream)
         while self._thread.is_alive():
-            self._thread.join(_COMMAND_OUTPUT_LOOK_SECONDS)
+            self._thread.join(_OUTPUT_LOOK_SECONDS)
             is_late = time.monotonic() >= deadline
             if is_late and (self._taken > most or not self._is_busy()):
                 break
@@ -235,7 +226,7 @@ def _place_of(cpu: int) -> tuple[int, int, int]:
 
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
-_RUN_COMMAND_LOOK_SECONDS = 0.2
+_COMMAND_LOOK_SECONDS = 0.2
 _GROUP_LOOK_SECONDS = 0.02
 _MOST_SAID = 200
 
@@ -357,7 +348,7 @@ def _wait(
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            if has_ended(min(left, _RUN_COMMAND_LOOK_SECONDS)):
+            if has_ended(min(left, _COMMAND_LOOK_SECONDS)):
                 process.wait()
                 return True
     return True
@@ -386,7 +377,7 @@ def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool
 
 
 def _tell_end(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
-    """Waits without a limit, which is told at once, too."""
+    """Waits without a limit, which is reported at once, too."""
     process.wait()
     ended.set()
 

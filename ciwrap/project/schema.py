@@ -1,23 +1,9 @@
-"""What ciwrap.yaml may hold: the one place that names its keys, but for the settings of variables.
-
-Those are stated in ciwrap.model.settings. The help ends up in the JSON Schema, which
-editors show.
-
-Sections of ciwrap.yaml: mappings with known keys, and how they are read.
-
-Everything that can be read has `from_text`, which takes what was written (see
-`ciwrap.project.schema`) and raises FormError with the path to what is wrong.
-
-The forms of values that only ciwrap.yaml holds; those of settings are in ciwrap.model.settings.
-
-YAML to plain values, keeping where everything stands and what was literally written.
+"""What ciwrap.yaml may hold: the one place that names its keys, but for the settings of variables
+(ciwrap.model.settings). The help ends up in the JSON Schema, which editors show.
 
 YAML 1.1 guesses types: `1e-6` is a text, `no` a boolean, `010` is eight. Here every scalar stays
-the text that was written, and the schema, which knows what a key wants, reads it.
-
-What a check with `format: log` may hold, and a file of values that several checks share.
-
-The JSON Schema of ciwrap.yaml, for editors: made of the same sections that read it.
+the text that was written, and the schema, which knows what a key wants, reads it. Everything that
+can be read has `from_text`, which raises FormError with the path to what is wrong.
 """
 
 from __future__ import annotations

@@ -5,9 +5,8 @@ defaults, `defaults`, the check's own keys, every pattern under `variables` that
 to bottom), the variable's exact name. The bound is one thing: a layer that sets any of atol, rtol
 and ulps sets all three, those it does not name being 0.
 
-`{run}`, `{seed}` and `{inputs}` in commands and outputs: which of several runs is meant.
-
-A command that runs once, as those of `ciwrap run` and `check` do, is run 1 with seed 1.
+`{run}`, `{seed}` and `{inputs}` in commands and outputs say which of several runs is meant; a
+command that runs once, as in `ciwrap run`, is run 1 with seed 1.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
     """Whether a pattern of ciwrap.yaml means this variable.
 
     Patterns are shell-like and case-sensitive, `*` crosses dots and slashes. A pattern that holds
-    ` / ` is also held against the whole text form (`iter 10 / rank 0 / x`).
+    ` / ` is also compared with the whole text form (`iter 10 / rank 0 / x`).
     """
     subjects = {variable.name, variable.text} if " / " in pattern else {variable.name}
     if pattern in subjects:
@@ -240,7 +239,7 @@ class Check(Struct, frozen=True):
     def aligns(self) -> bool:
         """Whether it names an id variable for any of its variables."""
         layers = (*self.layers, *(rule.settings for rule in self.rules))
-        return any(layer.said.get("align_by") is not None for layer in layers)
+        return any(layer.given.get("align_by") is not None for layer in layers)
 
     def is_ignored(self, variable: VariableId) -> bool:
         until, iteration = self.until_iteration, variable.iteration

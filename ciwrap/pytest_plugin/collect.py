@@ -1,23 +1,10 @@
-"""Which tests there are, and of which files all of them are known.
+"""Which tests were collected, and what their checks found, until the end of the session.
 
 A golden is judged to be unused only if the whole file of its test was collected: not after `-k`,
-`--lf`, a test named on the command line, or whatever else leaves tests out.
-
-One file of tests: which of them there are, and which goldens none of them uses.
-
-What tests found, on its way from the test through its report to the end of the session.
-
-Reports are what pytest-xdist brings over from its workers, one by one; so nothing is lost when a
-worker dies, and a test that is run again replaces what its first run said. Where several workers
-run all tests, or two tests have one id, each of them counts.
-
-Tests with the marker `ciwrap`: they must check something, and may run several times.
-
-Checks that failed while their test went on: no test passes with one of them.
-
-A test that catches the exception of a check, checks in a thread, or is skipped afterwards would
-pass although something differs. So every failed check is kept here until a failure of its test
-has told of it; what is left fails the test.
+`--lf`, or a test named on the command line. Findings travel in the tests' reports, which
+pytest-xdist brings over one by one, so nothing is lost when a worker dies; a test that is run again
+replaces what its first run found. Every failed check is kept until a failure of its test has
+reported it; what is left fails the test, even if it caught the exception or was skipped.
 """
 
 from __future__ import annotations
@@ -99,7 +86,7 @@ class Collected:
         self._partial |= {path for path, count in before.items() if left[path] < count}
         named = _named_in_part(self._config)
         self._partial |= named
-        # The one leaves tests out before anybody is told of them, the other names no files.
+        # The one leaves tests out before anybody hears of them, the other names no files.
         if self._config.getoption("lf", False) or (named and self._config.getoption("pyargs")):
             self._partial |= set(before)
         for item in self._left:
@@ -264,11 +251,11 @@ class Recorder(Protocol):
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         """The test, or a part of it, ended with this exception and was reported like this."""
 
-    def raise_untold(self, error: BaseException | None, when: str) -> None:
+    def raise_unreported(self, error: BaseException | None, when: str) -> None:
         """Raises GoldenMismatch if checks failed and the test does not: it ends with `error`."""
 
     def unreported(self) -> list[str]:
-        """Failed checks that no report has told of so far, in one line each."""
+        """Failed checks that no report has named so far, in one line each."""
 
 
 RECORDER: pytest.StashKey[Recorder] = pytest.StashKey()
@@ -285,12 +272,12 @@ def is_worker(config: pytest.Config) -> bool:
     return hasattr(config, "workerinput")
 
 
-def raise_untold(item: pytest.Item, error: BaseException | None, when: str) -> None:
-    """Fails a test whose failed checks nothing else has told of."""
+def raise_unreported(item: pytest.Item, error: BaseException | None, when: str) -> None:
+    """Fails a test whose failed checks nothing else has reported."""
     __tracebackhide__ = True
     recorder = item.stash.get(RECORDER, None)
     if recorder is not None:
-        recorder.raise_untold(error, when)
+        recorder.raise_unreported(error, when)
 
 
 def hand_over(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
@@ -464,7 +451,7 @@ class UnmetCheck(Struct, frozen=True):
 
 
 class Unmet:
-    """The failed checks of one test that no failure of it has told of. Safe for threads."""
+    """The failed checks of one test that no failure of it has reported. Safe for threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -490,7 +477,7 @@ class Unmet:
             self._checks.append(check)
 
     def end_test(self) -> list[str]:
-        """From here on the test can tell of no check any more; what it never told of."""
+        """From here on the test can tell of no check any more; what it never reported."""
         with self._lock:
             self._has_ended = True
             left = [*self._running, *(one.title for one in self._checks)]
@@ -498,14 +485,14 @@ class Unmet:
         return [f"{title}: the check went on, or failed, when the test had ended" for title in left]
 
     def tell(self, error: BaseException | None) -> None:
-        """A failure has told of the check that raised this."""
+        """A failure has reported the check that raised this."""
         with self._lock:
             told = next((one for one in self._checks if one.is_told_by(error)), None)
             if told is not None:
                 self._checks.remove(told)
 
     def tell_all(self, error: BaseException | None = None) -> None:
-        """The test fails with this error, or in its setup: what else failed is told beside it."""
+        """The test fails with this error, or in its setup: other failures are shown beside it."""
         with self._lock:
             self._beside += [one for one in self._checks if not one.is_told_by(error)]
             self._checks.clear()
@@ -516,8 +503,8 @@ class Unmet:
             found, self._beside = self._beside, []
         return str(joined(found)) if found else None
 
-    def raise_untold(self, item: pytest.Item, error: BaseException | None, when: str) -> None:
-        """Raises GoldenMismatch for the checks that nobody told of, unless the test fails anyway.
+    def raise_unreported(self, item: pytest.Item, error: BaseException | None, when: str) -> None:
+        """Raises GoldenMismatch for the checks that nobody reported, unless the test fails anyway.
 
         error: what the test, or its teardown, ended with. when: "call" or "teardown".
         """
@@ -587,7 +574,7 @@ _NUMBER = struct.Struct("<Q")
 
 
 def _fails_the_test(item: pytest.Item, error: BaseException) -> bool:
-    """Whether an exception that a test ends with also fails it, so that a mismatch is told of."""
+    """Whether an exception that a test ends with also fails it, so that a mismatch is reported."""
     unittest = sys.modules.get("unittest")
     if isinstance(error, pytest.skip.Exception):
         return False

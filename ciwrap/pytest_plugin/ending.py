@@ -1,7 +1,4 @@
-"""The end of a session: what all tests together say of the goldens.
-
-Goldens that no test uses any more, as far as this session can know.
-"""
+"""The end of a session: what all tests together say of the goldens, and which are unused."""
 
 from __future__ import annotations
 
@@ -74,7 +71,7 @@ def find_unused(
         file = files.setdefault(folder, TestFile(Path(path)))
         file.add(found, is_partial=path in collected.partial)
     unused, gone = [], []
-    # Of a damaged file each check is told when it is made.
+    # Of a damaged file each check is reported when it is made.
     for place in stored_places(project.golden_dir, faults=[]):
         plain = place.for_variant(None)
         test = TestPlace.of(place) if place.folder else None
@@ -196,7 +193,7 @@ class Ending(Struct):
     """What is printed at the end."""
 
     counts: Counter[str]
-    coverage: Coverage | None = None  # None: nothing was held against a golden
+    coverage: Coverage | None = None  # None: nothing was compared with a golden
     written: list[str] = field(default_factory=list)
     pending_count: int = 0
     earlier_count: int = 0  # of these, left by an earlier run
@@ -411,7 +408,7 @@ def _write_results(
 
 
 def _write(ending: Ending, what: str, path: str, write: Callable[[], None]) -> None:
-    """Writes one file; the other one is written, or told of, whatever becomes of it."""
+    """Writes one file; the other one is written, or reported, whatever becomes of it."""
     try:
         write()
     except CiwrapError as error:

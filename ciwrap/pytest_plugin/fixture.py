@@ -1,13 +1,4 @@
-"""The fixture `ciwrap`: what a test calls.
-
-What can be handed to `ciwrap.check`: arrays, mappings of them, files and folders.
-
-Blocks of checks: all of them before the test fails, or one that is to fail.
-
-Run-to-run reproducibility: every run of a test's body against its first one.
-
-`ciwrap.time(a, b)`: is the second of two calls slower than the first?
-"""
+"""The fixture `ciwrap`: checks, blocks of checks, repeats and times, as a test calls them."""
 
 from __future__ import annotations
 
@@ -89,7 +80,7 @@ if TYPE_CHECKING:
     from ciwrap.golden.trees import Resources
     from ciwrap.model import SettingArguments
     from ciwrap.project.settings import Config
-    from ciwrap.pytest_plugin.judge import Outcome
+    from ciwrap.pytest_plugin.judge import TestOutcome
     from ciwrap.studies.repeat.measure import RunOutputs
 
 _MOST_NAMES = 8
@@ -331,7 +322,7 @@ class ExpectedMismatch:
             raise GoldenMismatch(text)
         return False
 
-    def judge(self, outcome: Outcome) -> Outcome:
+    def judge(self, outcome: TestOutcome) -> TestOutcome:
         """The outcome of a check in the block, as expected if it has compared and does not match.
 
         A golden that is missing or damaged was not compared with anything: that is not expected.
@@ -711,7 +702,7 @@ class CiwrapFixture:
 
         a, b: functions without arguments. name: tells several of a test apart. The others are as in
         the section `timing` of ciwrap.yaml, which holds where nothing is said; margin and
-        confidence are shares. The verdict is told at the end of the session. It is no check, and
+        confidence are shares. The verdict is shown at the end of the session. It is no check, and
         fails nothing, but for gate=True: AssertionError if b takes longer, for sure and by the
         margin or more. Raises UsageError for arguments without a meaning and with `repeat=N`, and
         whatever the functions raise.
@@ -788,13 +779,13 @@ class CiwrapFixture:
             left = self._unmet.end_test()
             self._item.config.stash[LATE] += [f"{self._item.nodeid}, {one}" for one in left]
 
-    def raise_untold(self, error: BaseException | None, when: str) -> None:
+    def raise_unreported(self, error: BaseException | None, when: str) -> None:
         __tracebackhide__ = True
         if self._judge.forked.take(self._number):
             missed = in_forked(self._item.name)
             self._records.add_refused(None, missed)
             self._unmet.add(UnmetCheck("a forked process", str(missed)))
-        self._unmet.raise_untold(self._item, error, when)
+        self._unmet.raise_unreported(self._item, error, when)
 
 
 def _take_away_hint(error: BaseException | None, report: pytest.TestReport) -> None:
@@ -805,13 +796,13 @@ def _take_away_hint(error: BaseException | None, report: pytest.TestReport) -> N
             traceback.extraline = None
 
 
-def _of_check(said: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _of_check(keywords: Mapping[str, Any], where: str) -> dict[str, Any]:
     """What is said of the whole check, as fields of Check; None says nothing."""
     found: dict[str, Any] = read_arguments(
-        {"duplicates": said.get("duplicates")}, {"duplicates": DUPLICATES}, where
+        {"duplicates": keywords.get("duplicates")}, {"duplicates": DUPLICATES}, where
     )
-    if said.get("strict") is not None:
-        found["strict"] = Strictness.from_arguments(said["strict"], f"{where}, strict")
+    if keywords.get("strict") is not None:
+        found["strict"] = Strictness.from_arguments(keywords["strict"], f"{where}, strict")
     return found
 
 

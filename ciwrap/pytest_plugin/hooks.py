@@ -17,7 +17,7 @@ from ciwrap.pytest_plugin.collect import (
     Results,
     hand_over,
     is_worker,
-    raise_untold,
+    raise_unreported,
 )
 from ciwrap.pytest_plugin.options import (
     MARKER,
@@ -80,9 +80,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
             after_first_run(item)
     except BaseException as error:
-        raise_untold(item, error, "call")
+        raise_unreported(item, error, "call")
         raise
-    raise_untold(item, None, "call")
+    raise_unreported(item, None, "call")
     return outcome
 
 
@@ -92,9 +92,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         outcome = yield
     except BaseException as error:
-        raise_untold(item, error, "teardown")
+        raise_unreported(item, error, "teardown")
         raise
-    raise_untold(item, None, "teardown")
+    raise_unreported(item, None, "teardown")
     return outcome
 
 

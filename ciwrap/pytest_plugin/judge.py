@@ -1,10 +1,6 @@
 """One check of a test: find its golden, compare, and keep, propose or write a golden.
 
-The project that the tests belong to: its folder, its goldens, the machine it runs on.
-
-What one test's checks found, as plain values that can be sent to another process.
-
-What a check says of itself: in a failure, in JUnit's properties.
+Read first `Judge`. What it found are plain values that can be sent to another process.
 """
 
 from __future__ import annotations
@@ -76,7 +72,7 @@ MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
 )
 
 
-class Outcome(Struct, frozen=True):
+class TestOutcome(Struct, frozen=True):
     """What became of one check.
 
     word: matched, differ, not_comparable, new (there is no golden), written (one has been), or
@@ -84,6 +80,8 @@ class Outcome(Struct, frozen=True):
     place: of the golden looked at, or written. pending: whether one waits for review now.
     problem: why none does, if none could be made.
     """
+
+    __test__ = False  # pytest takes classes called Test... for tests
 
     word: str
     result: CheckResult
@@ -114,7 +112,7 @@ class Judge:
 
     def close(self) -> None:
         """Ends the session's writing. Raises UsageError for a check that a forked process was to
-        make, and that no test was told of.
+        make, and that no test heard of.
         """
         with contextlib.ExitStack() as ends:
             ends.callback(self.project.pending.close)
@@ -134,7 +132,7 @@ class Judge:
         taken = [SnapshotStore.of_project(root), SnapshotStore.of_goldens(self.project.golden_dir)]
         carry_snapshot(self.origin.environment, taken, pending.snapshots)
 
-    def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
+    def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> TestOutcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
         found = self.compare(test, check, catalog, test_id)
         resources = resources_for(catalog)
@@ -163,25 +161,25 @@ class Judge:
             keep(change, target, self.project.pending, self.origin, document_text(document))
         except CiwrapError as error:
             if isinstance(error, GoldenToMendError) and target == found.place:
-                return found  # the result has told of it
+                return found  # the result has reported it
             return replace(found, problem=str(error))
         return replace(found, pending=True)
 
-    def _new_at(self, found: Outcome, check: Check, path: Path) -> Outcome:
+    def _new_at(self, found: TestOutcome, check: Check, path: Path) -> TestOutcome:
         """The outcome of a check without a golden, once it is known where that will lie."""
         none = _none_yet(check, self.project.shown(path))
         result = replace(found.result, messages=none.messages, golden_path=none.golden_path)
         return replace(found, result=result, golden_path=path)
 
-    def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> Outcome:
+    def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> TestOutcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
         place = self._place(test.place)
         store = self.project.goldens.at(place)
         result, path = self._compare(check, place, store, catalog, resources_for(catalog))
         result = replace(result, test_id=test_id, variant=place.variant)
         if path is None:
-            return Outcome(NEW, result, place, store.path(place.name))
-        return Outcome(_word(result), result, place, path)
+            return TestOutcome(NEW, result, place, store.path(place.name))
+        return TestOutcome(_word(result), result, place, path)
 
     def _place(self, place: Place) -> Place:
         """Where the golden lies; if there is none, where a new one belongs."""
@@ -222,8 +220,8 @@ class Judge:
         place: Place,
         catalog: Catalog,
         resources: Resources,
-        found: Outcome,
-    ) -> Outcome | None:
+        found: TestOutcome,
+    ) -> TestOutcome | None:
         """Writes the golden, then compares with it as every later run does: there are values that
         do not match themselves. None if there was none, and is one now: nothing is written.
         """
@@ -242,7 +240,7 @@ class Judge:
         result, _ = self._compare(check, place, store, catalog, resources)
         result = replace(result, test_id=before.test_id, variant=place.variant)
         if not change.needs_writing:
-            return Outcome(_word(result), result, place, change.path)
+            return TestOutcome(_word(result), result, place, change.path)
         note = Message(
             MessageLevel.NOTE,
             f"golden {change.status}: {self.project.where(place)} (it was: {before.verdict.words})",
@@ -250,7 +248,7 @@ class Judge:
         )
         result = replace(result, messages=(*result.messages, note))
         word = WRITTEN if result.verdict is Verdict.MATCH else _word(result)
-        return Outcome(word, result, place, change.path, written=str(change.status))
+        return TestOutcome(word, result, place, change.path, written=str(change.status))
 
 
 def _none_yet(check: Check, path: str) -> CheckResult:
@@ -374,7 +372,7 @@ def _fill(text: str) -> str:
         ) from None
 
 
-def failure_text(title: str, outcome: Outcome, project: TestedProject) -> str:
+def failure_text(title: str, outcome: TestOutcome, project: TestedProject) -> str:
     """The message of a check that failed, of at most 20 lines."""
     result = outcome.result
     variant = f" (for {safe_text(result.variant)})" if result.variant else ""
@@ -435,7 +433,7 @@ class Records:
             taken, self._timings = self._timings, []
         return taken
 
-    def add_outcome(self, outcome: Outcome, check: str) -> None:
+    def add_outcome(self, outcome: TestOutcome, check: str) -> None:
         self._add(
             check,
             outcome.word,

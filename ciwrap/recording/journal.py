@@ -1,11 +1,8 @@
-"""The journal of one process of a recorded run (docs/reference/recording-format.md).
+"""Reads and writes the journal of one process of a recorded run
+(docs/reference/recording-format.md).
 
 A journal only grows, perhaps while it is read. What stands behind the last whole record is still
 being written, or was when the program died; a checkpoint counts once its last record is there.
-
-What the journal of a recorded run says of checkpoints.
-
-Writing a journal as the recording library does (docs/reference/recording-format.md).
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ class RecordedTree(Struct, frozen=True):
 
 
 class Compared(Struct, frozen=True):
-    """How a variable was held against a reference while the program ran.
+    """How a variable was compared with a reference while the program ran.
 
     reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
     asked for, or no chunk matches.

@@ -1,13 +1,8 @@
-"""Recording arrays of a running Python program.
+"""Recording arrays of a running program: the native library, its headers, and the table it reads.
 
-Where the recording library and its headers lie, in a wheel or in a source tree.
-
-The bounds of ciwrap.yaml, and what it ignores: the flat table that the recording library reads.
-
-One line for each layer of settings, in the order in which they count
-(docs/reference/recording-format.md).
-
-What is recorded of a Kokkos program that knows nothing of ciwrap: which Views, and when.
+The table holds the bounds of ciwrap.yaml and what it ignores, one line for each layer of settings
+in the order in which they count (docs/reference/recording-format.md); for Kokkos programs that know
+nothing of ciwrap, also which Views are recorded, and when.
 """
 
 from __future__ import annotations
@@ -168,7 +163,7 @@ def _load() -> _Table | None:
 
 
 class Divergence(NamedTuple):
-    """A checkpoint of this process that does not match what it is held against.
+    """A checkpoint of this process that does not match its reference.
 
     variable: the first one that does not; suspect_chunks: of its chunks, how many do not match.
     """
@@ -185,7 +180,7 @@ class Recorder(Closing):
 
     `ciwrap record -- COMMAND` sets that variable. name: of the program. comm: an mpi4py
     communicator, for rank and number of ranks; without one they can be given. No method raises for
-    what cannot be recorded: it is counted, told on stderr once, and ends `ciwrap record` with 3.
+    what cannot be recorded: it is counted, printed to stderr once, and ends `ciwrap record` with 3.
 
     Raises UsageError for a rank beyond the number of ranks, and for a name that is not text.
     """
@@ -261,7 +256,7 @@ class Recorder(Closing):
         del held
 
     def should_stop(self) -> bool:
-        """Whether the program is to end, since it does not match what it is held against.
+        """Whether the program is to end, since it does not match its reference.
 
         Under `ciwrap record --against RUN --on-divergence stop`. With a communicator the answer is
         the same in all processes, and all of them have to ask.
@@ -271,19 +266,19 @@ class Recorder(Closing):
         return mine if self._comm is None else bool(self._comm.allreduce(int(mine)))
 
     def on_divergence(self, callback: Callable[[Divergence], None]) -> None:
-        """Calls a function at every checkpoint that does not match what the run is held against.
+        """Calls a function at every checkpoint that does not match the reference of the run.
 
         Under `ciwrap record --against RUN --on-divergence callback`, before `record` returns.
         """
         if self._table is None or self._run is None:
             return
 
-        def told(_: int | None, pointer: Any) -> None:
+        def call(_: int | None, pointer: Any) -> None:
             found = pointer.contents
             texts = (found.point.decode(), found.variable.decode())
             callback(Divergence(found.iteration, *texts, found.suspect_chunks, found.chunks))
 
-        self._callback = _CALLBACK(told)
+        self._callback = _CALLBACK(call)
         self._table.on_divergence(self._run, self._callback, None)
 
     @property
@@ -347,7 +342,7 @@ def _text(name: str) -> bytes:
 
 
 def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Array, Any]:
-    """What the library is told of an array, and what has to live until it has been read."""
+    """What the library gets of an array, and what has to live until it has been read."""
     found = _Array(ctypes.sizeof(_Array), _HOST, _text(name), b"|V1", None, 0, _BYTE_STRIDES)
     found.atol, found.rtol = bound
     try:
@@ -458,7 +453,7 @@ def _refuse_taken_back(rows: list[_Row]) -> None:
     """The table can say which fill values there are, and not that there are none any more."""
     has_fills = False
     for _, pattern, layer in rows:
-        fills = layer.said.get("fill_values")
+        fills = layer.given.get("fill_values")
         if has_fills and fills is not None and not fills:
             raise UsageError(
                 f"`fill_values: []` of {pattern!r} takes fill values back, which a recorded run"
@@ -482,8 +477,8 @@ def _refuse_broken_line(pattern: str) -> None:
 
 def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
     for name, setting in SETTINGS.items():
-        is_beyond = setting.on_trees is OnTrees.BEYOND and setting.field in layer.said
-        if is_beyond and layer.said[setting.field] not in (None, setting.default):
+        is_beyond = setting.on_trees is OnTrees.BEYOND and setting.field in layer.given
+        if is_beyond and layer.given[setting.field] not in (None, setting.default):
             raise UsageError(
                 f"`{name}` of {pattern!r} needs the data, and a recorded run has none",
                 remedy="record with a check without it",
@@ -492,7 +487,7 @@ def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
 
 def _refuse_rounded(pattern: str, layer: SettingsLayer) -> None:
     """The recording library reads doubles: a rounded fill value would be another number."""
-    for one in layer.said.get("fill_values") or ():
+    for one in layer.given.get("fill_values") or ():
         if isinstance(one, int) and float(one) != one:
             raise UsageError(
                 f"the fill value {one} of {pattern!r} is a whole number that no double holds, and a"
@@ -502,7 +497,7 @@ def _refuse_rounded(pattern: str, layer: SettingsLayer) -> None:
 
 
 def _fields(layer: SettingsLayer, *, residues: bool) -> Iterator[str]:
-    said = layer.said
+    said = layer.given
     bound = said.get("bound")
     yield "-" if bound is None else f"{bound.atol!r} {bound.rtol!r} {bound.ulps}"
     yield "-" if "equal_nan" not in said else str(int(said["equal_nan"]))

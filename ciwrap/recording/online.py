@@ -1,15 +1,7 @@
-"""What a running program is held against, in the form that the recording library reads: journals.
+"""Compares a program with another run or a golden while it runs, and watches how far it is.
 
-The library reads one format alone. Captures and goldens are turned into journals before the program
-starts, of their trees with residues; a recorded run is one already, and may still grow.
-
-The verdict on a run that was held against another one while it ran.
-
-A program of several processes, of which the recording library has ended one.
-
-What the journals of a run say of it while they grow: how far each variable is from its bound.
-
-A watched run in lines of text.
+The recording library reads journals alone. Captures and goldens are turned into journals of their
+trees with residues before the program starts; a recorded run is one already, and may still grow.
 """
 
 from __future__ import annotations
@@ -83,7 +75,7 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
     """A golden, a capture or a recorded run, in the form that the library reads.
 
     work: a folder to be made, which is removed in the end. Raises OutputMissingError if there is
-    none of these, NotComparableError if nothing of it can be held against, or if the capture of a
+    none of these, NotComparableError if nothing of it can be compared, or if the capture of a
     run with data no longer tells of these, and the errors of reading it.
     """
     capture = capture_of(path) if path.exists() else None
@@ -109,13 +101,13 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
 
 
 def _recorded(path: Path, run: Path) -> Reference:
-    """Raises NotComparableError if nothing of its first checkpoint can be held against."""
+    """Raises NotComparableError if nothing of its first checkpoint can be compared."""
     first = next(JournalReader(journal_paths(run)[0]).checkpoints(), None)
     if first is not None and not any(
         FINE in one.trees or (PLAIN in one.trees and _is_exact(one.variable.made_with))
         for one in first.states
     ):
-        raise _unfit(path)
+        raise _without_residues(path)
     return Reference(path, run)
 
 
@@ -123,7 +115,7 @@ def _is_exact(made: MadeWith) -> bool:
     return parameters_of(made).kind == "exact"
 
 
-def _unfit(path: Path) -> NotComparableError:
+def _without_residues(path: Path) -> NotComparableError:
     return NotComparableError(
         "has no residues, so no run can be compared with it while it runs",
         file=path,
@@ -179,7 +171,7 @@ def _body(capture: CaptureFile, tree: StoredTree) -> bytes:
 
 
 def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None:
-    """Raises NotComparableError if nothing of it can be held against, WriteFailedError."""
+    """Raises NotComparableError if nothing of it can be compared, WriteFailedError."""
     by_rank: dict[int, list[HeldTrees]] = {}
     for one in held:
         if one.identity.iteration is None:
@@ -195,7 +187,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
         for one in some
     )
     if not any(fits):
-        raise _unfit(path)
+        raise _without_residues(path)
     for rank in range(max(by_rank) + 1):
         where = target / f"{rank // 1000:03d}" / f"rank-{rank:06d}.cwr"
         with JournalWriter(

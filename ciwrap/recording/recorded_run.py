@@ -1,18 +1,6 @@
 """A recorded run: the journals of its processes, as one capture, whose index is made in memory.
 
-A recorded run has no data. What holds for a capture whose run is gone (a fingerprint) holds for it.
-
-What becomes of a variable that a run recorded twice, as after a restart.
-
-What `ciwrap record` says of a run, in the run's folder.
-
-A golden against a run that was recorded while it ran, of which there are trees alone.
-
-Opens what a path holds: a capture, or a recorded run, which only then needs its reader.
-
-Which capture or recorded run stands for a run whose data are elsewhere, or gone.
-
-Packing the journals of a recorded run into one capture.
+It has no data: what holds for a capture whose run is gone (a fingerprint) holds for it.
 """
 
 from __future__ import annotations
@@ -42,7 +30,7 @@ from ciwrap.base.errors import (
     WriteFailedError,
 )
 from ciwrap.base.patterns import file_glob
-from ciwrap.check.check import GoldenVariables, misspelt_words, newly_ignored
+from ciwrap.check.check import GoldenVariables, ignored_but_in_golden, misspelt_words
 from ciwrap.check.compatible import GOLDEN, HistoryOptions, failed_check
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import FoundOutputs
@@ -133,7 +121,7 @@ def keep(
 
 
 def _with_larger_share(known: CapturedVariable, one: CapturedVariable) -> CapturedVariable:
-    """Two recordings of one cells: told is the larger share of the bound that either moved."""
+    """Two recordings of one cells: reported is the larger share of the bound that either moved."""
     if known.relative is None or one.relative is None:
         return known
     shares = [known.relative.max_share, one.relative.max_share]
@@ -155,11 +143,11 @@ class RunFile(msgspec.Struct, frozen=True):
     bounds_from: str | None = None
 
 
-def write_run_file(run: Path, said: RunFile) -> None:
+def write_run_file(run: Path, content: RunFile) -> None:
     """Makes the folder, if need be. Raises WriteFailedError."""
     try:
         run.mkdir(parents=True, exist_ok=True)
-        text = msgspec.json.encode(msgspec.structs.replace(said, format=FORMAT)) + b"\n"
+        text = msgspec.json.encode(msgspec.structs.replace(content, format=FORMAT)) + b"\n"
         (run / RUN_FILE).write_bytes(text)
     except OSError as error:
         raise WriteFailedError(error.strerror or str(error), file=run) from error
@@ -215,9 +203,9 @@ def snapshot_of_run(run: Path) -> GivenSnapshot | None:
 class RecordedCapture(CaptureFile):
     """The capture that a recorded run's journals make, as they are now.
 
-    notes: what is to be told of it. faults: what the program could not record, and journals that
-    are missing: the run is not all there then. open_journals: of processes that have not ended
-    them. suspects: what did not match what the run was held against while it ran, by iteration,
+    notes: what is to be reported. faults: what the program could not record, and journals that are
+    missing: the run is not all there then. open_journals: of processes that have not ended
+    them. suspects: what did not match the reference while the run was made, by iteration,
     order in it and rank; followed: of those since each process began anew, how many checkpoints it
     recorded after them. costs: what recording took of processes that have ended their journals,
     once for each attempt. repeated: what was recorded again, and not the same, as a variable of its
@@ -285,7 +273,7 @@ class RecordedCapture(CaptureFile):
         self.suspects, self._samples = merge.suspects, merge.samples
         self.followed = merge.followed
         self.repeated = merge.repeated
-        self.faults = (*unrecorded(run), *missing, *_told(readers))
+        self.faults = (*unrecorded(run), *missing, *_recording_errors(readers))
         self.costs = [cost for one in readers for cost in one.costs]
         self.open_journals = sum(not one.is_closed for one in readers)
         if self.open_journals:
@@ -359,7 +347,7 @@ def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapEr
     ]
 
 
-def _told(readers: Sequence[JournalReader]) -> list[CiwrapError]:
+def _recording_errors(readers: Sequence[JournalReader]) -> list[CiwrapError]:
     """What programs could not record, each thing once."""
     found: dict[str, CiwrapError] = {}
     for reader in readers:
@@ -429,7 +417,7 @@ class _Merge:
                 raise reader.damaged("a variable without a tree of its own")
             try:
                 found = {
-                    kind: _recording_stored(state, kind, tree, base)
+                    kind: _tree_in_journal(state, kind, tree, base)
                     for kind, tree in state.trees.items()
                 }
             except (CiwrapError, ValueError) as error:
@@ -484,7 +472,7 @@ def _time_text(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
 
 
-def _recording_stored(state: RecordedState, kind: int, tree: RecordedTree, base: int) -> StoredTree:
+def _tree_in_journal(state: RecordedState, kind: int, tree: RecordedTree, base: int) -> StoredTree:
     """A tree as a capture has it, lying in its journal.
 
     Raises CiwrapError for parameters that are none, and ValueError for a tree of another size.
@@ -584,7 +572,7 @@ def files_beside_journals(
     """An error for each file that lies in the folder of a recorded run and that recording did not
     write: nobody compares it.
 
-    exclude: patterns of files that nobody wants to be told of, relative to `root` (the run's folder
+    exclude: patterns of files that nobody wants to hear of, relative to `root` (the run's folder
     if it is not given). Raises UnreadableFileError, ConfigError.
     """
     own = {*own_files(run)}
@@ -677,7 +665,7 @@ def compare_recorded(
 
 
 def refuse_what_needs_data(check: Check) -> None:
-    """Raises UsageError for a check that a recorded run cannot be held against."""
+    """Raises UsageError for a check that a recorded run cannot be compared with."""
     if check.expected:
         raise UsageError(
             f"check {check.name!r} says what values are ('expect', 'range'), and a recorded run"
@@ -693,7 +681,7 @@ def _with_newly_ignored(result: CheckResult, golden: StoredGolden, check: Check)
     found = [one for one in ours.variables if check.is_ignored(one)]
     if not found:
         return result
-    told = [newly_ignored(one, ours.signature(one)) for one in found]
+    told = [ignored_but_in_golden(one, ours.signature(one)) for one in found]
     return replace(
         result,
         verdict=Verdict.worst((result.verdict, Verdict.NOT_COMPARABLE)),
@@ -759,13 +747,13 @@ def _captured(
         identity,
         one.tree.parameters.dtype,
         tuple(one.shape),
-        None if plain is None else _recorded_stored(writer, plain, has_residues=False),
-        None if fine is None else _recorded_stored(writer, fine, has_residues=True),
+        None if plain is None else _packed_tree(writer, plain, has_residues=False),
+        None if fine is None else _packed_tree(writer, fine, has_residues=True),
         labels=labels.get(identity, ()),
     )
 
 
-def _recorded_stored(writer: CaptureWriter, tree: _core.Tree, *, has_residues: bool) -> StoredTree:
+def _packed_tree(writer: CaptureWriter, tree: _core.Tree, *, has_residues: bool) -> StoredTree:
     residues = None
     if has_residues:  # of an array of nothing none, and they lie there all the same
         residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())

@@ -1,7 +1,4 @@
-"""The card of one variable: its sentence, charts, pictures, worst elements and facts.
-
-What a card lists of its variable: facts, and the levels of its tree.
-"""
+"""The card of one variable: its sentence, charts, pictures, worst values, facts and tree levels."""
 
 from __future__ import annotations
 
@@ -266,7 +263,7 @@ def _part(
 def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[SimpleNamespace]:
     for one in result.explanations[:MOST_EXPLANATIONS]:
         remedy = safe_name(one.remedy or "")
-        # The sentence above has told it.
+        # The sentence above has said it.
         is_told = result.differing_count is not None and one is result.explanations[0]
         if remedy or not is_told:
             words = capital(cause_words(one, sides))

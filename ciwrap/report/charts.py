@@ -1,11 +1,4 @@
-"""What an array looks like: an image of its cells, or a line along one axis.
-
-How a variable went from iteration to iteration: growth against the bound, and timeline.
-
-The chart of an ensemble's verdict: how far each feature moved.
-
-How many elements moved how far: bars over the share of the bound, with counts as logarithms.
-"""
+"""The page's charts: images and lines of arrays, growth over iterations, ensembles, histograms."""
 
 from __future__ import annotations
 

@@ -2,15 +2,8 @@
 
 The document holds every field of `ciwrap.model.RunResult` under its own name. Fields at their
 default (unknown, empty) are left out, but for those that every reader of a document asks for.
-Numbers that JSON lacks are the strings "nan", "inf" and "-inf".
-
-The JSON Schema of the documents that commands write, made of the types of what is in them.
-
-How much of a result its document lists, variable by variable; the rest is counted.
-
-Keeps a result's document small: samples and maps of the variables that matter most.
-
-Several results (legs of a matrix, shards of one run) as one.
+Numbers that JSON lacks are the strings "nan", "inf" and "-inf". Large results list the variables
+that matter most and count the rest. Several results (shards of one run) can be merged into one.
 """
 
 from __future__ import annotations

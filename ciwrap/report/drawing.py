@@ -1,14 +1,8 @@
-"""What charts are drawn with: static SVG, which needs no script and no library on either side and
-follows the page's colours in dark and light.
+"""What charts are drawn with: static SVG and small palette images, without script or library.
 
-Every text that goes in is escaped; numbers are written with three digits after the point at most.
-
-Colours of maps: blue within the bound, orange beyond it; told apart by all kinds of colour
-vision, and on light and dark ground.
-
-Small palette images: a byte for each cell, as a PNG of a few hundred bytes.
-
-What the page shows of the numbers behind a picture when it is asked to.
+SVG follows the page's colours in dark and light; every text in it is escaped; numbers have three
+digits after the point at most. Maps are blue within the bound and orange beyond it, told apart by
+all kinds of colour vision. A PNG has a byte for each cell and takes a few hundred bytes.
 """
 
 from __future__ import annotations
@@ -111,24 +105,24 @@ def curve(points: Iterable[tuple[float, float]], class_: str) -> Markup:
     return path(("M" + "L".join(f"{number(x)} {number(y)}" for x, y in points),), class_)
 
 
-def path(parts: Iterable[str], class_: str, said: str = "") -> Markup:
-    """One path of several pieces. said: what stands under the pointer."""
-    body = element("title", said) if said else ""
+def path(parts: Iterable[str], class_: str, title: str = "") -> Markup:
+    """One path of several pieces. title: what stands under the pointer."""
+    body = element("title", title) if title else ""
     return element("path", body, d="".join(parts), class_=class_)
 
 
 def rect(
-    x: float, y: float, width: float, height: float, class_: str, said: str = "", **more: object
+    x: float, y: float, width: float, height: float, class_: str, title: str = "", **more: object
 ) -> Markup:
-    """said: what stands under the pointer."""
-    body = element("title", said) if said else ""
+    """title: what stands under the pointer."""
+    body = element("title", title) if title else ""
     shape = {"x": x, "y": y, "width": width, "height": height, **more}
     return element("rect", body, **shape, class_=class_)
 
 
-def dot(x: float, y: float, radius: float, said: str) -> Markup:
-    """said: what stands under the pointer."""
-    return element("circle", element("title", said), cx=x, cy=y, r=radius, class_="mi")
+def dot(x: float, y: float, radius: float, title: str) -> Markup:
+    """title: what stands under the pointer."""
+    return element("circle", element("title", title), cx=x, cy=y, r=radius, class_="mi")
 
 
 def box(x: float, y: float, width: float, height: float) -> str:
@@ -164,7 +158,7 @@ def value_lines(frame: Frame, high: float, words: Callable[[float], str]) -> lis
 
 
 def triangle(x: float, y: float, title: Markup) -> Markup:
-    """A mark of its own shape, for what is not told by its colour alone."""
+    """A mark of its own shape, for what its colour alone does not show."""
     return element("path", title, d=f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z", class_="mo")
 
 

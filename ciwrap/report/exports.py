@@ -1,7 +1,4 @@
-"""JUnit XML: a suite for each check, a case for each variable over all its checkpoints.
-
-SARIF 2.1.0, for code scanning: a result for each variable that does not match.
-"""
+"""JUnit XML (a suite for each check, a case for each variable over checkpoints), SARIF 2.1.0."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
     from ciwrap.model import CheckResult, Message, RunResult, VariableId, VariableResult
     from ciwrap.report.view import Group
 
-_JUNIT_LONGEST = 4000
+_LONGEST_JUNIT_TEXT = 4000
 _MOST_CHECKPOINTS = 20
 # XML 1.0 has no place for them, not even escaped; the rest of what is unprintable is visible.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -152,13 +149,13 @@ def _add(case: ElementTree.Element, tag: str, message: str, body: str, kind: str
 
 
 def _clean(text: str) -> str:
-    return _NOT_XML.sub("?", text)[:_JUNIT_LONGEST]
+    return _NOT_XML.sub("?", text)[:_LONGEST_JUNIT_TEXT]
 
 
 SCHEMA_URL = "https://json.schemastore.org/sarif-2.1.0.json"
 # GitHub takes 25,000 results of a run and shows 5,000 of them.
 MOST_RESULTS = 5000
-_SARIF_LONGEST = 2000
+_LONGEST_SARIF_TEXT = 2000
 _RULES = (
     ("differ", "Numbers differ", "A number moved beyond its error bound."),
     (
@@ -204,12 +201,12 @@ def render_sarif(run: RunResult) -> str:
 
 
 def _of_messages(
-    messages: Iterable[Message], check: str, said: str, rule: str
+    messages: Iterable[Message], check: str, prefix: str, rule: str
 ) -> Iterator[dict[str, Any]]:
-    """said: what the text begins with."""
+    """prefix: what the text begins with."""
     for message in messages:
         if message.level is MessageLevel.ERROR:
-            text = said + safe_text(message.text)
+            text = prefix + safe_text(message.text)
             yield _result(rule, text, message.file, (check, "message"))
 
 
@@ -254,7 +251,7 @@ def _result(rule: str, text: str, file: str | None, key: tuple[str, str]) -> dic
         "ruleId": rule,
         "ruleIndex": [one for one, _, _ in _RULES].index(rule),
         "level": "error",
-        "message": {"text": safe_name(text, _SARIF_LONGEST)},
+        "message": {"text": safe_name(text, _LONGEST_SARIF_TEXT)},
         "locations": [
             {
                 "physicalLocation": {

@@ -139,7 +139,7 @@ def _body(check: CheckResult, room: int, sides: tuple[str, str]) -> list[str]:
         rest = len(bad) - number
         most = _MOST_ELEMENTS if len(bad) == 1 else 1
         own = variable_lines(variable, most_elements=most, sides=sides)
-        # The first one is told in full, later ones as far as there is room, one line at least.
+        # The first one is shown in full, later ones as far as there is room, one line at least.
         free = room - len(lines) - (1 if rest > 1 else 0)
         if free < 1:
             lines.append(f"  ... and {plural(rest, f'more {noun}')}")

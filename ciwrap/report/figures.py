@@ -1,7 +1,4 @@
-"""The figures of one variable: which there are, and what is written beside them.
-
-How the figures of one variable are put side by side.
-"""
+"""The figures of one variable: which there are, their texts, and how they are laid out."""
 
 from __future__ import annotations
 

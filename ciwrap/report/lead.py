@@ -1,9 +1,4 @@
-"""The sentence at the top: what happened first, where, how much, and what it looks like.
-
-What stands at the top of the page: what happened, where, and how much.
-
-What is said of runs whose statistics were held against an ensemble.
-"""
+"""What stands at the top of an output: what happened first, where, how much, what it looks like."""
 
 from __future__ import annotations
 
@@ -81,8 +76,8 @@ def title(run: RunResult) -> str:
     return "Not everything could be compared"
 
 
-def leading(run: RunResult) -> list[_Told]:
-    """What is told first: the first divergence of all histories, and beside it their first one of
+def leading(run: RunResult) -> list[_Leading]:
+    """What is said first: the first divergence of all histories, and beside it their first one of
     numbers; where no history differs, the largest difference.
     """
     histories = [check for check in run.checks if check.is_history]
@@ -95,15 +90,15 @@ def leading(run: RunResult) -> list[_Told]:
     return found[:1] if len(found) == 2 and found[0] == found[1] else found
 
 
-_Told = tuple["CheckResult", Divergence]
+_Leading = tuple["CheckResult", Divergence]
 
 
-def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Told | None:
+def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Leading | None:
     known = [(check, one) for check, one in found if one is not None]
     return min(known, key=lambda pair: pair[1].variable.id.sort_key, default=None)
 
 
-def _largest(run: RunResult) -> _Told | None:
+def _largest(run: RunResult) -> _Leading | None:
     """The variable furthest beyond its bound; where none is for sure, the worst suspect one."""
     found = [
         (check, variable)
@@ -125,9 +120,9 @@ def lead(run: RunResult) -> list[str]:
     return list(_lead(run, None)) or [match_sentence(run)]
 
 
-def lead_beside(run: RunResult, told: Divergence) -> list[str]:
-    """The same without the sentence on a divergence that has been told of."""
-    return list(_lead(run, told))
+def lead_beside(run: RunResult, shown: Divergence) -> list[str]:
+    """The same without the sentence on a divergence that has been reported."""
+    return list(_lead(run, shown))
 
 
 def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
@@ -204,7 +199,7 @@ def _opening(
 
 
 def _is_largest(run: RunResult, worst: VariableResult) -> bool:
-    """Whether the variable that is told first is the one with the largest difference, too."""
+    """Whether the variable that is named first is the one with the largest difference, too."""
     if not variable_is_exact(worst):
         # What is no number is at no distance, and on residues nobody knows how far.
         return worst.max_bound_share is not None and math.isfinite(worst.max_bound_share)

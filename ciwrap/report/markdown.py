@@ -1,7 +1,4 @@
-"""The summary of a job on GitHub: short, worst first, never too long to be shown.
-
-GitHub annotations: workflow commands on stdout, no more than GitHub shows of them.
-"""
+"""The job summary on GitHub, short and worst first, and annotations: no more than GitHub shows."""
 
 from __future__ import annotations
 
@@ -112,17 +109,17 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     if accept:
         fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", accept))])
         lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
-    return _markdown_limited(lines)
+    return _first_lines(lines)
 
 
-def _messages(run: RunResult, told: Sequence[str]) -> list[str]:
+def _messages(run: RunResult, sentences: Sequence[str]) -> list[str]:
     """Errors and warnings, but for those that the sentences at the top have told."""
     found = [
         message
         for messages in (run.messages, *map(other_messages, run.checks))
         for message in messages
         if (message.level is not MessageLevel.NOTE or message.text.startswith(HINT))
-        and error_sentence(message.text) not in told
+        and error_sentence(message.text) not in sentences
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = []
@@ -237,7 +234,7 @@ def _checks(run: RunResult) -> list[str]:
     return [*lines, "</details>", ""]
 
 
-def _markdown_limited(lines: list[str]) -> str:
+def _first_lines(lines: list[str]) -> str:
     """All lines, or as many as GitHub shows for sure."""
     kept: list[str] = []
     size = 0
@@ -268,14 +265,14 @@ def render_annotations(run: RunResult) -> str:
     bad = [group for group in groups_of(portable_run) if group.verdict is not Verdict.MATCH]
     errors += [_of_group(portable_run, group) for group in bad]
     warnings = _of_messages(portable_run, MessageLevel.WARNING)
-    lines = [*_annotations_limited("error", errors), *_annotations_limited("warning", warnings)]
+    lines = [*_first_of_kind("error", errors), *_first_of_kind("warning", warnings)]
     said = []
     if run.verdict.is_good:
         said.append(f"{title(run)}: {lead(portable_run)[0]}")
     if not run.coverage.is_whole:
         said.append(f"{capital(run.coverage.text)}.")
     if said:
-        lines += _annotations_limited("notice", [("ciwrap", " ".join(said), None)])
+        lines += _first_of_kind("notice", [("ciwrap", " ".join(said), None)])
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -304,7 +301,7 @@ def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
     return found
 
 
-def _annotations_limited(kind: str, found: list[_Annotation]) -> list[str]:
+def _first_of_kind(kind: str, found: list[_Annotation]) -> list[str]:
     shown = found if len(found) <= MOST_PER_TYPE else found[: MOST_PER_TYPE - 1]
     lines = [_line(kind, *one) for one in shown]
     if len(found) > len(shown):

@@ -1,4 +1,4 @@
-"""Writing what the renderers make: one result, many files."""
+"""Writes what the renderers make: one result, many files."""
 
 from __future__ import annotations
 

@@ -1,15 +1,7 @@
 """The report: one self-contained HTML page, bounded in size, safe to open whatever it is made of.
 
 Nothing is loaded from elsewhere; the page's own policy forbids it, and every script but its own.
-
-What all pages share: layout, style, script, and a policy that forbids everything else.
-
-The parts of the page beside its variables: messages, commands, statistics, checks.
-
-The lines of the table of all variables, as many as a page can hold.
-
-A picture of the first difference as a file: golden | new | difference, for places that show an
-image and no page.
+The first difference can also be written as an image: golden | new | difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""When and on which ranks a variable does not match, in words that agree with the map.
-
-A history on a terminal: what diverges first, and a character for each iteration.
-"""
+"""When and on which ranks a variable does not match, in words, and as a timeline on a terminal."""
 
 from __future__ import annotations
 

@@ -1,13 +1,4 @@
-"""A result on a terminal or in a log: the verdict first, the worst first, and short.
-
-What does not match on a terminal: where it diverges first, the worst first, and what to do.
-
-Two runs on a terminal: what diverges first, then one line for each variable.
-
-Lines with a few styles, on a terminal or in a log.
-
-What to type if the new numbers are right.
-"""
+"""A result on a terminal or in a log: the verdict first, the worst first, and short."""
 
 from __future__ import annotations
 
@@ -337,7 +328,7 @@ def _render_command(command: CommandOutcome, console: Console) -> None:
 
 
 def is_over_checkpoints(check: CheckResult) -> bool:
-    """Whether some variable is there more than once, so that it can be told of in one line."""
+    """Whether some variable is there more than once, so that it can be shown in one line."""
     return len({one.name for one in check.variables}) < len(check.variables)
 
 
@@ -506,7 +497,7 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
     alarms = [one.verdict for one in bad]
     by_name = []
     if is_over_checkpoints(check) and not verbose:
-        # Where a text differs is told of each by itself.
+        # Where a text differs is shown of each by itself.
         texts = {one.name for one in bad if one.text is not None}
         by_name = [line for line in alarm_lines(check) if line[1] not in texts]
         bad = [one for one in bad if not one.verdict.is_alarm or one.name in texts]
@@ -539,7 +530,7 @@ def render_timelines(check: CheckResult, console: Console) -> None:
 
 
 def _grouped(check: CheckResult, variables: list[VariableResult]) -> list[list[VariableResult]]:
-    """Variables of which the same is to be told make one group."""
+    """Variables of which the same is to be said make one group."""
     groups: dict[object, list[VariableResult]] = {}
     for variable in variables:
         details = detail_lines(variable, sides_of(check, variable))

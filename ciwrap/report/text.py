@@ -1,7 +1,4 @@
-"""Words and numbers as all renderers write them; nothing from a file gets out unescaped.
-
-Results without the paths of the machine they were made on.
-"""
+"""Words and numbers as all renderers write them; nothing from a file gets out unescaped."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 # `1 variable`, `2,000 variables`.
 plural = grouped_plural
 _LONGEST_NAME = 200
-# A share that is hardly more than 1 is not told in digits.
+# A share that is hardly more than 1 is not shown in digits.
 LEAST_TOLD_SHARE = 1.005
 # What doubles lose; and by how much smaller steps are than they would be by the book, so that
 # nothing is missed: 87.5 % is meant.

@@ -1,7 +1,6 @@
-"""A result as the page shows it: variables gathered over iterations and ranks, the worst first,
-and no more of them than a page can hold.
+"""A result as the page shows it: variables gathered over iterations and ranks, the worst first.
 
-The table at the head of the page: a line for each variable.
+No more of them than a page can hold; its table has a line for each variable.
 """
 
 from __future__ import annotations

@@ -1,17 +1,4 @@
-"""What a result says, in sentences; every renderer uses these same words.
-
-How far numbers are apart, in words: as multiples of the bound, or why they have no distance.
-
-What the two sides of a comparison are called.
-
-What digests and residues tell where the golden's data are not at hand, in sentences.
-
-Where two texts differ, in sentences: by template and place, and what would leave it out.
-
-What the differing elements of a variable have in common, in words, and what would help.
-
-Where in its array a variable differs, in words; whether that is true of all its checkpoints.
-"""
+"""What a result says, in sentences; every renderer uses these same words."""
 
 from __future__ import annotations
 
@@ -536,7 +523,7 @@ def is_the_same_cause(first: VariableResult, results: Iterable[VariableResult]) 
 
 
 def _cause_of(variable: VariableResult) -> tuple[object, ...]:
-    """What is told of it in a few words: the first cause, without how many it holds on."""
+    """What is said of it in a few words: the first cause, without how many it holds on."""
     return next(((one.cause, one.values, one.axes) for one in variable.explanations), ())
 
 
@@ -887,13 +874,13 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
         return _across_ranks_words(one, *sides)
     whole = one.held_count >= one.differing_count
     if whole and one.cause in _OF_THE_ARRAY:
-        return _said(one, *sides)
+        return _cause_words(one, *sides)
     if one.cause in (Cause.BOUNDARY, Cause.STRIPE):
-        return f"each lies {_said(one, *sides)}"
+        return f"each lies {_cause_words(one, *sides)}"
     share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
     if one.differing_count == 1:
         share = "in it"
-    return f"{share} {_said(one, *sides)}"
+    return f"{share} {_cause_words(one, *sides)}"
 
 
 def _passing_words(one: Explanation) -> str:
@@ -968,7 +955,7 @@ def _factor_text(value: float) -> str:
     return number_text(float(f"{value:.{6 + more}g}"))
 
 
-def _said(one: Explanation, golden: str, new: str) -> str:
+def _cause_words(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
     passing = f"; {_passing_words(one)}" if one.values else ""
     layers = "1 layer" if value == "1" else f"{value} layers"

@@ -1,16 +1,6 @@
-"""Looking at a pending golden, and accepting it: what was shown is what is done.
-
-Accepting: of outputs that lie there, and of goldens that wait.
+"""Looking at pending goldens, and accepting them, or outputs: what was shown is what is done.
 
 All are looked at before one is written. An error between two of them says which were written.
-
-What `ciwrap accept --json` writes, as records; the action reads it back.
-
-Whether what waits to be accepted is of the code that lies here: it may be of an earlier run.
-
-Which changes look alike, so that one decision may be meant for all of them.
-
-The source of a test, for who has to decide about its numbers.
 """
 
 from __future__ import annotations
@@ -163,9 +153,9 @@ def look_at_all(
     """As `look_at`; also says which of them may be of other code than what lies here."""
     looked = [look_at(project, golden, variant) for golden in goldens]
     if not looked or not project.is_own:
-        return looked  # the commit of somebody else's run is held against what is here
+        return looked  # the commit of somebody else's run is compared with what is here
     here = checkout_of(project)
-    return [told_if_stale(one, here) for one in looked]
+    return [with_stale_reason(one, here) for one in looked]
 
 
 def as_it_counts(project: Project, looked: PendingChange) -> PendingChange:
@@ -179,7 +169,7 @@ def as_it_counts(project: Project, looked: PendingChange) -> PendingChange:
     return replace(looked, change=change)
 
 
-def told_if_stale(looked: PendingChange, here: Checkout) -> PendingChange:
+def with_stale_reason(looked: PendingChange, here: Checkout) -> PendingChange:
     change = replace(looked.change, stale=why_stale(looked.pending.origin, here))
     return replace(looked, change=change)
 

@@ -1,6 +1,6 @@
 """Pending goldens out of an artifact that somebody else's run left: a folder or a .zip.
 
-Nothing in it is trusted. Only files of the kinds that ciwrap itself writes are taken over, into a
+Nothing in it is trusted. Only files of the kinds that ciwrap itself writes are copied into a
 folder of our own; whatever else lies below its `pending.json` is refused. What the goldens hold is
 verified when they are read.
 """

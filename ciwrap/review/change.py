@@ -1,12 +1,6 @@
-"""The change that accepting a check's outputs makes: they are captured, nothing is written.
+"""The change that accepting outputs or a recorded run makes: first computed, then written.
 
-What accepting changes: of one golden, and of each of its variables.
-
-Writing a golden that has been looked at, with a line in its log.
-
-The change that accepting a recorded run makes: its trees become a golden, which has no data.
-
-Which CI job this process runs in, and for whom.
+Writing a golden adds a line to its log, with the CI job that this process runs in.
 """
 
 from __future__ import annotations
@@ -83,7 +77,7 @@ class Status(str, Enum):
     """What accepting does to a golden.
 
     SAME: the new golden is the old one, to the byte. KEPT: every variable matches within its bound
-    and nothing was asked for anew, so the golden stays; replacing it would let it drift with the
+    and nothing was asked for again, so the golden stays; replacing it would let it drift with the
     noise.
     """
 

@@ -1,20 +1,9 @@
-"""Goldens that wait for somebody to accept or reject them: pending ones.
+"""Pending goldens: kept when a check does not match, until somebody accepts or rejects them.
 
 They lie in `.ciwrap/pending/`, laid out like the golden folder and written by the same stores, each
 with the result of the comparison that failed: beside its pair of files, or in the line of a shared
-one. The manifest says
-what it was made from.
-
-What a file among the goldens that wait is: a pending golden, or what is wrong with it.
-
-pending.json: all pending goldens of a folder in one list, for other programs.
-
-It is made anew from what lies there whenever that has changed, so it is never the only one to know
-something.
-
-Keeping what checks found that does not match, until somebody accepts or rejects it.
-
-Throwing pending goldens away, with a line in `.ciwrap/rejected.jsonl`.
+one. `pending.json` lists them for other programs and is made anew whenever they change, so it never
+is the only one to know something. Rejected ones get a line in `.ciwrap/rejected.jsonl`.
 """
 
 from __future__ import annotations

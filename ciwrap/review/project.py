@@ -1,13 +1,8 @@
 """A project as everything sees it that reads, makes or reviews goldens.
 
-What a project's tests are made of, so that what a run of them found is not believed of others.
-
-Which goldens tests use is decided by the code that ran, and by data that it looked at. Taken are
-all Python files and configurations, tracked or not, and all else that git tracks; goldens are not,
-for each of them is looked at itself.
-
-Configurations of one repository that keep their goldens in one folder: each has checks there
-that the others know nothing of.
+What tests are made of decides whether an earlier list of unused goldens still holds: all Python
+files and configurations, tracked or not, and all else that git tracks but the goldens. Other
+configurations of the repository may keep their goldens in the same folder.
 """
 
 from __future__ import annotations
@@ -54,7 +49,7 @@ class Project(Struct, frozen=True, kw_only=True, dict=True):
     root: the folder of ciwrap.yaml; without one, of the repository. config: None without a
     ciwrap.yaml. checks: those of the configuration that are asked for. pending_dir: where goldens
     wait to be accepted. keeps_pending: as is_kept of a `GoldenStore`. is_own: whether they were
-    made here, and not in somebody else's run. options: what a command has to be told to work on
+    made here, and not in somebody else's run. options: what a command needs to work on
     this very project.
     """
 
@@ -258,7 +253,7 @@ _MOST_BYTES = 4 << 20
 def checks_of_others(project: Project) -> set[str]:
     """Names of checks whose goldens another configuration keeps in the project's golden folder.
 
-    Looked at are the YAML files that git knows of or could be told of, and those in the folders
+    Looked at are the YAML files that git knows of or could know of, and those in the folders
     above the golden folder, up to the repository's. A check counts whether or not its configuration
     could be used. Raises ConfigError for one of which nobody can tell, or that a sparse checkout
     leaves out.

@@ -1,7 +1,4 @@
-"""Capturing a run: the trees of its checkpoints in one file, new ones added as they come.
-
-The trees of one variable of a run, as they go into its capture.
-"""
+"""Captures a run: the trees of its checkpoints in one file, new ones added as they come."""
 
 from __future__ import annotations
 
@@ -119,7 +116,7 @@ class Against:
 class TreeMaker:
     """Makes the trees that a capture is to have; counts what it reads.
 
-    residues: whether other runs can be held against this one. against: such a run. earlier: what
+    residues: whether other runs can be compared with this one. against: such a run. earlier: what
     the capture that is there says of itself. is_anew: whether that one is given up; then only what
     nobody asks for otherwise is taken from it. without_bound: names of variables for which no bound
     is known where others have one.
@@ -313,7 +310,7 @@ def _bounds_of(
 ) -> tuple[Bounds, Rules]:
     """What the capture's bounds are to be, and the rules with them.
 
-    Those that are asked for; else those of the capture to be held against; else those that the
+    Those that are asked for; else those of the capture to be compared with; else those that the
     capture has already.
     """
     if rules.bounds_are_given:
@@ -377,7 +374,7 @@ def _stored(
     digests = writer.append(tree.digests.tobytes())
     residues = None
     if against is None and tree.parameters.residue_levels > 1:
-        # An array of nothing has none, and is held against all the same.
+        # An array of nothing has none, and is compared with all the same.
         residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())
     return StoredTree(
         MadeWith.of(tree.parameters),
@@ -402,7 +399,7 @@ class CaptureOptions(Struct, frozen=True):
 
     chunk_bytes: None for those of `against`, of the capture that is there, or else the default.
 
-    residues: whether other runs can be held against this capture. against: such a capture of
+    residues: whether other runs can be compared with this capture. against: such a capture of
     another run. checksums: whether the files' bytes are hashed, too, so that a copy with other
     times is known again. settle_seconds: files younger than this are looked at last and waited for.
     snapshot: of the environment; it is kept if anything is captured anew.

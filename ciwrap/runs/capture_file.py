@@ -1,15 +1,10 @@
-"""The capture file as a container: sections that are only ever appended, and two slots that say
-which of them count (docs/reference/capture-format.md). Written by `container_writer`.
+"""The capture file: sections that are only ever appended, and two slots that say which count.
 
-The one writer of a capture file (docs/reference/capture-format.md).
+Its format: docs/reference/capture-format.md.
 
 A commit writes its sections behind everything that counts, waits for the disk, and only then writes
 one of the two slots, in turn. So whatever moment a crash comes at, one slot still describes a whole
 file: the state before, or the state after.
-
-Captures that are made to be read at once, and lie in memory.
-
-Files that are no captures, which no capture is written over.
 """
 
 from __future__ import annotations
@@ -133,7 +128,7 @@ class CaptureFile(Closing):
 
     bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
     it is, from before they were read. is_recording: whether it is made of a recorded run's
-    journals, which alone have notes, what is to be told of it, faults, what it lacks of the run,
+    journals, which alone have notes, what is to be reported, faults, what it lacks of the run,
     and repeated, second recordings that are not as the first ones, with the variables that they are
     of.
 

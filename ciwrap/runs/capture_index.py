@@ -1,17 +1,8 @@
-"""What a capture says of its run: checkpoints, their files, variables and trees.
+"""What a capture says of its run: checkpoints, their files, variables, trees, bound, environment.
 
-These are also the rows of the capture's index: in this order, and in these types (index_codec).
-
-How a capture's index is written: MessagePack, and back (docs/reference/capture-format.md).
-
-The bound of a capture as a whole: what was asked for when the run was captured.
-
-Trees know the bound that they were made with. That of the capture is one level above: it holds for
-checkpoints that were written since, and for those whose captured trees no longer describe them.
-
-What a capture does not hold of its run, which whoever has the capture alone could not see.
-
-The snapshot of an environment that a capture carries, as bytes that it knows nothing of.
+The records are the rows of the index, in this order and these types, written as MessagePack
+(docs/reference/capture-format.md). The bound of a capture holds for checkpoints that were written
+later, and where captured trees no longer describe a checkpoint; trees know their own bound.
 """
 
 from __future__ import annotations
@@ -107,7 +98,7 @@ def _level_counts(leaves: int, arity: int) -> tuple[int, ...]:
 
 
 class FineIdentity(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which tree with residues another run was held against.
+    """Which tree with residues another run was compared with.
 
     The root of a tree with residues is that of the cells alone: trees of other residues can have
     the same one. So this is a digest of both, and a type of its own, which no root passes for.
@@ -117,7 +108,7 @@ class FineIdentity(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A tree in the file: all digests, root first. residues: only in one others are held against.
+    """A tree in the file: all digests, root first. residues: only if others are compared with it.
 
     against: the fine tree that this one was made against; None for a tree of its own.
     max_share: how much of the bound the values had moved from there, over matching chunks.
@@ -170,7 +161,7 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
 
     @property
     def any_tree(self) -> StoredTree | None:
-        """A tree of its own, if it has one: what was asked for is told by either."""
+        """A tree of its own, if it has one: either says what was asked for."""
         return self.plain or self.fine
 
     @property
@@ -184,7 +175,7 @@ class CapturedVariable(Shaped, msgspec.Struct, frozen=True, array_like=True, gc=
 
     @property
     def all_digests(self) -> tuple[object, ...]:
-        """Those, and what tells how far it is from a run it was held against: two values in one
+        """Those, and what tells how far it is from a run it was compared with: two values in one
         cell of the plain tree may lie on both sides of the bound.
         """
         relative = self.relative

@@ -1,9 +1,4 @@
-"""Two whole runs against each other.
-
-As far as both of two runs go: iterations that one of them does not reach are left out.
-
-From the results of all variables to the history's own: timelines and trends.
-"""
+"""Two whole runs against each other, as far as both go; their timelines and trends."""
 
 from __future__ import annotations
 
@@ -163,7 +158,7 @@ def _parts_of(sides: tuple[Run, Run], first: VariableResult) -> tuple[Parts, Par
 
 
 def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Run, Run]) -> None:
-    """Drops what nobody wants to be told of, and notes what that was."""
+    """Drops what nobody wants to hear of, and notes what that was."""
     if options.is_common:
         ours, theirs = ({iteration for iteration, _ in side.groups} for side in sides)
         outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
@@ -226,7 +221,7 @@ def _with_history(check: CheckResult, outcome: Outcome, golden: Run) -> CheckRes
 
 
 def _refuse_unpaired(outcome: Outcome) -> None:
-    """Makes what both runs have, but in checkpoints that were not held against each other, not
+    """Makes what both runs have, but in checkpoints that were not compared with each other, not
     comparable: it is no variable that is new or gone, whatever the rules say of these.
     """
     both = {one.id for one in outcome.missing} & {one.id for one in outcome.extra}
@@ -254,7 +249,7 @@ def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> 
 
 
 def fingerprint_note(side: Run) -> Message:
-    """What is told of a run of which there is a capture alone."""
+    """What is reported of a run of which there is a capture alone."""
     header = side.header
     made = (
         ""

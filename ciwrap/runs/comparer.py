@@ -1,10 +1,4 @@
-"""Compares what two sides hold, variable by variable: a run with its golden, or with another run.
-
-Of two runs, captures are asked first, and data for what these leave open.
-
-Compares units, in whatever process: what a worker does.
-
-Gives units to workers and puts together what they found, whatever becomes of the workers.
+"""Compares two sides unit by unit, here or by workers; captures are used first, then data.
 
 A worker that dies takes a unit with it. The unit is given out again, at last checkpoint by
 checkpoint, so that one that kills its workers costs no more than itself: it is lost, with the
@@ -33,15 +27,15 @@ from ciwrap.check.compatible import (
     Nothing,
     Outcome,
     WrongAnswerError,
-    begun,
     chunk_elements,
     in_one_dtype,
     not_comparable,
     pair_up,
-    refuse_misfit,
+    refuse_incompatible,
     refuse_other_dtype,
     refuse_other_labels,
     refuse_unseen_mask,
+    uncompared,
 )
 from ciwrap.check.judge import compare_values
 from ciwrap.formats.catalog import refuse_other_ids
@@ -155,7 +149,7 @@ class _Comparison:
         with ExitStack() as opened:
             for key in keys:
                 ours, theirs = (self._opened(side, key, opened) for side in (golden, new))
-                # What is not compared at all is told of once: with the first part.
+                # What is not compared at all is reported once: with the first part.
                 told = self._outcome if self._is_first else Outcome()
                 both = pair_up(told, self._rules, ours, theirs)
                 self.keys_of.update(dict.fromkeys(both, key))
@@ -201,7 +195,7 @@ class _Comparison:
         known = {result.id for result in self._outcome.results}
         for identity in self.keys_of:
             if identity not in known:
-                self._fail(begun(identity, None, None), error)
+                self._fail(uncompared(identity, None, None), error)
 
     def refuse_changes(self) -> None:
         """Takes back what was found of files that were written while they were read."""
@@ -227,7 +221,7 @@ class _Comparison:
 
     def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
         signature, other = ours.signature(identity), theirs.signature(identity)
-        result = begun(identity, signature, other, source_path=theirs.path_of(identity))
+        result = uncompared(identity, signature, other, source_path=theirs.path_of(identity))
         try:
             # Before its dtype is looked at, which may be none that can be compared.
             ours.refuse_fault(identity)
@@ -287,7 +281,7 @@ class _Comparison:
 
         if not (ours.has_data and theirs.has_data):
             one, other = ours.signature(identity), theirs.signature(identity)
-            refuse_misfit(one, other, RUNS, is_strict=settings.strict_shape)
+            refuse_incompatible(one, other, RUNS, is_strict=settings.strict_shape)
             refuse_other_dtype(one, other, RUNS)
         refuse_unseen_mask(
             identity,
@@ -514,7 +508,7 @@ class UnitBook:
     def _keep(self, unit: Unit, outcome: Outcome, left_bytes: int) -> None:
         """Raises EndedEarlyError if the unit is not the last one and a signal has come.
 
-        left_bytes: what of the unit progress has not been told yet.
+        left_bytes: what of the unit progress has not heard of yet.
         """
         if outcome.ended_by is not None and unit.part is not None:
             lost = [(key, ended_words(outcome.ended_by)) for key in unit.keys]
@@ -603,7 +597,7 @@ class InProcess(UnitBook):
 
 class UnitSteps(NoProgress):
     """Progress within a unit that this process compares; `expect` and the like are for the whole
-    comparison. left_bytes: what of the unit has not been told yet.
+    comparison. left_bytes: what of the unit has not been reported yet.
     """
 
     left_bytes = 0

@@ -1,8 +1,4 @@
-"""Every differing element as a line of a CSV file or a row of a Parquet file, as it is found.
-
-A second look at what differs: for the samples and maps of a report, and for what it has in
-common.
-"""
+"""Every differing value as a row of a CSV or Parquet file; and a second look at these values."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ _ROWS_AT_ONCE = 1 << 16
 class DifferenceList:
     """A list of differences under way; whole and in its place once closed without an error.
 
-    The kind of file is told by the suffix. Columns: iteration and rank (empty where there is none),
+    The suffix says the kind of file. Columns: iteration and rank (empty where there is none),
     variable, index in the variable's own dimensions ("3 7"), both values as texts that read back
     exactly, new - golden (empty where that has no meaning), and the id of the row where rows are
     aligned (the index then counts rows in the order of ids). Raises UsageError for another
@@ -401,7 +397,7 @@ def explain_first(
     work = Work(resources, explain=explainer_without_pictures)
     with Checkpoints(sides) as opened:
 
-        def looked_at(work: Work, reference: VariableId) -> VariableResult:
+        def compared_again(work: Work, reference: VariableId) -> VariableResult:
             golden = _holder(opened, sides, reference, 0)
             new = _holder(opened, sides, first.id, 1)
             if golden is None or new is None:
@@ -411,12 +407,12 @@ def explain_first(
 
         known = {one.id for one in outcome.results}
         if not first.explanations:
-            again = looked_at(work, first.id)
+            again = compared_again(work, first.id)
             causes, box = again.explanations, again.differing_box
             first = replace(first, explanations=causes, differing_box=box)
         # Of other iterations the verdict is all that is asked for.
         plain = replace(work, explain=None)
-        first = with_other_iteration(first, known, lambda other: looked_at(plain, other))
+        first = with_other_iteration(first, known, lambda other: compared_again(plain, other))
     outcome.results[at] = first
 
 

@@ -1,10 +1,7 @@
-"""What units came to, kept in a file as they are done, so that a comparison can go on where it
-ended.
+"""What units came to, kept in a file as they are done, so that a comparison can be resumed.
 
 The file is JSON, one record a line, each with a checksum; no code is ever read from it. A line that
 a crash has torn is dropped, and its unit compared again.
-
-Outcomes as plain JSON: on their way from a worker, and in a journal. No code is read from it.
 """
 
 from __future__ import annotations

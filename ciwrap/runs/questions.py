@@ -1,14 +1,7 @@
-"""Which bounds two runs are compared by, and what is told of them.
+"""The two stages of comparing runs: trees first, then the values of chunks that may differ.
 
-What trees leave open of one variable, and the result once its elements were compared.
-
-Values of which only some chunks were kept: those that did not match while a program ran.
-
-Stage two: the elements of suspect chunks, read from both sides while others are compared.
-
-Stage two: elements, of suspect chunks or all, by the stream or by readers.
-
-Stage one: trees of captures, and those that are built for want of one.
+Read first `TreeStage`, then `ElementStage`. `rules_between` says by which bounds two runs are
+compared; a `PendingComparison` is what trees left open of one variable.
 """
 
 from __future__ import annotations
@@ -632,7 +625,7 @@ class ElementStage(Closing):
 
 
 if TYPE_CHECKING:
-    # Is told of a variable that cannot be compared: what is known of it, and why.
+    # Is called for a variable that cannot be compared: what is known of it, and why.
     Fail: TypeAlias = Callable[[VariableResult, CiwrapError], None]
 
 
@@ -859,7 +852,7 @@ class TreeStage:
         self._outcome.results.append(result)
 
     def _by_residues(self, pair: Pair) -> bool:
-        """Whether one side's residues could be held against the other side's data."""
+        """Whether one side's residues could be compared with the other side's data."""
         if pair.ours.has_data == pair.theirs.has_data:
             return False
         is_reference = not pair.ours.has_data

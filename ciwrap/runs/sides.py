@@ -1,12 +1,6 @@
-"""One of the two runs to compare: its files by checkpoint, and its capture as far as that holds.
+"""One of two runs to compare: its files by checkpoint, and its capture as far as that holds.
 
-The variables of one checkpoint of one run, and which of its trees may be used.
-
-Stage one on captures: which chunks are suspect, reading no more of the trees than that takes.
-
-A capture as text: what it is, and what it holds of each variable, the data of none.
-
-The files of a run by checkpoint, and where its capture lies.
+Of a capture's trees no more is read than shows which chunks are suspect.
 """
 
 from __future__ import annotations
@@ -94,7 +88,7 @@ class Run(Struct):
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
     holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
     the capture is all that there is of the run; then it is believed whatever lies there. notes:
-    what else is to be told of it.
+    what else is to be reported of it.
     """
 
     path: Path
@@ -137,7 +131,7 @@ class Run(Struct):
 
     def take_whole(self, arrangement: Arrangement | None, *, by_iteration: bool) -> None:
         """From now on all files of an iteration are one checkpoint, or all files of the run, whose
-        variables then tell their iterations; ranks are told by variables in either case. Captures,
+        variables then state their iterations; variables state ranks in either case. Captures,
         which are of single checkpoints, are of no use then.
         """
         if not self.is_fingerprint:
@@ -602,8 +596,8 @@ def roots_match(a: StoredTree, b: StoredTree) -> bool:
 def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
     """Indices of the leaves that do not match, ascending.
 
-    Small trees are read whole, and held against their checksums. Of others, the upper levels (a
-    fifteenth of a tree) are read, and the leaves below nodes that differ, each held against the
+    Small trees are read whole, and checked against their checksums. Of others, the upper levels (a
+    fifteenth of a tree) are read, and the leaves below nodes that differ, each checked against the
     node above it. Raises CorruptCaptureError.
     """
     golden, golden_tree = descent.golden, descent.golden_tree
@@ -645,7 +639,7 @@ class _Held:
     """A tree of which parts are read: the levels above the leaves at once.
 
     Nobody reads enough of it to hold it against its checksum. So each node that leads to leaves is
-    held against its children, and the uppermost one against the root that the index tells: pages
+    checked against its children, and the uppermost one against the root that the index tells: pages
     that both trees have lost look the same, and would hide what differs.
     """
 

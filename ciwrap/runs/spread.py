@@ -1,16 +1,7 @@
-"""Who compares two runs: this process or the workers of an engine; and what is kept meanwhile.
+"""Who compares two runs: this process, or the workers of an engine; and what is kept meanwhile.
 
-Engines: what gives units to workers. Any `concurrent.futures.Executor` can be one.
-
-Libraries are loaded when an engine of that name is asked for.
-
-What a worker in another process is told, and what it does with it.
-
-Nothing here loads a library of an engine: a worker is any process that imports this module.
-
-A Dask client as an executor, whatever becomes of its workers and its scheduler.
-
-What mpiexec tells the processes that it starts.
+Any `concurrent.futures.Executor` can be an engine; its library is loaded when it is asked for by
+name. A worker is any process that imports this module.
 """
 
 from __future__ import annotations
@@ -78,7 +69,7 @@ class Spread(Struct):
 
     @property
     def is_by_units(self) -> bool:
-        """Whether what each unit came to is told and kept by itself."""
+        """Whether what each unit came to is reported and kept by itself."""
         return self.pool is not None or self.journal_path is not None
 
     def journal(self, golden: Run, new: Run, opened: ExitStack) -> Journal | None:
@@ -238,7 +229,7 @@ def _sight(run: Path, groups: Groups, key: CheckpointKey) -> list[tuple[str, int
     return [(one.path, one.byte_count, one.mtime_ns) for one in files]
 
 
-def asked(order: Order, unit: Unit) -> str:
+def question_of(order: Order, unit: Unit) -> str:
     """The question that an answer has to repeat."""
     return f"unit {unit.name} of {order.number}"
 
@@ -247,7 +238,7 @@ def compare_unit(
     order: Order, unit: Unit, groups: tuple[Groups, Groups], sights: tuple[str, ...]
 ) -> bytes:
     """Compares a unit in this process; an `Answer` as JSON. sights: what the coordinator sees."""
-    question = asked(order, unit)
+    question = question_of(order, unit)
     try:
         comparer = _comparer_of(order, groups)
         unit, unseen = _seen_part(order, unit, groups, sights)
@@ -431,7 +422,7 @@ class ByPool(Struct):
 
     def outcome(self, answer: Any, unit: Unit) -> Outcome:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
-        outcome = answer_of(answer, asked(self.order, unit))
+        outcome = answer_of(answer, question_of(self.order, unit))
         return outcome if unit.part is None else self.unless_changed(outcome, unit)
 
     def renew(self) -> None:
@@ -638,7 +629,7 @@ class OnDask(Executor):
     """A Dask client as an executor. Dask has one of its own, which waits for ever for some results
     that were lost with the worker that had just computed them; the scheduler itself may look for
     half a minute where that worker was. So what does not come is asked for once more. Nor does a
-    client that has given its scheduler up tell those who wait: they are told here.
+    client that has given its scheduler up tell those who wait: they hear of it here.
     """
 
     _PATIENCE_SECONDS = 15.0  # for what is computed, and a few kilobytes
@@ -676,7 +667,7 @@ class OnDask(Executor):
                 return
             try:
                 answer.set_result(await self._result(asked, ask))
-            except BaseException as error:  # of whatever kind: who asked is told
+            except BaseException as error:  # of whatever kind: the caller raises it
                 _fail(answer, error)
 
         try:
@@ -696,7 +687,7 @@ class OnDask(Executor):
         import asyncio
 
         loop = asyncio.get_running_loop()
-        waiting = {asyncio.ensure_future(_told(asked))}
+        waiting = {asyncio.ensure_future(_settled(asked))}
         for number in range(self._MOST_ASKED):
             done, waiting = await asyncio.wait(
                 waiting, timeout=self._PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
@@ -715,7 +706,7 @@ class OnDask(Executor):
             asked.add_done_callback(
                 lambda _, one=computed: self._client.loop.add_callback(_end, one)
             )
-            waiting.add(asyncio.ensure_future(_told(asked)))
+            waiting.add(asyncio.ensure_future(_settled(asked)))
             await asyncio.wait({*waiting, computed}, return_when=asyncio.FIRST_COMPLETED)
         raise TimeoutError("its result did not come from the Dask workers")
 
@@ -731,9 +722,9 @@ async def _end(waiting: Any) -> None:
         waiting.set_result(None)
 
 
-async def _told(asked: Any) -> tuple[Any, BaseException | None]:
+async def _settled(asked: Any) -> tuple[Any, BaseException | None]:
     """A Dask future's result, or the error that came of it."""
     try:
         return await asked, None
-    except BaseException as error:  # of whatever kind: who asked is told
+    except BaseException as error:  # of whatever kind: the caller raises it
         return None, error

@@ -2,13 +2,7 @@
 
 A unit is a batch of checkpoints, or a part of one with a very large file. How runs are cut depends
 on their files alone, never on the number of workers, so results that are put together in the order
-of units are the same for any number.
-
-Lists of differences of units: their names, and which of them are a comparison's own.
-
-A comparison that is told to end tells what it has found: Ctrl-C, SIGTERM, SIGHUP.
-
-The result of a large variable, put together from the results of its parts.
+of units are the same for any number. Ctrl-C, SIGTERM and SIGHUP end it with what was found so far.
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ def keep_snapshot(
 
     is_newest: whether it becomes the newest of the store, also if it was there before.
 
-    No run fails because it leaves no snapshot: what is in the way is told on stderr.
+    No run fails because it leaves no snapshot: what is in the way is printed to stderr.
     """
     try:
         identity = store.save(snapshot)

@@ -1,22 +1,8 @@
-"""What a snapshot holds.
+"""What a snapshot holds, and the one list of what it looks for, by how likely that changes numbers.
 
-What files, variables and facts of an environment do, and how likely each changes numbers.
-
-This is the one list of what a snapshot looks for, and the one order of its differences.
-
-What a process has mapped, as /proc/PID/maps says it.
-
-The GNU build ID of an ELF file: the digest that the linker gave a build.
-
-Read are files of 64 bits and little-endian order, which is what numerical programs run on; of all
-others the SHA-256 tells.
-
-Takes out of texts what says who ran something, or where: host, user, home folder, secrets.
-
-Which Python packages are installed, told by the names of their metadata folders.
-
-Reading a folder's names takes a millisecond, where `importlib.metadata` opens a file for each
-package and takes a third of a second; so nothing has to be remembered from run to run.
+Digests of loaded objects are GNU build IDs (little-endian ELF files of 64 bits), of other files
+SHA-256. Names of hosts, users and home folders, and secrets, are removed from all texts. Python
+packages are known by the names of their metadata folders, which takes a millisecond.
 """
 
 from __future__ import annotations
@@ -172,7 +158,7 @@ _PATTERNS = tuple(
     (kind, re.compile(rf"(?:lib)?(?:scipy_)?(?:{names})(?:64_?|32)?(?:_[a-z0-9]+)*(?=[-._]|$)"))
     for kind, names in _LIBRARIES
 )
-# A system's own, that may stand without any suffix: they are told by their whole name.
+# A system's own, that may stand without any suffix: they are known by their whole name.
 _WHOLE = re.compile(r"lib[^/]*\.so(?:\.[\d.]+)?$|ld-linux[^/]*$|lib[^/]*-[^/]*\.so[^/]*$")
 
 # Variables that are kept. No pattern is in it: a name that is not here is never read.
@@ -368,7 +354,7 @@ class Cleaner:
     """Cleans the texts of one snapshot.
 
     environment: the variables that secrets are looked for in; those of this process by default.
-    root: the folder that paths are told relative to. secrets: others that are known.
+    root: the folder that paths are shown relative to. secrets: others that are known.
     """
 
     def __init__(

@@ -1,9 +1,4 @@
-"""Snapshots as files: JSON, compressed, named by what they hold.
-
-The files of a snapshot themselves: loaded objects and the run's folder, as one archive.
-
-Snapshots beside goldens that no golden names any more.
-"""
+"""Snapshots as files: compressed JSON, named by content, with their objects as an archive."""
 
 from __future__ import annotations
 
@@ -63,7 +58,7 @@ LAST = "last"
 NAME = re.compile(r"(?P<hash>[0-9a-f]{32})\.json(?:\.(?P<how>zst|z))?")
 _STAGED = re.compile(rf"\.{NAME.pattern}\.(?P<pid>[0-9]{{1,9}})")
 _HASH = re.compile(r"[0-9a-f]{4,32}")
-_STORE_MOST_BYTES = 32 << 20
+_MOST_SNAPSHOT_BYTES = 32 << 20
 IDENTITY_DIGITS = 32
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_LEVEL, ZLIB_LEVEL = 3, 6
@@ -114,7 +109,7 @@ def decompressed(data: bytes) -> bytes:
         return data
     reader = zlib.decompressobj()
     try:
-        found = reader.decompress(data, _STORE_MOST_BYTES)
+        found = reader.decompress(data, _MOST_SNAPSHOT_BYTES)
     except zlib.error:
         raise DocumentError("is neither JSON nor compressed") from None
     if not reader.eof:
@@ -132,8 +127,8 @@ def _zstd(data: bytes) -> bytes:
         ) from None
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as reader:
-            found = reader.read(_STORE_MOST_BYTES + 1)
-            if len(found) > _STORE_MOST_BYTES:
+            found = reader.read(_MOST_SNAPSHOT_BYTES + 1)
+            if len(found) > _MOST_SNAPSHOT_BYTES:
                 raise DocumentError("is too large")
             return bytes(found)
     except zstandard.ZstdError:
@@ -151,7 +146,7 @@ def decoded_as(identity: str, data: bytes, file: Path) -> Snapshot:
     Raises CorruptFileError, also for another snapshot; NotAvailableError.
     """
     try:
-        if len(data) > _STORE_MOST_BYTES:
+        if len(data) > _MOST_SNAPSHOT_BYTES:
             raise DocumentError("is too large")
         found = decoded(data)
     except DocumentError as error:
@@ -287,12 +282,12 @@ def read_snapshot_file(path: Path) -> bytes:
     FileLimitError.
     """
     try:
-        return read_regular(path, _STORE_MOST_BYTES)
+        return read_regular(path, _MOST_SNAPSHOT_BYTES)
     except FileNotFoundError:
         raise UsageError("there is no such file", file=path) from None
 
 
-_KEPT_FILES_MOST_BYTES = 2 << 30
+_MOST_ARCHIVE_BYTES = 2 << 30
 _STEP_BYTES = 1 << 20
 SUFFIXES = {"zst": ".files.tar.zst", "z": ".files.tar.gz", "": ".files.tar"}
 
@@ -333,9 +328,9 @@ def write_archive(files: Mapping[str, Path], target: Path, how: str | None = Non
     archives. Raises WriteFailedError, FileLimitError.
     """
     total = sum(path.stat().st_size for path in files.values())
-    if total > _KEPT_FILES_MOST_BYTES:
+    if total > _MOST_ARCHIVE_BYTES:
         raise FileLimitError(
-            f"its {total} bytes are more than the {_KEPT_FILES_MOST_BYTES} that are kept",
+            f"its {total} bytes are more than the {_MOST_ARCHIVE_BYTES} that are kept",
             file=target,
         )
     with writing(target):
@@ -423,7 +418,7 @@ def _decompressing(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
 
 
 def _copy(stream: IO[bytes], plain: IO[bytes], path: Path) -> None:
-    left = _KEPT_FILES_MOST_BYTES + (64 << 20)
+    left = _MOST_ARCHIVE_BYTES + (64 << 20)
     while block := stream.read(_STEP_BYTES):
         left -= len(block)
         if left < 0:

@@ -1,13 +1,4 @@
-"""Takes snapshots.
-
-What the processes of a command have mapped, seen by looking at them while they run.
-
-Loaded objects: what they are, by the digest of their build.
-
-Facts of the machine: processor, kernel, limits. None of them can be restored elsewhere.
-
-Lock files: which exist, and what they hash to.
-"""
+"""Takes snapshots: the objects that a command's processes load, the machine, and lock files."""
 
 from __future__ import annotations
 
@@ -108,7 +99,7 @@ def describe_object(key: _Key, path: str, cleaner: Cleaner, *, hashed: bool) -> 
         build_id = _build_id(key)
         if hashed or build_id is None:
             sha256 = _sha256(key)
-        version = _objects_version(key, kind)
+        version = _version_of_object(key, kind)
     except OSError:
         build_id = None
     if build_id is None and sha256 is None:
@@ -132,7 +123,7 @@ def _sha256(key: _Key) -> str:
 
 
 @lru_cache(4096)
-def _objects_version(key: _Key, kind: str) -> str | None:
+def _version_of_object(key: _Key, kind: str) -> str | None:
     """What the file says of its version; else what its name says."""
     if kind in _VERSION_IN_FILE and key[-1] > _BLOCK:
         with open(key[0], "rb") as stream:  # noqa: PTH123
@@ -157,14 +148,14 @@ _EARLY_SECONDS = 0.4
 _MOST_SECONDS = 5.0
 _SHARE = 0.1
 _MOST_PROCESSES = 512
-_PROGRAM_MOST_BYTES = 4 << 20
+_MOST_KERNEL_BYTES = 4 << 20
 
 
 class SeenProgram(Struct):
     """What was seen of the processes of a command.
 
     files: mapped executable, with what tells that they are still the same. variables: the values
-    that processes had, for each name of the allow-list. secrets: what must not be told of them.
+    that processes had, for each name of the allow-list. secrets: what must not be shown of them.
     """
 
     files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
@@ -193,7 +184,7 @@ class _Process(Struct):
 class ProgramWatcher:
     """Looks at the process trees of commands, at 0.025, 0.075, 0.175, 0.375 ... s, then rarer.
 
-    Processes and libraries that live shorter than that may be missed: what is told is what was
+    Processes and libraries that live shorter than that may be missed: what is reported is what was
     seen. One watcher may watch several commands, also at the same time. is_thorough: looks all the
     time, for whoever does not care what that costs the command.
     """
@@ -235,7 +226,7 @@ class ProgramWatcher:
 
     def _look_at(self, member: tuple[int, int]) -> None:
         pid = member[0]
-        text = _program_read(f"/proc/{pid}/maps")
+        text = _kernel_bytes(f"/proc/{pid}/maps")
         process = self._processes.get(member, _Process())
         mapped = [] if not text or process.text == text else mapped_files(text)
         if not mapped:
@@ -243,7 +234,7 @@ class ProgramWatcher:
         if mapped[0] != process.program:
             # A shell or a launcher that has become another program is part of it no longer.
             process = _Process(mapped[0])
-            environment = _environment(_program_read(f"/proc/{pid}/environ"))
+            environment = _environment(_kernel_bytes(f"/proc/{pid}/environ"))
             process.secrets = secrets_of(environment)
             process.variables = {
                 name: value for name, value in environment.items() if kind_of_variable(name)
@@ -322,7 +313,7 @@ def require_look() -> None:
 
 def own_program() -> SeenProgram:
     """What this very process has mapped; variables are those of the process."""
-    files = look_at(mapped_files(_program_read("/proc/self/maps")))
+    files = look_at(mapped_files(_kernel_bytes("/proc/self/maps")))
     return SeenProgram(files, own_variables())
 
 
@@ -341,11 +332,11 @@ def _environment(block: bytes) -> dict[str, str]:
     }
 
 
-def _program_read(path: str) -> bytes:
-    """What the kernel says; nothing of a process that is gone, or not ours."""
+def _kernel_bytes(path: str | Path) -> bytes:
+    """A file of /proc or /sys; empty if it is not there, or not ours to read."""
     try:
         with open(path, "rb") as stream:  # noqa: PTH123
-            return stream.read(_PROGRAM_MOST_BYTES)
+            return stream.read(_MOST_KERNEL_BYTES)
     except OSError:
         return b""
 
@@ -358,7 +349,6 @@ _FLAGS = (
     *("avx512_vnni", "avx512_bf16", "avx512_fp16", "avx_vnni", "amx_tile", "amx_bf16"),
     *("asimd", "asimddp", "sve", "sve2", "bf16"),
 )
-_MACHINE_MOST_BYTES = 1 << 20
 # arm64 kernels tell numbers instead of a name: who made the processor, and which one it is
 # (MIDR_EL1 in the Arm Architecture Reference Manual, and each maker's manuals).
 _ARM_MAKERS = {
@@ -417,13 +407,13 @@ def os_name() -> str:
 def _cpu_info() -> tuple[str, str, str, str]:
     """Model, microcode, flags that matter, and whether it is virtual, of the first processor."""
     facts: dict[str, str] = {}
-    for line in _machine_read(Path("/proc/cpuinfo")).splitlines():
+    for line in _kernel_text(Path("/proc/cpuinfo")).splitlines():
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
     model = next(
         (facts[key] for key in ("model name", "Model", "cpu model") if facts.get(key)),
         _arm_model(facts)
-        or _asked("machdep.cpu.brand_string")
+        or _sysctl("machdep.cpu.brand_string")
         or platform.processor()
         or platform.machine(),
     )
@@ -443,7 +433,7 @@ def _arm_model(facts: dict[str, str]) -> str:
     return f"{_ARM_MAKERS.get(maker, f'maker {maker}')} {core or f'part {part}'} {stepping}"
 
 
-def _asked(name: str) -> str:
+def _sysctl(name: str) -> str:
     """What macOS says of itself; nothing elsewhere."""
     if platform.system() != "Darwin":
         return ""
@@ -501,15 +491,11 @@ def _chosen(text: str) -> str:
 
 
 def _line(path: Path) -> str:
-    return _machine_read(path).partition("\n")[0].strip()
+    return _kernel_text(path).partition("\n")[0].strip()
 
 
-def _machine_read(path: Path) -> str:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_MACHINE_MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+def _kernel_text(path: Path) -> str:
+    return _kernel_bytes(path).decode("utf-8", "replace")
 
 
 NAMES = (
@@ -517,22 +503,22 @@ NAMES = (
     *("Pipfile.lock", "conda-lock.yml", "conda-linux-64.lock", "environment.yml", "pixi.lock"),
     *("spack.lock", "spack.yaml", "Cargo.lock", "Manifest.toml"),
 )
-_LOCK_FILES_MOST_BYTES = 16 << 20
+_MOST_LOCK_FILE_BYTES = 16 << 20
 
 
 def lock_files_in(folder: Path) -> dict[str, str]:
     """SHA-256 by name, of the lock files in a folder. Those that cannot be read are left out."""
     found = {}
     for name in NAMES:
-        data = _lock_files_read(folder / name)
+        data = _read_lock_file(folder / name)
         if data is not None:
             found[name] = hashlib.sha256(data).hexdigest()
     return found
 
 
-def _lock_files_read(path: Path) -> bytes | None:
+def _read_lock_file(path: Path) -> bytes | None:
     try:
-        if not path.is_file() or path.stat().st_size > _LOCK_FILES_MOST_BYTES:
+        if not path.is_file() or path.stat().st_size > _MOST_LOCK_FILE_BYTES:
             return None
         return path.read_bytes()
     except OSError:
@@ -647,7 +633,7 @@ def _kept(variables: dict[str, set[str]], cleaner: Cleaner) -> dict[str, str]:
 
 def _versions(more: dict[str, str]) -> dict[str, str]:
     own = {name: str(version) for name, version in sorted(_core.library_versions().items())}
-    return {**more, "ciwrap": _take_version("ciwrap"), **own}
+    return {**more, "ciwrap": _version_of_package("ciwrap"), **own}
 
 
 def _loaded_versions() -> dict[str, str]:
@@ -722,7 +708,7 @@ def _repository(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _take_version(package: str) -> str:
+def _version_of_package(package: str) -> str:
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,10 +1,4 @@
-"""Where a series of measurements changes its level: between which two of them, and by how much.
-
-Whether differences between runs stay as they are or grow, how fast, and for how long comparing
-element by element makes sense.
-
-Whether a series of measurements goes up or down, and how fast.
-"""
+"""Where a series changes its level, whether it has a trend, and how fast differences grow."""
 
 from __future__ import annotations
 
@@ -188,7 +182,7 @@ SATURATION = 0.1
 # A random walk and a periodic orbit, too, may fit an exponential a little better than a power law.
 LEAST_INCREASE = 100.0
 # The corrected criterion of a model with a slope (3 parameters with the variance) needs 5 points.
-LEAST_POINTS_OF_GROWTH = 5
+LEAST_STEPS = 5
 _PERFECT = 1e-30  # a mean square below this is a perfect fit
 
 Kind = Literal["deterministic", "noise", "growing"]
@@ -230,7 +224,7 @@ def classify(iterations: NDArray[Any], sizes: NDArray[Any], spread: float) -> Gr
     if not np.any(values > 0):
         return Growth("deterministic")
     steps, values = _free_part(steps, values, spread)
-    if steps.size < LEAST_POINTS_OF_GROWTH:
+    if steps.size < LEAST_STEPS:
         return Growth("noise", is_settled=False)
     logs = np.log(values)
     since = steps - steps[0] + np.diff(steps).min()
@@ -282,7 +276,7 @@ def _fit(design: NDArray[np.float64], logs: NDArray[np.float64]) -> _Fit:
 
 
 # Fewer have no slope that is worth a line.
-LEAST_POINTS_OF_SLOPES = 5
+LEAST_POINTS = 5
 
 
 class Slope(Struct, frozen=True):
@@ -308,7 +302,7 @@ def least_points(rate: float, tests: int = 1) -> int:
     so rare that `rare_ones` counts it among so many tests: n of them can come in n! orders, two of
     which are as steady. 6 at 1 %, 7 with from 4 to 25 tests.
     """
-    points = LEAST_POINTS_OF_SLOPES
+    points = LEAST_POINTS
     while 2 * tests > rate * math.factorial(points):
         points += 1
     return points
@@ -323,7 +317,7 @@ def slope_of(values: Sequence[float]) -> Slope | None:
     NotAvailableError without SciPy.
     """
     series = np.asarray(values, dtype=np.float64)
-    if series.size < LEAST_POINTS_OF_SLOPES or np.ptp(series) == 0:
+    if series.size < LEAST_POINTS or np.ptp(series) == 0:
         return None
     stats = scipy("stats", "a trend")
     steps = np.arange(series.size)

@@ -1,20 +1,10 @@
-"""Factors that are switched on and off: which runs to make, and what they say of each factor.
+"""Designs of factors that are on or off, tests of runs against an ensemble, and equal digits.
 
-A cell is a choice of on or off for each factor. Designs as in Box, Hunter and Hunter, "Statistics
-for Experimenters", 2005.
-
-Do new runs of a chaotic program belong to an ensemble of earlier ones?
-
-Where tiny differences grow until nothing can be compared point by point, what stays are statistics
-of a run: its features. The test asks whether the features of new runs lie among those of an
-ensemble's members, and is exact at any size: under exchange of members and new runs it rejects with
-the stated rate, however few there are.
-
-How many digits of a result are the same in every run.
-
-Sohier, de Oliveira Castro, Fevotte, Lathuiliere, Petit and Jamond, "Confidence intervals for
-stochastic arithmetic", ACM TOMS 47(2), 2021. Digits are of z = v / g - 1, the relative difference
-of a run's value v from the reference g.
+Designs: Box, Hunter and Hunter, "Statistics for Experimenters", 2005. The test of whether new runs
+lie among an ensemble's members is exact at any size: under exchange of members and new runs it
+rejects with the stated rate. Digits are of z = v / g - 1, the relative difference of a run's value
+v from the reference g: Sohier, de Oliveira Castro, Fevotte, Lathuiliere, Petit and Jamond,
+"Confidence intervals for stochastic arithmetic", ACM TOMS 47(2), 2021.
 """
 
 from __future__ import annotations

@@ -1,21 +1,8 @@
-"""How far the next run may be from what was seen, and which error bound follows from it.
+"""How far the next run may be from earlier ones, and whether run times of two commands differ.
 
-Nothing is assumed of the distribution of differences, but that runs are alike: the next one is no
-different in kind from those that were made.
-
-How far run times lie apart, and what that costs when several runs wait for each other.
-
-Paired comparison of two sets of run times: changed, not changed, or inconclusive.
-
-Every pair is two runs next to each other, one of each kind, so that a machine that grows slower or
-faster over time does the same to both. Nothing is assumed of the times but that, without a change,
-either run of a pair is as likely to be the slower one.
-
-Run times as all statistics take them.
-
-SciPy, which is an extra: loaded by the few functions that need it.
-
-How many repeats a wanted precision takes, and how precise so many repeats are.
+Nothing is assumed of the distribution of differences, but that runs are alike. Times are compared
+in pairs of runs next to each other, so that a machine that grows slower does the same to both;
+without a change, either run of a pair is as likely to be the slower one. SciPy is an extra.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""git's bisection: which commit is to be looked at next, and which one was found.
+"""`ciwrap bisect`: git's bisection, the records and words of what it found, and its page.
 
-What every commit of a search is compared with: the configuration and the goldens of one commit.
-
-Both change over time, so they are taken from the good commit and kept outside of the working tree.
-
-What `ciwrap bisect` found, as the record that its JSON document is made of.
-
-What `ciwrap bisect` found, in plain words.
-
-The page of `ciwrap bisect`: the commit, what it moved, and the commits that were looked at.
+Configuration and goldens change over time, so those of the good commit are used for every commit;
+they are kept outside of the working tree.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
-"""Features of a run: a few numbers that say what its variables are like, whatever their values.
+"""Ensembles: features of runs as a golden in one text file, and the verdict on new runs.
 
-An ensemble as a golden: the features of its members, in one text file of some kilobytes.
-
-The features of several runs of one check, each in a folder of its own.
-
-The runs of a check against its ensemble: a verdict on their statistics, never a match.
-
-What runs hold of which no features are taken, so that it is counted and told.
-
-What `ciwrap capture --ensemble` did, as a record of a JSON document.
+Features are a few numbers that say what a variable is like. A verdict on statistics is never a
+match.
 """
 
 from __future__ import annotations
@@ -147,7 +140,7 @@ class _Sums(Struct):
         """Takes a stretch of numbers. kept: which of them count; None for all. before: the one that
         stands before it in the same block, if that counts.
         """
-        # An infinity makes a feature that is not finite, which is told of by its name.
+        # An infinity makes a feature that is not finite, which is reported by its name.
         with np.errstate(invalid="ignore", over="ignore"):
             self._add_products(numbers, kept, before)
             counted = numbers if kept is None else numbers[kept]

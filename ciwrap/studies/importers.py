@@ -1,16 +1,8 @@
-"""CP2K's regression tests: TEST_FILES.toml in many folders, and the matchers that these name.
+"""Imports tests of CP2K, testcode (Quantum ESPRESSO and others) and LAMMPS as checks.
 
-The matchers are Python; their file is parsed, and nothing of it runs.
-
-testcode's tests (Quantum ESPRESSO and others): jobconfig, userconfig, extraction by scripts.
-
-What a script extracts is a number under a label. For pw.x these labels are values of our own, read
-from the program's output. What other labels mean only their script knows: their rules read what it
-printed. Nothing here runs it, nor does any rule: the user's own `run` command does.
-
-What importing tests comes to: files to write, and what was not carried over.
-
-LAMMPS's regression tests: a YAML file of tolerances by thermo column, with overrides.
+CP2K: TEST_FILES.toml, with matchers in Python that are parsed and never run. testcode: jobconfig
+and userconfig; for pw.x its labels are values of our own, what other labels mean only the test's
+script knows. LAMMPS: a YAML file of tolerances by thermo column. Nothing here runs a script.
 """
 
 from __future__ import annotations
@@ -100,12 +92,12 @@ def read_text(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def bound_of(said: Any) -> float | None:
+def bound_of(text: Any) -> float | None:
     """A tolerance; None for what is none. YAML reads `1e-4` as text."""
-    if isinstance(said, bool):
+    if isinstance(text, bool):
         return None
     try:
-        bound = float(said)
+        bound = float(text)
     except (TypeError, ValueError, OverflowError):
         return None
     return bound if math.isfinite(bound) and bound >= 0 else None

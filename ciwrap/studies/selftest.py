@@ -1,14 +1,7 @@
 """Plants damage in copies of a check's outputs, and sees whether the check catches it.
 
-Where damage is planted: in an element of each variable where it has a meaning.
-
-Values that are wrong by as little as can be.
-
-Outputs with damage in them: read from the real files, changed on the way, never written.
-
-What `ciwrap selftest` found, as the record that its JSON document is made of.
-
-The temporary folder of a self-test, which goes away again also where it is interrupted.
+Damage is in a value of each variable where it has a meaning, and as small as can be. The real files
+are read, changed on the way, and never written; the temporary folder goes away in any case.
 """
 
 from __future__ import annotations

@@ -1,15 +1,4 @@
-"""Runs two commands in pairs, one after the other or both at once, and takes their times.
-
-Revisions of a repository as sides of a comparison: checked out and built.
-
-Takes the times of two Python calls in interleaved pairs.
-
-How run times are taken: as the configuration says, but for what was said in the call.
-
-In which order the two runs of each pair take place.
-
-What `ciwrap time` found, as the record that its JSON document is made of.
-"""
+"""`ciwrap time`: runs two commands, calls or revisions in interleaved pairs, and times them."""
 
 from __future__ import annotations
 

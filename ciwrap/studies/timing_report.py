@@ -1,11 +1,4 @@
-"""What `ciwrap time` found, in plain words.
-
-Charts of a timing: the change with its interval beside the margin, and the times themselves.
-
-The page of `ciwrap time`: the verdict, the change with its interval, and the times.
-
-What `ciwrap time` found, as a job summary in Markdown.
-"""
+"""What `ciwrap time` found: words, job summary, charts and page."""
 
 from __future__ import annotations
 

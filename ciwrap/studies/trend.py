@@ -1,9 +1,4 @@
-"""Finds what moves: shares of bounds, run times, goldens.
-
-Reads many results and sorts what they say by variable and by command.
-
-What `ciwrap trend` found, as the record that its JSON document is made of.
-"""
+"""`ciwrap trend`: what moves in many results: shares of bounds, run times, goldens."""
 
 from __future__ import annotations
 
@@ -230,14 +225,14 @@ def _plain_series(
 
 def _time_series(
     key: tuple[str, str],
-    told: Sequence[tuple[TimePoint, Mapping[str, str]]],
+    measured: Sequence[tuple[TimePoint, Mapping[str, str]]],
     margin: float,
     snapshots: Sequence[SnapshotStore],
 ) -> TimeSeries:
-    points = tuple(point for point, _ in told)
+    points = tuple(point for point, _ in measured)
     seconds = [point.seconds for point in points]
     changes = find_change_points(seconds, margin=margin, seed=_SEED)
-    pairs = [(told[one.position - 1][1], told[one.position][1]) for one in changes]
+    pairs = [(measured[one.position - 1][1], measured[one.position][1]) for one in changes]
     return TimeSeries(
         command=key[0],
         cpu=key[1],
@@ -343,7 +338,7 @@ class Collected(Struct):
     shares: by check and variable, each with its basis. lost: of these, those of which the newest
     result of their check tells no share: not comparable, for instance. times: by command and
     processor, each with the facts of its environment. repeated: how many files say the same, byte
-    for byte, as another one: what is told twice has not happened twice.
+    for byte, as another one: what is listed twice has not happened twice.
     """
 
     moments: list[Moment] = field(default_factory=list)

@@ -1,11 +1,4 @@
-"""Charts of a trend: the share of a bound that a variable uses, and how long a command takes.
-
-The page of `ciwrap trend`: warnings first, then each variable and command over time.
-
-What `ciwrap trend` found, in plain words.
-
-What `ciwrap trend` found, as a job summary in Markdown.
-"""
+"""What `ciwrap trend` found: words, job summary, charts and page, warnings first."""
 
 from __future__ import annotations
 
@@ -229,7 +222,7 @@ def _x(frame: Frame, at: float, count: int) -> float:
 def _curve(
     frame: Frame,
     heights: Sequence[float],
-    said: Sequence[str],
+    titles: Sequence[str],
     beyond: Sequence[bool],
     dropped: int,
 ) -> list[Markup]:
@@ -242,7 +235,7 @@ def _curve(
     if count > 1:
         steps = (f"{number(_x(frame, i, count))} {number(y)}" for i, y in enumerate(heights))
         parts.append(element("path", d="M" + "L".join(steps), class_="cv"))
-    for i, (y, words, is_beyond) in enumerate(zip(heights, said, beyond, strict=True)):
+    for i, (y, words, is_beyond) in enumerate(zip(heights, titles, beyond, strict=True)):
         x, title = _x(frame, i, count), element("title", words)
         circle = element("circle", title, cx=x, cy=y, r=2.8, class_="mi")
         parts.append(triangle(x, y, title) if is_beyond else circle)

@@ -2,11 +2,7 @@
 
 Subclass `ReaderSuite` in a test module, say how to make a reader and how to write a file, and say
 with the class attributes what the format can hold. pytest finds the tests through the subclass.
-
-What the suite of readers does to files and to memory: bytes changed, files removed, permission
-taken, memory filled before it is handed out.
-
-What the suite of readers writes and reads back: arrays of every dtype and shape.
+The tests write arrays of every dtype and shape, change, cut and remove files, and fill memory.
 """
 
 from __future__ import annotations

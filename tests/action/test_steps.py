@@ -27,8 +27,8 @@ from ciwrap.action.github import (
 from ciwrap.action.orders import Call, finished, fresh_stage
 from ciwrap.action.outputs import (
     MOST_ANNOTATIONS,
-    Outcome,
     Place,
+    StepOutcome,
     annotation_lines,
     markdown,
     publish,
@@ -175,7 +175,7 @@ def test_cutting_never_exceeds(text: str, most: int) -> None:
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, 500])
 def test_annotations_are_as_many_as_are_shown(count: int) -> None:
     result = result_of(count) if count else result_of(1, Verdict.MATCH)
-    lines = list(annotation_lines(Outcome("differ", result), Place()))
+    lines = list(annotation_lines(StepOutcome("differ", result), Place()))
     assert len(lines) == min(count, MOST_ANNOTATIONS)
     if count > MOST_ANNOTATIONS:
         assert f"+{count - MOST_ANNOTATIONS + 1} more" in lines[-1]
@@ -187,9 +187,9 @@ def test_hostile_names_give_no_orders(name: str) -> None:
         Verdict.DIFFER,
         (CheckResult(name, Verdict.DIFFER, (VariableResult(name, Verdict.DIFFER),)),),
     )
-    for line in annotation_lines(Outcome("differ", result), Place("ciwrap.yaml", {name: 3})):
+    for line in annotation_lines(StepOutcome("differ", result), Place("ciwrap.yaml", {name: 3})):
         assert re.fullmatch(r"::error [^\x00-\x1f]*", line)
-    text = without_code(markdown(Outcome("differ", result), read_inputs({})))
+    text = without_code(markdown(StepOutcome("differ", result), read_inputs({})))
     for piece in ("<script", "](http://", "@all", "<!-- c", "\x1b", "\u202e", "\n::"):
         assert piece not in text
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ciwrap.check.compatible import Outcome, begun
+from ciwrap.check.compatible import Outcome, uncompared
 from ciwrap.model import VariableId, VariableResult
 from ciwrap.runs.compare_runs import leave_out_uncommon
 
 
 def results(*iterations: int) -> list[VariableResult]:
-    return [begun(VariableId("x", one, 0), None, None) for one in iterations]
+    return [uncompared(VariableId("x", one, 0), None, None) for one in iterations]
 
 
 def test_what_was_not_compared_is_not_called_compared() -> None:

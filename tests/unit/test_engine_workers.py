@@ -29,8 +29,8 @@ from ciwrap.runs.spread import (
     Order,
     RunOrder,
     Seen,
-    asked,
     compare_unit,
+    question_of,
     sights_of,
     versions,
     what_is_seen,
@@ -79,7 +79,7 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Asked:
 
 
 def test_a_worker_that_fits(order: _Asked) -> None:
-    outcome = answer_of(compare_unit(*order), asked(*order[:2]))
+    outcome = answer_of(compare_unit(*order), question_of(*order[:2]))
     assert [(one.name, one.iteration) for one in outcome.results] == [("x", 1), ("x", 2)]
     assert len(order[0].seen) == 2
 
@@ -93,7 +93,7 @@ def test_a_worker_of_another_version(order: _Asked, place: int, text: str) -> No
     other[place] = "9"
     answer = compare_unit(replace(order[0], versions=(other[0], other[1])), *order[1:])
     with pytest.raises(NotAvailableError, match=said):
-        answer_of(answer, asked(*order[:2]))
+        answer_of(answer, question_of(*order[:2]))
 
 
 def test_a_worker_that_sees_other_files(order: _Asked, tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_a_worker_that_sees_other_files(order: _Asked, tmp_path: Path) -> None:
     ):
         answer = compare_unit(replace(order[0], seen=(seen[0], wrong)), *order[1:])
         with pytest.raises(NotAvailableError, match=said):
-            answer_of(answer, asked(*order[:2]))
+            answer_of(answer, question_of(*order[:2]))
     answer = compare_unit(replace(order[0], folder=str(tmp_path / "none")), *order[1:])
     with pytest.raises(NotAvailableError, match="does not see it"):
-        answer_of(answer, asked(*order[:2]))
+        answer_of(answer, question_of(*order[:2]))
 
 
 @pytest.mark.parametrize("change", ["size", "time", "gone"])
@@ -123,7 +123,7 @@ def test_a_worker_that_sees_other_files_of_one_checkpoint(
         os.utime(path, ns=(1, 1))
     else:
         path.unlink()
-    outcome = answer_of(compare_unit(*order), asked(*order[:2]))
+    outcome = answer_of(compare_unit(*order), question_of(*order[:2]))
     assert [one.iteration for one in outcome.results] == [1]
     [(key, why)] = outcome.lost
     assert key == (2, None)

@@ -1,4 +1,4 @@
-"""The law of every verdict: errors, what has only begun, what does not fit, who is compared."""
+"""The law of every verdict: errors, what was not compared, what does not fit, who is compared."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ciwrap.check.compatible import (
     Nothing,
     Outcome,
     PartSums,
-    begun,
     failed_check,
     in_dtype,
     message_of,
     not_comparable,
     pair_up,
-    refuse_misfit,
+    refuse_incompatible,
     refuse_mistakes,
     refuse_other_labels,
     refuse_unseen_mask,
+    uncompared,
 )
 from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
@@ -60,7 +60,7 @@ MISTAKE = UsageError("no such option")
 
 
 def test_a_users_mistake_is_never_a_result() -> None:
-    result = begun(X, None, None)
+    result = uncompared(X, None, None)
     with pytest.raises(UsageError):
         refuse_mistakes(MISTAKE)
     with pytest.raises(UsageError):
@@ -103,7 +103,7 @@ def test_what_has_only_begun_is_not_comparable() -> None:
     labels = (("units", "m"),)
     new = Signature("<f8", (2, 3), labels)
     settings = VariableSettings(mask="land", period=(1.0,))
-    result = begun(
+    result = uncompared(
         X,
         new,
         new,
@@ -132,7 +132,7 @@ def test_what_has_only_begun_is_not_comparable() -> None:
         "golden_root": "00",
         "byte_count": 48,
     }
-    plain = begun(X, new, new, settings=VariableSettings())
+    plain = uncompared(X, new, new, settings=VariableSettings())
     assert (plain.mask, plain.period) == (None, None)
 
 
@@ -151,12 +151,12 @@ def test_the_reference_is_named_where_it_is_another(
     common = {"name": "x", "verdict": Verdict.NOT_COMPARABLE, "iteration": 3, "rank": 1}
     common["reason"] = "it was not compared"
     ours = {"dtype": "<f8", "shape": (2, 3), "byte_count": 48}
-    assert said(begun(X, reference, new)) == {**common, **ours, **named}
-    assert said(begun(X, None, new)) == {**common, **ours}
+    assert said(uncompared(X, reference, new)) == {**common, **ours, **named}
+    assert said(uncompared(X, None, new)) == {**common, **ours}
     alone = {"golden_dtype": reference.dtype, "golden_shape": reference.shape}
     if reference.labels:
         alone["golden_labels"] = reference.labels
-    assert said(begun(X, reference, None)) == {**common, **alone}
+    assert said(uncompared(X, reference, None)) == {**common, **alone}
 
 
 def test_a_side_of_nothing_holds_nothing() -> None:
@@ -209,9 +209,9 @@ def test_outcomes_add_up_field_by_field() -> None:
 @pytest.mark.parametrize("combine", ["sum", "either", "both"])
 def test_how_bounds_combine_is_said_unless_they_add_up(combine: str) -> None:
     settings = VariableSettings(combine=combine)
-    found = begun(X, None, None, settings=settings).combine
+    found = uncompared(X, None, None, settings=settings).combine
     assert found == (None if combine == "sum" else combine)
-    assert begun(X, None, None).combine is None
+    assert uncompared(X, None, None).combine is None
 
 
 def test_the_mask_is_that_of_the_same_checkpoint() -> None:
@@ -230,12 +230,12 @@ def test_the_mask_is_that_of_the_same_checkpoint() -> None:
 
 def test_shapes_that_do_not_fit() -> None:
     square, line, number = (Signature("<f8", shape) for shape in ((2, 3), (6,), ()))
-    refuse_misfit(square, square, RUNS, is_strict=True)
-    refuse_misfit(square, line, RUNS, is_strict=False)
+    refuse_incompatible(square, square, RUNS, is_strict=True)
+    refuse_incompatible(square, line, RUNS, is_strict=False)
     with pytest.raises(ShapeMismatchError, match=r"^shape 2x3 on one side, 6 on the other$"):
-        refuse_misfit(square, line, RUNS, is_strict=True)
+        refuse_incompatible(square, line, RUNS, is_strict=True)
     with pytest.raises(ShapeMismatchError) as caught:
-        refuse_misfit(number, square, GOLDEN, is_strict=False)
+        refuse_incompatible(number, square, GOLDEN, is_strict=False)
     assert str(caught.value) == (
         "shape 2x3, but the golden has () (a single number); if that is right, accept the new"
         " outputs"
@@ -301,8 +301,10 @@ def test_who_is_compared_with_whom() -> None:
     assert [one.name for one in outcome.ignored] == ["i", "j", "k"]
     assert [one.name for one in outcome.left_out] == ["i", "j"]
     gone, new = VariableId("gone"), VariableId("new")
-    assert outcome.missing == [begun(gone, Held("gone").signature(gone), None)]
-    assert outcome.extra == [begun(new, None, Held("new").signature(new), source_path="new.npy")]
+    assert outcome.missing == [uncompared(gone, Held("gone").signature(gone), None)]
+    assert outcome.extra == [
+        uncompared(new, None, Held("new").signature(new), source_path="new.npy")
+    ]
     assert outcome.results == []
 
 

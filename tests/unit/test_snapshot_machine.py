@@ -48,17 +48,17 @@ def fresh() -> Iterator[None]:
 def test_the_processor_has_a_name(
     monkeypatch: pytest.MonkeyPatch, fresh: None, text: str, model: str
 ) -> None:
-    read = machine._machine_read
+    read = machine._kernel_text
 
     def told(path: Path) -> str:
         return text if str(path) == "/proc/cpuinfo" else read(path)
 
-    monkeypatch.setattr(machine, "_machine_read", told)
+    monkeypatch.setattr(machine, "_kernel_text", told)
     assert machine.machine_facts()["cpu"] == model
 
 
 def test_a_processor_of_which_nothing_is_told(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
-    monkeypatch.setattr(machine, "_machine_read", lambda path: "")
+    monkeypatch.setattr(machine, "_kernel_text", lambda path: "")
     assert machine.machine_facts()["cpu"] == (
         machine.platform.processor() or machine.platform.machine()
     )

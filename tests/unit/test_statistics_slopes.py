@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from ciwrap.statistics.change_points import (
-    LEAST_POINTS_OF_SLOPES,
+    LEAST_POINTS,
     Slope,
     least_points,
     rare_ones,
@@ -41,7 +41,7 @@ def test_chance_is_told_as_often_as_it_should() -> None:
 
 def test_what_has_no_slope() -> None:
     assert slope_of([0.5] * 20) is None
-    assert slope_of([0.1, 0.2, 0.3, 0.4][: LEAST_POINTS_OF_SLOPES - 1]) is None
+    assert slope_of([0.1, 0.2, 0.3, 0.4][: LEAST_POINTS - 1]) is None
     # One step up, which is no accident, and no rise with each measurement either.
     assert slope_of([0.1] * 17 + [0.2] * 8) is None
     assert Slope(0.0, 0.5, 1.0).steps_until(1.0) is None

@@ -12,7 +12,7 @@ import pytest
 from ciwrap import _core
 from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import CorruptFileError, InterruptedCallError, UnreadableFileError
-from ciwrap.check.compatible import begun
+from ciwrap.check.compatible import uncompared
 from ciwrap.golden.trees import Resources
 from ciwrap.model import VariableId
 from ciwrap.runs.questions import PendingComparison, Stream, fits_stream
@@ -46,7 +46,7 @@ class Heard:
 
 def question(name: str, count: int, leaves: list[int] | None = None) -> PendingComparison:
     chosen = None if leaves is None else np.array(leaves, dtype=np.int64)
-    return PendingComparison(begun(VariableId(name), None, None), PARAMETERS, (count,), chosen)
+    return PendingComparison(uncompared(VariableId(name), None, None), PARAMETERS, (count,), chosen)
 
 
 def compare_stored(
@@ -57,7 +57,7 @@ def compare_stored(
     resources: Resources,
 ) -> _core.Comparison:
     """Two stored arrays through a stream of their own."""
-    asked = PendingComparison(begun(VariableId("x"), None, None), parameters, (), leaves)
+    asked = PendingComparison(uncompared(VariableId("x"), None, None), parameters, (), leaves)
     with Stream[PendingComparison](resources, 8 << 20) as stream:
         stream.submit(asked, golden, new)
         ((_, found),) = stream.answers(wait=True)
@@ -230,7 +230,9 @@ def test_elements_of_any_width(tmp_path: Path, dtype: str) -> None:
     places = regions(tmp_path, "x", golden, new)
     for memory_bytes in (1 << 20, 64 << 20):
         with Stream(Resources(), memory_bytes, direct="always") as stream:
-            asked = PendingComparison(begun(VariableId("x"), None, None), parameters, golden.shape)
+            asked = PendingComparison(
+                uncompared(VariableId("x"), None, None), parameters, golden.shape
+            )
             stream.submit(asked, *places)
             ((_, found),) = stream.answers(wait=True)
         assert found.error is None

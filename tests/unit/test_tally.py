@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CorruptFileError
-from ciwrap.check.compatible import GOLDEN, RUNS, Outcome, begun
+from ciwrap.check.compatible import GOLDEN, RUNS, Outcome, uncompared
 from ciwrap.check.findings import MOST_DETAILED_NAMES, DetailKeeper, check_result
 from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
@@ -32,8 +32,8 @@ LOST = "as far as files could be read; first fix what the errors name"
 def outcome(*, missing: bool = False, extra: bool = False) -> Outcome:
     return Outcome(
         results=[MATCHING],
-        missing=[begun(OLD, PLAIN, None)] if missing else [],
-        extra=[begun(NEW, None, PLAIN)] if extra else [],
+        missing=[uncompared(OLD, PLAIN, None)] if missing else [],
+        extra=[uncompared(NEW, None, PLAIN)] if extra else [],
     )
 
 

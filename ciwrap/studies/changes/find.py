@@ -1,11 +1,4 @@
-"""All changes in what is checked, those that check less, or may, first.
-
-Changes of goldens and their variables: what they hold, and how it is judged.
-
-Changes of ensembles: which there are, what they look at, and how much they let runs vary.
-
-Changes in words: lines for the terminal and annotations, a table for summaries.
-"""
+"""All changes in what is checked, those that check less, or may, first; and their words."""
 
 from __future__ import annotations
 
@@ -120,14 +113,14 @@ def _whole(place: Place, sides: Sides, old: State, new: State) -> Iterator[Chang
         made = _accepted(name, "a first golden" if is_first else text, sides.new.accepted)
         yield made if is_first else replace(made, wider=None)
     elif sides.old.binary.root != sides.new.binary.root:
-        yield _of_goldens_replaced(name, sides.old, sides.new)
+        yield _replaced_golden(name, sides.old, sides.new)
     elif sides.old.accepted != sides.new.accepted:
         text = "the log of its golden is another one, though the golden is the same"
         yield Change(name, None, "values", text, wider=False)
 
 
 def loses_configuration(old: State, new: State) -> bool:
-    """Whether there is none any more, which is told of all checks at once."""
+    """Whether there is none any more, which is reported of all checks at once."""
     return old.config_name is not None and new.config_name is None
 
 
@@ -157,7 +150,7 @@ def _of_one_kind(place: Place, sides: Sides, new: State) -> Iterator[Change]:
         yield Change(sides.name, None, "check", text, wider=wider)
 
 
-def _of_goldens_replaced(name: str, old: Manifest, new: Manifest) -> Change:
+def _replaced_golden(name: str, old: Manifest, new: Manifest) -> Change:
     fresh = new.accepted[len(old.accepted) :]
     if new.accepted[: len(old.accepted)] != old.accepted:
         text = "golden replaced, and its log does not continue"
@@ -233,7 +226,7 @@ def _variable(
 
 
 def _is_ignored(check: Check | None, identity: VariableId) -> bool:
-    """By name: what lies beyond the last iteration is told of as one."""
+    """By name: what lies beyond the last iteration is reported as one."""
     return check is not None and any(name_matches(one, identity) for one in check.ignore)
 
 
@@ -278,7 +271,7 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
         before, after = old.ensembles.get(place), new.ensembles.get(place)
         if before is not None and after is not None:
             if before != after:
-                yield from _of_ensembles_replaced(name, before, after)
+                yield from _replaced_ensemble(name, before, after)
         elif after is not None:
             is_there = place in old.ensembles
             text = "in the place of one that could not be read" if is_there else "a first ensemble"
@@ -287,7 +280,7 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
         elif place in new.ensembles:
             if before is not None:
                 yield Change(name, None, "check", "its ensemble cannot be read", wider=False)
-        elif not _is_told(place, old, new):
+        elif not _is_reported(place, old, new):
             yield Change(name, None, "check", "its ensemble is gone", wider=True)
         golden = before or after
         was, now = old.checks.get(place.name), new.checks.get(place.name)
@@ -313,7 +306,7 @@ def _settings(name: str, golden: EnsembleGolden, old: Check, new: Check) -> Iter
             yield Change(name, variable.name, "variable", text, wider=wider)
 
 
-def _is_told(place: Place, old: State, new: State) -> bool:
+def _is_reported(place: Place, old: State, new: State) -> bool:
     """Whether the check is gone with its ensemble, or all of the configuration."""
     is_gone = place.name in old.checks and place.name not in new.checks
     return is_gone or loses_configuration(old, new)
@@ -336,7 +329,7 @@ def _size(golden: EnsembleGolden) -> str:
     return f"{len(golden.members)} members, {len(golden.features)} features each"
 
 
-def _of_ensembles_replaced(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[Change]:
+def _replaced_ensemble(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[Change]:
     kept = len({*old.members} & {*new.members}) if old.features == new.features else 0
     text = f"ensemble replaced: {len(old.members)} -> {len(new.members)} members, {kept} of them"
     yield _made(name, f"{text} as they were", new, replaced=True)
@@ -440,7 +433,7 @@ _OF_CHECK = {"ignore": ("ignore", "until_iteration"), "strict": ("strict",), "va
 _ORDER = (True, None, False)
 
 
-class _Told(Struct, frozen=True):
+class _VariableChange(Struct, frozen=True):
     change: Change
     identity: VariableId | None
 
@@ -448,13 +441,14 @@ class _Told(Struct, frozen=True):
 def find_changes(old: State, new: State) -> tuple[Change, ...]:
     """What is checked otherwise in the new state: one change for all checkpoints of a variable."""
     renames = Renames.between(old, new)
-    told = [_Told(one, None) for one in configuration_changes(old, new)]
-    told += [_Told(one, None) for one in check_changes(old, new, renames.checks)]
+    told = [_VariableChange(one, None) for one in configuration_changes(old, new)]
+    told += [_VariableChange(one, None) for one in check_changes(old, new, renames.checks)]
     told += [
-        _Told(change, identity) for change, identity in golden_changes(old, new, renames.goldens)
+        _VariableChange(change, identity)
+        for change, identity in golden_changes(old, new, renames.goldens)
     ]
-    told += [_Told(one, None) for one in ensemble_changes(old, new)]
-    firsts: dict[Change, _Told] = {}
+    told += [_VariableChange(one, None) for one in ensemble_changes(old, new)]
+    firsts: dict[Change, _VariableChange] = {}
     for one in told:
         firsts.setdefault(one.change, one)
     counts = Counter(one.change for one in told)
@@ -467,20 +461,20 @@ def find_changes(old: State, new: State) -> tuple[Change, ...]:
     return tuple(sorted(found, key=lambda change: _ORDER.index(change.wider)))
 
 
-def _where(lines: Lines, told: _Told, known: set[str]) -> dict[str, str | int | None]:
+def _where(lines: Lines, found: _VariableChange, known: set[str]) -> dict[str, str | int | None]:
     """The file and line of a change; none for checks of tests, which no configuration names."""
-    check = told.change.check
+    check = found.change.check
     # A golden of another platform is named by its folder, too.
     name = check if check is None or check in known else check.rpartition("/")[2]
     if lines.state.config is None or (name is not None and name not in known):
         return {}
-    line = 1 if name is None or name not in lines.state.checks else _line(lines, told, name)
+    line = 1 if name is None or name not in lines.state.checks else _line(lines, found, name)
     return {"file": lines.state.config_name, "line": line}
 
 
-def _line(lines: Lines, told: _Told, name: str) -> int | None:
+def _line(lines: Lines, found: _VariableChange, name: str) -> int | None:
     """Where the configuration says it now; where its check begins, if nothing says it any more."""
-    change, identity = told.change, told.identity
+    change, identity = found.change, found.identity
     if identity is not None and change.what in _KEYS:
         return lines.of_variable(name, identity, _KEYS[change.what])
     return lines.of_check(name, *_OF_CHECK.get(change.what, (change.text.partition(":")[0],)))

@@ -1,11 +1,4 @@
-"""Changes of whole checks: which there are, what of the outputs they take, how strict they are.
-
-Changes of what a configuration says itself, of variables that no golden tells of.
-
-Changes of how outputs are read: the options of readers, and what is looked for in logs.
-
-Changes of what `ciwrap time` and `ciwrap repeat` ask, which are checks where they fail a job.
-"""
+"""Changes of whole checks, of readers' options and logs, and of `ciwrap time` and `repeat`."""
 
 from __future__ import annotations
 
@@ -122,7 +115,7 @@ def _matches_any(pattern: str, variables: AbstractSet[VariableId]) -> bool:
 
 
 _LOG = "log"
-# What of a log is told rule by rule, and what is a list of templates.
+# What of a log is reported rule by rule, and what is a list of templates.
 _GROUPS = ("values", "tables", "steps", "counts")
 _LISTS = {"require": "asked of the log", "forbid": "forbidden in the log"}
 # What an option, and a key of a rule, means where nobody says it.
@@ -366,7 +359,7 @@ def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterato
         return
     for name in old.checks:
         if name not in new.checks and name not in renames.values():
-            held = _held(old, name)
+            held = _variable_count(old, name)
             lost = f", with {plural(held, 'variable')} of its golden" if held else ""
             text = f"the check is gone{lost}"
             yield Change(name, None, "check", text, wider=True)
@@ -409,7 +402,7 @@ def _variables(state: State, check: Check) -> frozenset[VariableId]:
     return frozenset(of_goldens | of_ensembles)
 
 
-def _held(state: State, name: str) -> int:
+def _variable_count(state: State, name: str) -> int:
     """How many variables the goldens of a check hold, by name."""
     return max(
         (

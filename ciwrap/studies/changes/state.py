@@ -1,18 +1,7 @@
 """What a repository checks at one moment: its configuration and the manifests of its goldens.
 
-The files of a repository as a commit holds them; the working tree is never touched.
-
-The files of a repository at one moment, and those that lie in its working tree now.
-
-Where pytest is told to keep the goldens of tests, if its configuration says so.
-
-Where a configuration says something, so that a warning can point to the line.
-
-Checks that have only another name now: their goldens are the same, to the root.
-
-What `ciwrap changes --json` writes, as records; the action reads it back.
-
-How one variable is judged, and in what two ways of judging it differ.
+Files are read as a commit holds them or as they lie in the working tree, which is never touched.
+`ciwrap changes --json` writes records of this module; the action reads them back.
 """
 
 from __future__ import annotations
@@ -327,7 +316,7 @@ class FileTree(Protocol):
 
 class WorkingTree(Struct, frozen=True):
     """Files as they lie in a folder now, committed or not. Links to folders within are not
-    followed, so what a commit had there is told to be gone.
+    followed, so what a commit had there is reported to be gone.
     """
 
     top: Path
@@ -544,7 +533,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class ChangesDocument(DocumentHead, frozen=True, kw_only=True):
-    """What differs in what is checked. base: the commit that the files here are held against."""
+    """What differs in what is checked. base: the commit that the files here are compared with."""
 
     kind: Literal["changes"]
     base: str
@@ -575,11 +564,11 @@ def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judge
     settings = check.settings_for(identity, row.dtype)
     # A golden holds the bytes of a text, which have no bound; its numbers have.
     is_text = TEXT_LABEL in row.labels.items()
-    asked = settings_text(settings) if is_text else _asked(row.dtype, settings)
+    asked = settings_text(settings) if is_text else _bound_text(row.dtype, settings)
     return Judged(row.bound, asked, row.evidence, settings, check.aligns)
 
 
-def _asked(dtype: str, settings: VariableSettings) -> str | None:
+def _bound_text(dtype: str, settings: VariableSettings) -> str | None:
     try:
         return describe_bound(tree_parameters(dtype, settings))
     except UsageError:  # a bound that the type cannot have, which a check tells better
@@ -589,7 +578,7 @@ def _asked(dtype: str, settings: VariableSettings) -> str | None:
 def judged_by_configuration(check: Check, name: str) -> Judged:
     """How numbers are judged that the configuration itself states."""
     settings = check.settings_for(VariableId(name), _NUMBERS)
-    asked = _asked(_NUMBERS, settings)
+    asked = _bound_text(_NUMBERS, settings)
     # No golden keeps anything of them.
     return Judged(EXACT, asked, "data", replace(settings, evidence=EvidencePolicy.DATA))
 

@@ -1,9 +1,7 @@
 """Puts error bounds into the text of a ciwrap.yaml, and leaves every other character as it is.
 
-The places are those that PyYAML tells of the file's nodes. What comes out is read again and held
-against what went in: an edit that would change anything but these bounds is refused.
-
-The suggested bounds as a change of ciwrap.yaml: shown first, then written.
+PyYAML gives the places of the nodes. The new text is read again and compared with the old one: an
+edit that would change anything but these bounds is refused.
 """
 
 from __future__ import annotations

@@ -1,14 +1,7 @@
 """Compares one run after the other with the reference, and keeps what summaries are made of.
 
-Of each variable of each checkpoint: which runs have equal values, and how far they are from the
-reference. The reference and one run are looked at at a time; samples apart, nothing of a run stays.
-
-A bounded sample of each variable: how it is spread, and how its elements move from run to run.
-
-The largest difference is taken over all elements; root mean squares, spreads and digits are those
-of the sample.
-
-A run's values, copied into memory: what a test computes is gone before it runs again.
+The reference and one run are read at a time; but for bounded samples nothing of a run is kept. The
+largest difference is that of all values; root mean squares, spreads and digits are the sample's.
 """
 
 from __future__ import annotations
@@ -105,7 +98,7 @@ class Movement(Struct):
     _left_zero: NDArray[np.bool_] | None = None
 
     @property
-    def _told(self) -> NDArray[np.bool_]:
+    def _is_relative(self) -> NDArray[np.bool_]:
         return np.asarray(np.isfinite(self.reference) & (self.reference != 0))
 
     def add(self, run: int, sample: NDArray[np.float64] | None) -> None:
@@ -123,9 +116,9 @@ class Movement(Struct):
         self.norms[run] = _norm(difference)
         left = (self.reference == 0) & (difference != 0)
         self._left_zero = left if self._left_zero is None else self._left_zero | left
-        told = self._told
+        relative = self._is_relative
         with np.errstate(over="ignore"):
-            z = difference[told] / self.reference[told]
+            z = difference[relative] / self.reference[relative]
         self._add_relative(np.clip(z, -_LARGEST_RELATIVE, _LARGEST_RELATIVE))
 
     def _add_relative(self, z: NDArray[np.float64]) -> None:
@@ -140,12 +133,12 @@ class Movement(Struct):
 
     @property
     def largest_relative(self) -> NDArray[np.float64]:
-        """Of each told element, the largest |z| of any run."""
+        """Of each element with a relative difference, the largest |z| of any run."""
         return np.empty(0) if self._largest is None else self._with_left_zeros(self._largest)
 
     @property
     def relative_spread(self) -> NDArray[np.float64]:
-        """Of each told element, the standard deviation of z over the runs; at least 2 of them."""
+        """Of each such element, the standard deviation of z over the runs; at least 2 of them."""
         if self._squares is None or self.runs < 2:
             return np.empty(0)
         return self._with_left_zeros(np.sqrt(self._squares / (self.runs - 1)))

@@ -1,11 +1,4 @@
-"""The page of `ciwrap repeat`: what varies, by how much, why, and which bound would hold.
-
-What repeated runs came to, in words: the same ones on the terminal, in JSON and in the page.
-
-What repeated runs came to, as a job summary in Markdown.
-
-What repeated runs came to, on a terminal: the answer first, then each variable that varies.
-"""
+"""What repeated runs came to: page, terminal, job summary, and the words of all three."""
 
 from __future__ import annotations
 

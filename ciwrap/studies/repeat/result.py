@@ -1,7 +1,4 @@
-"""From what was measured of one check to what is said of each variable by name.
-
-All that several runs came to, as the record that terminal, JSON and report show.
-"""
+"""Makes the result of repeated runs, which terminal, JSON and page show, of what was measured."""
 
 from __future__ import annotations
 
@@ -444,7 +441,7 @@ def _variable_messages(
     found = []
     for one in variables:
         if one.kind is Behaviour.NOT_COMPARABLE:
-            # Why no run was compared is told of the runs, once.
+            # Why no run was compared is reported of the runs, once.
             if one.reason != NOT_COMPARED:
                 found.append(_of(one, MessageLevel.ERROR, one.reason or ""))
         elif one.kind is Behaviour.UNRELATED:

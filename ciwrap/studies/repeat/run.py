@@ -1,21 +1,14 @@
 """Runs the configured command several times, each time on its own, and measures what varies.
 
-Which runs are made, in which order, with which factors on.
-
-Where the outputs of each run go, so that no run is ever compared with itself.
-
 Before the first run the outputs that are there are set aside; after each run what it wrote is moved
-to a folder of its own. At the end what was set aside is put back, by the next call if this one was
-killed. Whatever has come in its place by then is moved away, not deleted: it may be newer. A file
-is whole in one of both places at any time, also between file systems and on a full disk.
+to a folder of its own, so no run is compared with itself. At the end what was set aside is put
+back, by the next call if this one was killed. Whatever has come in its place by then is moved away,
+not deleted: it may be newer. A file is whole in one of both places at any time, also between file
+systems and on a full disk.
 
-Copies of input files whose numbers are changed by a hair, for programs that take no seed.
-
-Each floating-point number x becomes x (1 + a u), with u even between -1 and 1, so zeros stay. So do
-fill values, which HDF5 and NetCDF-4 files name, and what would become infinite. The
-files themselves are never touched: a run reads copies, in a folder of its own.
-
-Runs that are there already: folders, or files, that several runs of one program have left.
+For programs that take no seed, numbers of input files are changed in copies: each x becomes
+x (1 + a u), with u even between -1 and 1. Zeros, fill values that HDF5 and NetCDF-4 files name, and
+what would become infinite stay as they are.
 """
 
 from __future__ import annotations
@@ -319,9 +312,9 @@ def _is_removed(folder: Path) -> bool:
 
 
 def _files_of(check: Check) -> Iterable[Path]:
-    """All that a check's outputs are, as far as they are there; what is missing is told of later.
+    """All that a check's outputs are, as far as they are there; what is missing is reported later.
 
-    Stores of many files are folders. Files that no reader knows are among them: they are told of.
+    Stores of many files are folders. Files that no reader knows are among them: they are reported.
     """
     try:
         found = outputs_of(check)
@@ -553,7 +546,7 @@ class HowToRepeat(Struct, frozen=True):
     concurrent: int = 1
     golden: GoldenStore | None = None
     resources: Resources = DEFAULT_RESOURCES
-    told: Callable[[RepeatedRun], None] = lambda run: None  # noqa: ARG005
+    on_run: Callable[[RepeatedRun], None] = lambda run: None  # noqa: ARG005
 
 
 def repeat_command(
@@ -563,7 +556,7 @@ def repeat_command(
 
     config_of: what the configuration says of a run. Raises CommandFailedError or another
     NotComparableError if already the first run gives nothing to compare with, UsageError; a later
-    run that fails is told of in its record, and the others are made all the same.
+    run that fails is reported in its record, and the others are made all the same.
     """
     first = config_of(RunPlace(1, plan.runs[0].seed))
     _refuse_idle(first, how)
@@ -605,7 +598,7 @@ class _Repeater:
             for ready, outcomes in zip(batch, self._run(batch), strict=True):
                 record = self._taken(ready, outcomes)
                 self._found.runs.append(record)
-                self._how.told(record)
+                self._how.on_run(record)
         for measurer in self._found.measurers:
             measurer.look_for_zeros(names_that_vary(measurer.measured))
         return self._found
@@ -961,7 +954,7 @@ def measure_existing(
             )
         record = RepeatedRun(number, 0, problem=problem, folder=str(path))
         found.runs.append(record)
-        how.told(record)
+        how.on_run(record)
     for measurer in found.measurers:
         measurer.look_for_zeros(names_that_vary(measurer.measured))
     return found

@@ -1,12 +1,6 @@
-"""Fits maps to the runs of a table, judges them, and keeps them.
+"""Fits maps to the runs of a table, judges, keeps and asks them; plans what to measure next.
 
-Fitted maps in one file: JSON of a format of its own, versioned, with all that was measured.
-
-A map that can be asked.
-
-What a map is planned with: repeats of a configuration, and what to measure next.
-
-Slices through a map, to be drawn: two parameters vary, the others are held.
+Fitted maps are one versioned JSON file with all that was measured.
 """
 
 from __future__ import annotations
@@ -369,7 +363,7 @@ _OUTLYING = 6.0
 
 
 class Fitted(Struct, frozen=True):
-    """Maps as they are kept, and what is told of each."""
+    """Maps as they are kept, and what is shown of each."""
 
     file: MapFile
     summaries: tuple[MapSummary, ...]

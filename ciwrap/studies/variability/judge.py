@@ -1,18 +1,9 @@
-"""How well each predictor does on configurations that it has not seen.
+"""How well predictors do on configurations they have not seen, and which parameters matter.
 
-Which parameters drive the variability: an analysis of variance of log sigma.
-
-Main effects and interactions of two, with the levels of each parameter as classes. Sums of squares
-are of type II: what a term explains beyond all others that do not contain it, so that tables with
-missing configurations are judged fairly. Box, Hunter and Hunter, "Statistics for Experimenters",
-2005.
-
-How fast the interval of a standard deviation shrinks with more runs.
-
-As in figure 9 of MOANA: after how many runs the interval has come 75 % and 90 % of the way from its
-width at 10 runs to its width at 40.
-
-What `ciwrap variability` found, as the record that its JSON document is made of.
+The analysis of variance of log sigma has levels of parameters as classes, main effects and
+interactions of two, and sums of squares of type II, so that tables with missing configurations are
+judged fairly: Box, Hunter and Hunter, "Statistics for Experimenters", 2005. As in figure 9 of
+MOANA, intervals are said to shrink 75 % and 90 % of the way from 10 runs to 40.
 """
 
 from __future__ import annotations

@@ -1,17 +1,13 @@
-"""The predictors that MOANA compares, each a function of points and heights that gives a surface.
+"""The predictors that MOANA compares: functions of points and heights that give a surface.
 
-On sigma itself they are there to be compared with; the triangulation and MARS of log sigma may be
-chosen. Beyond the measured points, those that look at neighbours answer for the nearest point.
-Cameron et al., "MOANA: Modeling and Analyzing I/O Variability in Parallel System Experimental
-Design", IEEE TPDS 30(8), 2019.
+Those on sigma itself are there for comparison; triangulation and MARS of log sigma may be chosen.
+Beyond the measured points, those that use neighbours answer for the nearest point. Cameron et al.,
+"MOANA: Modeling and Analyzing I/O Variability in Parallel System Experimental Design", IEEE TPDS
+30(8), 2019.
 
-A Gaussian process: a smooth surface through noisy points, with its own uncertainty.
-
-Matern covariance of smoothness 5/2 with one length per axis, and a nugget for the noise of the
-points; all of them by maximum likelihood. Rasmussen and Williams, "Gaussian Processes for Machine
-Learning", 2006, chapters 2 and 5.
-
-All predictors of a standard deviation by name, each fitted to measured configurations.
+The Gaussian process has a Matern covariance of smoothness 5/2, one length per axis, and a nugget;
+all by maximum likelihood. Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
+chapters 2 and 5.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Charts of a map: slices, predicted against measured, what drives it, and how intervals shrink.
-
-Sentences about maps, for every output the same.
-
-The page of `ciwrap variability`: slices of each map, how good it is, and what drives it.
-
-What `ciwrap variability` prints, line by line.
-"""
+"""What `ciwrap variability` shows: slices of maps, how good they are, what drives them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""Tables of runs: a row for each run, a column for each parameter and for what was measured.
+"""Tables of runs (a row for each run), their configurations, and the space these lie in.
 
-Results of `ciwrap repeat` and `ciwrap time` as rows of a table: one for each run.
-
-Measured configurations: where they lie, and their runs.
-
-The space that configurations lie in: one axis for each parameter that changes.
+Rows may come from results of `ciwrap repeat` and `ciwrap time`. The space has one axis for each
+parameter that changes.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ def result_rows(path: Path) -> tuple[tuple[str, ...], list[Sequence[ResultCell]]
     failed.
     """
     given = {name: float(number) for name, number in _IN_NAME.findall(path.stem)}
-    result = _results_read(path)
+    result = _read_result(path)
     if isinstance(result, TimingDocument):
         found = [
             ({**given, **command_parameters(side.command)}, seconds)
@@ -90,7 +87,7 @@ def command_parameters(command: str) -> dict[str, float]:
     }
 
 
-def _results_read(path: Path) -> RepeatResult | TimingDocument:
+def _read_result(path: Path) -> RepeatResult | TimingDocument:
     with reading_result(path, "repeat or time"):
         document: Any = load_document(path)
         kind = document.get("kind") if isinstance(document, dict) else None
@@ -189,7 +186,7 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
     file, NotComparableError for a result with runs that failed.
     """
     _refuse_repeated(paths)
-    tables = [_table_read(path) for path in paths]
+    tables = [_read_table(path) for path in paths]
     first = tables[0]
     for other in tables[1:]:
         if other.columns.keys() != first.columns.keys():
@@ -203,7 +200,7 @@ def read_runs(paths: Sequence[Path], roles: Roles) -> Runs:
 
 
 def _refuse_repeated(paths: Sequence[Path]) -> None:
-    """Runs that are told twice have not happened twice: sigma would look surer than it is."""
+    """Runs that are listed twice have not happened twice: sigma would look surer than it is."""
     seen: set[Path] = set()
     for path in paths:
         if path.resolve() in seen:
@@ -211,7 +208,7 @@ def _refuse_repeated(paths: Sequence[Path]) -> None:
         seen.add(path.resolve())
 
 
-def _table_read(path: Path) -> Table:
+def _read_table(path: Path) -> Table:
     suffix = path.suffix.lower()
     if suffix == ".json":
         names, rows = result_rows(path)
