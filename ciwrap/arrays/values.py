@@ -315,10 +315,12 @@ class HeldOnDevice(Shaped):
 class Values(Shaped, ABC):
     """dtype: array-protocol string with byte order, or "<bf2". shape: () for a single number.
 
-    labels: as in `Signature`.
+    labels: as in `Signature`. device: the array on a device that these values are; `read` then
+    copies.
     """
 
     labels: Labels = ()
+    device: HeldOnDevice | None = None
 
     @property
     def masked_count(self) -> int:
@@ -343,11 +345,6 @@ class Values(Shaped, ABC):
     @property
     def region(self) -> FileRegion | None:
         """Where the bytes lie as they are; None if they have to be read through `read`."""
-        return None
-
-    @property
-    def device(self) -> HeldOnDevice | None:
-        """The array on a device that these values are; `read` then copies."""
         return None
 
     @abstractmethod
@@ -386,10 +383,7 @@ class DeviceValues(Values):
         self._held = held
         self.dtype = held.dtype
         self.shape = held.shape
-
-    @property
-    def device(self) -> HeldOnDevice | None:
-        return self._held
+        self.device = held
 
     def read(self, first_element: int, count: int) -> NDArray[Any]:
         return self._held.read(first_element, count)

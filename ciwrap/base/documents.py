@@ -330,7 +330,13 @@ def _build(loader: Any) -> Any:
                     raise _refused("is more than one document", event)
             continue
         nodes += 1
-        _refuse_beyond_text(event, nodes)
+        if nodes > MOST_NODES:
+            raise DocumentError(f"holds more than {MOST_NODES} values")
+        # An alias has an anchor, too.
+        if event.anchor is not None:
+            raise _refused("uses an anchor or an alias", event)
+        if event.tag is not None:
+            raise _refused("uses a tag", event)
         holder = opened[-1] if opened else None
         if type(holder) is dict and keys[-1] is None:
             keys[-1] = _key_of(event, holder)
@@ -354,17 +360,6 @@ def _build(loader: Any) -> Any:
 _ENDS = frozenset({yaml.SequenceEndEvent, yaml.MappingEndEvent})
 _EMPTY = {yaml.SequenceStartEvent: list, yaml.MappingStartEvent: dict}
 _NODES = frozenset({yaml.ScalarEvent, yaml.AliasEvent, *_EMPTY})
-
-
-def _refuse_beyond_text(event: Any, nodes: int) -> None:
-    """Raises DocumentError for what a document of plain values has no use for."""
-    if nodes > MOST_NODES:
-        raise DocumentError(f"holds more than {MOST_NODES} values")
-    # An alias has an anchor, too.
-    if event.anchor is not None:
-        raise _refused("uses an anchor or an alias", event)
-    if event.tag is not None:
-        raise _refused("uses a tag", event)
 
 
 def _key_of(event: Any, holder: dict[str, Any]) -> str:

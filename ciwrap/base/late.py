@@ -15,11 +15,8 @@ _THREADS = "OPENBLAS_NUM_THREADS"
 _is_alone = False
 
 
-class _LateModule:
-    """Stands for a module, and imports it when an attribute is first asked for."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
+class _LateNumpy:
+    """Stands for NumPy, and imports it when an attribute is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
         # OpenBLAS looks at the environment once, when it is loaded. So the setting is withdrawn
@@ -28,7 +25,7 @@ class _LateModule:
         if is_ours:
             os.environ[_THREADS] = "1"
         try:
-            module = import_module(self._name)
+            module = import_module("numpy")
         finally:
             if is_ours:
                 os.environ.pop(_THREADS, None)
@@ -40,7 +37,7 @@ class _LateModule:
 if TYPE_CHECKING:
     import numpy
 else:
-    numpy = _LateModule("numpy")
+    numpy = _LateNumpy()
 
 
 def use_one_thread() -> None:

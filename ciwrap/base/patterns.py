@@ -17,6 +17,7 @@ from msgspec import Struct
 from ciwrap.base.errors import ConfigError
 
 _FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
+_WILD = {"**": r".*", "*": r"[^/]*", "?": r"[^/]"}
 _SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
 _SPECIAL_IN_NAME = re.compile(r"\*+|\?|\[[^\]]+\]")
 _RANGES = re.compile(r"(.)-(.)|(.)", re.DOTALL)
@@ -99,8 +100,14 @@ class PathPattern:
         is_wild = False
         for special in _SPECIAL.finditer(text):
             parts.append(re.escape(text[last : special.start()]))
-            parts.append(self._translate(special[0]))
-            is_wild = is_wild or special[0][0] != "{"
+            found = special[0]
+            if found in _WILD:
+                parts.append(_WILD[found])
+            elif found[0] == "[":
+                parts.append(self._set(found[1:-1]))
+            else:
+                parts.append(self._field(found[1:-1]))
+            is_wild = is_wild or found[0] != "{"
             last = special.end()
         parts.append(re.escape(text[last:]))
         body = "".join(parts)
@@ -112,13 +119,6 @@ class PathPattern:
     def _rest(self) -> str:
         self._wild_count += 1
         return rf"(?P<w{self._wild_count}>.+)"
-
-    def _translate(self, special: str) -> str:
-        if special[0] == "*":
-            return r".*" if special == "**" else r"[^/]*"
-        if special == "?":
-            return r"[^/]"
-        return self._set(special[1:-1]) if special[0] == "[" else self._field(special[1:-1])
 
     def _set(self, body: str) -> str:
         if _has_backward_range(body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Progress(Protocol):
@@ -21,17 +21,10 @@ class Progress(Protocol):
 class NoProgress:
     """Tells nobody."""
 
-    def begin(self, label: str, total_bytes: int | None) -> None:
+    def begin(self, *_: Any, **__: Any) -> None:
         pass
 
-    def expect(self, total_bytes: int) -> None:
-        pass
-
-    def advance(self, byte_count: int) -> None:
-        pass
-
-    def end(self) -> None:
-        pass
+    expect = advance = end = begin
 
 
 NO_PROGRESS = NoProgress()

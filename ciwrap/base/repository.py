@@ -6,7 +6,6 @@ import contextlib
 import getpass
 import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ciwrap.base.files import WORK_DIR, keep_out_of_git
 from ciwrap.base.processes import is_running, later_interrupts
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Sequence
 
 _ASK_SECONDS = 10.0
@@ -29,6 +29,8 @@ _OF_CALLER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 def ask_git(folder: Path, *arguments: str) -> str | None:
     """What git answers to a question that changes nothing; None where it has no answer."""
+    import subprocess
+
     where = folder if folder.is_dir() else Path.cwd()
     try:
         done = _run(where, arguments, optional_locks=False, timeout=_ASK_SECONDS)
@@ -186,6 +188,8 @@ def _run(
     optional_locks: bool = True,
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
+    import subprocess
+
     environment = _environment()
     if not optional_locks:
         environment["GIT_OPTIONAL_LOCKS"] = "0"

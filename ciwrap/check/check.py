@@ -45,7 +45,7 @@ from ciwrap.model.results import command_words
 from ciwrap.project.outputs import Outputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -63,8 +63,10 @@ class GoldenVariables:
         self._labels = None if golden is None else golden.manifest.labels
         variables = () if golden is None else golden.variables
         self.variables = {golden_id(variable): variable for variable in variables}
-        # What the configuration now says itself is no concern of the golden any more.
-        self.identities = {one for one in self.variables if check.expectation_of(one) is None}
+        self.identities = set(self.variables)
+        if check.expected:
+            # What the configuration now says itself is no concern of the golden any more.
+            self.identities = {one for one in self.variables if check.expectation_of(one) is None}
 
     def labels(self, identity: VariableId) -> Labels | None:
         """None if the golden does not say."""
@@ -141,7 +143,15 @@ def misspelt_words(
         for pattern in (check.unused_rules(identities) if check.rules or check.ignore else ())
     ]
     if catalog is None or not catalog.errors:
-        found += _idle_settings(check, identities)
+        until = check.until_iteration
+        if until is not None and identities and all(one.iteration is None for one in identities):
+            found.append(
+                f"'until_iteration: {until}' has no effect, since no variable has an iteration"
+            )
+        layers = (*check.layers, *(rule.settings for rule in check.rules))
+        is_across = any(one.given.get("across_ranks") for one in layers)
+        if is_across and not any(one.given.get("align_by") for one in layers):
+            found.append("'across_ranks' has no effect, since no variable has 'align_by'")
     if catalog is not None and not catalog.errors:
         found += [_unused(key, pattern) for key, pattern in catalog.found.unused]
         if any(file.options for file in catalog.found.files):
@@ -158,19 +168,6 @@ def _unused(key: str, pattern: str) -> str:
         return "'layout' has no effect, since 'outputs' says where all of it stands"
     does = "leaves out" if key == "exclude" else "matches"
     return f"the pattern {pattern!r} under {key!r} {does} no file of the outputs; is it misspelt?"
-
-
-def _idle_settings(check: Check, identities: Sequence[VariableId]) -> Iterator[str]:
-    """Settings that none of the variables has what they need for."""
-    until = check.until_iteration
-    if until is not None and identities and all(one.iteration is None for one in identities):
-        yield f"'until_iteration: {until}' has no effect, since no variable has an iteration"
-    layers = (*check.layers, *(rule.settings for rule in check.rules))
-    is_across, is_aligned = (
-        any(one.given.get(name) for one in layers) for name in ("across_ranks", "align_by")
-    )
-    if is_across and not is_aligned:
-        yield "'across_ranks' has no effect, since no variable has 'align_by'"
 
 
 def _idle_options(catalog: Catalog) -> list[tuple[str, str]]:

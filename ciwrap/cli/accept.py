@@ -23,7 +23,6 @@ from ciwrap.base.errors import (
 from ciwrap.base.files import WORK_DIR
 from ciwrap.base.repository import DIRTY
 from ciwrap.cli.json_documents import PruneDocument, RejectDocument
-from ciwrap.cli.load_project import find_project, load_project
 from ciwrap.cli.main import (
     ask_key,
     check_option,
@@ -34,7 +33,7 @@ from ciwrap.cli.main import (
     resource_options,
     verbose_option,
 )
-from ciwrap.golden.places import checks_meant, ensemble_orphans, golden_orphans
+from ciwrap.golden.places import ENSEMBLE_SUFFIX, checks_meant, orphans
 from ciwrap.golden.show import (
     UnusedGolden,
     delete_ensemble,
@@ -66,7 +65,13 @@ from ciwrap.review.accept import (
 from ciwrap.review.artifact import ALLOWED_WORDS, project_with
 from ciwrap.review.change import GoldenChange, Status, VariableChange
 from ciwrap.review.pending import reject, reject_all
-from ciwrap.review.project import checks_of_others, other_state_words, state_of
+from ciwrap.review.project import (
+    checks_of_others,
+    find_project,
+    load_project,
+    other_state_words,
+    state_of,
+)
 from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 
 if TYPE_CHECKING:
@@ -414,7 +419,7 @@ def _unused_ensembles(project: Project, known: set[str]) -> list[Path]:
     """Ensembles of checks that no configuration knows. One of a check that names no runs yet may
     have been made a moment ago.
     """
-    return list(ensemble_orphans(project.golden_dir, known).values())
+    return list(orphans(project.golden_dir, known, ENSEMBLE_SUFFIX).values())
 
 
 def _unused_of_checks(project: Project, known: set[str], notes: list[str]) -> list[UnusedGolden]:
@@ -422,7 +427,7 @@ def _unused_of_checks(project: Project, known: set[str], notes: list[str]) -> li
     nobody knows the name, so that it cannot be asked for.
     """
     found = []
-    for name, path in golden_orphans(project.golden_dir, known).items():
+    for name, path in orphans(project.golden_dir, known).items():
         if project.store.path(name) == path:
             found.append(UnusedGolden("", name, project.store.root_of(name)))
         else:

@@ -15,14 +15,13 @@ from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.findings import grouped_messages
 from ciwrap.cli.compare import RuleOptions, own_files, rule_options
 from ciwrap.cli.json_documents import CapturedBound, CaptureDocument, CheckpointFault, WithoutTree
-from ciwrap.cli.load_project import load_config_if_any, load_project
 from ciwrap.cli.main import json_option, progress_bar, resource_options, verbose_option
-from ciwrap.formats.recorded import is_recording
 from ciwrap.golden.places import ensemble_path
-from ciwrap.project.outputs import files_of, folders_of_runs
+from ciwrap.project.outputs import files_of, folders_of_runs, is_recording
 from ciwrap.recording.recorded_run import merge_recording
 from ciwrap.report.lead import rate_text
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text, seconds_text
+from ciwrap.review.project import load_config_if_any, load_project
 from ciwrap.runs.capture import CaptureOptions, capture_run
 from ciwrap.runs.capture_index import NONE_GIVEN, GivenSnapshot
 from ciwrap.runs.sides import DEFAULT_INSIDE, capture_paths

@@ -1,12 +1,10 @@
-"""`ciwrap check`, `ciwrap run` (the command first) and `ciwrap report` (of JSON results)."""
+"""`ciwrap check`, and `ciwrap run`, which runs the command first."""
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
 
 import click
 from msgspec.structs import replace
@@ -15,7 +13,6 @@ from ciwrap.base.errors import CiwrapError, ConfigError, UsageError
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.compatible import Work, failed_check
-from ciwrap.cli.load_project import load_project
 from ciwrap.cli.main import (
     check_option,
     config_options,
@@ -27,28 +24,13 @@ from ciwrap.cli.main import (
     verbose_option,
 )
 from ciwrap.explain.across import explainer
-from ciwrap.golden.places import ensemble_orphans, ensemble_path, golden_orphans
+from ciwrap.golden.places import BINARY_SUFFIX, ENSEMBLE_SUFFIX, ensemble_path, orphans
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.model.results import ProjectOptions
 from ciwrap.project.outputs import Stamps, files_of, recorded_run_of
 from ciwrap.project.settings import CommandSettings
-from ciwrap.report.document import (
-    document_text,
-    from_document,
-    load_document,
-    merge_results,
-    reading_result,
-    to_document,
-)
-from ciwrap.report.outputs import (
-    write_junit,
-    write_markdown,
-    write_picture,
-    write_report,
-    write_sarif,
-)
 from ciwrap.report.terminal import render
-from ciwrap.review.project import checks_of_others
+from ciwrap.review.project import checks_of_others, load_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,28 +101,20 @@ def run_checks(
 
 
 def _check_one(session: Session, project: Project, check: Check, progress: Progress) -> CheckResult:
-    """One check against its golden, whatever its outputs are."""
-    work = Work(session.resources, progress, explain=explainer)
-    result = _kind_of(check)(check, project.store, work)
+    """One check against its golden, whatever its outputs are: of an ensemble, a recorded run, or
+    files.
+    """
+    compare: Callable[[Check, GoldenStore, Work], CheckResult] = check_outputs
+    if check.ensemble:
+        from ciwrap.studies.ensemble import check_ensemble as compare
+    elif recorded_run_of(check) is not None:
+        from ciwrap.recording.recorded_run import check_recorded as compare
+
+    result = compare(check, project.store, Work(session.resources, progress, explain=explainer))
     is_known = session.environment is not None or check.ensemble
     if not is_known and (project.root / RUN_NOTES).exists():
         return _with_known_run(result, check, project.root)
     return result
-
-
-def _kind_of(check: Check) -> Callable[[Check, GoldenStore, Work], CheckResult]:
-    """What compares the outputs of a check: those of an ensemble, a recorded run, or files."""
-    if check.ensemble:
-        from ciwrap.studies.ensemble import check_ensemble
-
-        return check_ensemble
-
-    if recorded_run_of(check) is not None:
-        from ciwrap.recording.recorded_run import check_recorded
-
-        return check_recorded
-
-    return check_outputs
 
 
 def _with_known_run(result: CheckResult, check: Check, root: Path) -> CheckResult:
@@ -156,8 +130,6 @@ def with_pending(project: Project, folder: str) -> Project:
 
     Raises UsageError if its golden folder is one that they could not be accepted into.
     """
-    from pathlib import Path
-
     _ = project.golden_dir_text
     return replace(project, pending_dir=Path(folder)) if folder else project
 
@@ -168,6 +140,7 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
     A check whose outputs cannot be captured leaves none. Raises WriteFailedError, LockBusyError,
     once the result has been seen.
     """
+    from ciwrap.report.document import document_text, to_document
     from ciwrap.review.pending import keep_unmatched
 
     result = session.with_circumstances(result, project.root)
@@ -219,10 +192,11 @@ def orphan_messages(project: Project) -> Iterator[Message]:
     """
     checks = project.own_config.checks
     known = [check.name for check in checks]
-    orphans = golden_orphans(project.golden_dir, known)
-    found = [("golden", name, path) for name, path in orphans.items()]
-    strange = ensemble_orphans(project.golden_dir, known)
-    found += [("ensemble", name, path) for name, path in strange.items()]
+    found = [
+        (what, name, path)
+        for what, suffix in (("golden", BINARY_SUFFIX), ("ensemble", ENSEMBLE_SUFFIX))
+        for name, path in orphans(project.golden_dir, known, suffix).items()
+    ]
     for check in checks:
         path = ensemble_path(project.golden_dir, check.name)
         if not check.ensemble and path.exists():
@@ -397,81 +371,3 @@ def _run_check_command(
         messages=stale,
         command=own,
     )
-
-
-@click.command(name="report", short_help="Make a page, a summary and more from JSON results.")
-@click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
-@click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
-@click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")
-@click.option("--junit", metavar="FILE", help="JUnit XML.")
-@click.option("--sarif", metavar="FILE", help="SARIF 2.1.0.")
-@click.option("--picture", metavar="FILE.png", help="Golden, new and difference of the first one.")
-@click.option("--link", metavar="URL", help="Where the page will lie, for links in the summary.")
-@click.option("--annotations", is_flag=True, help="Print GitHub annotations to stdout.")
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="NAME",
-    help="What to call each result, in order (default: their files' names).",
-)
-@click.pass_obj
-def report_command(
-    session: Session,
-    results: tuple[str, ...],
-    output: str | None,
-    markdown: str | None,
-    junit: str | None,
-    sarif: str | None,
-    picture: str | None,
-    link: str | None,
-    annotations: bool,
-    labels: tuple[str, ...],
-) -> int:
-    """Render what `--json` wrote; several results become one.
-
-    With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
-    verdict, so that a later step can judge; what is not a result of ciwrap is an error. Beside the
-    page's URL (--link), the summary shows the picture as well; without a difference there is none.
-
-    Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
-    """
-    if labels and len(labels) != len(results):
-        raise UsageError(f"{len(results)} results, but {len(labels)} times --label")
-    run = merge_results([read_result(Path(path)) for path in results], labels or _labels(results))
-    if link is not None and not re.match("https?://", link):
-        raise UsageError(f"--link {link}: is not an http address")
-    if output is None and not (markdown or junit or sarif or picture or annotations):
-        output = "report.html"
-    has_picture = picture is not None and write_picture(picture, run)
-    if markdown is not None:
-        shown = ""
-        if link is not None and picture is not None and has_picture:
-            shown = urljoin(link, Path(picture).name)
-        write_markdown(markdown, run, link or "", shown)
-    for write, target in (
-        (write_report, output),
-        (write_junit, junit),
-        (write_sarif, sarif),
-    ):
-        if target is not None:
-            write(target, run)
-    if annotations:
-        from ciwrap.report.markdown import render_annotations
-
-        click.echo(render_annotations(run), nl=False)
-    elif output not in (None, "-") and "-" not in (markdown, junit, sarif):
-        session.console.print(f"{run.verdict.words}: wrote {output}")
-    return 0
-
-
-def _labels(paths: tuple[str, ...]) -> list[str]:
-    """File names without suffix; whole paths where those are not distinct."""
-    stems = [Path(path).stem for path in paths]
-    return stems if len(set(stems)) == len(stems) else list(paths)
-
-
-def read_result(path: Path) -> RunResult:
-    """A JSON result. Raises UnreadableFileError, InvalidResultError."""
-    with reading_result(path, "check, run or compare"):
-        return from_document(load_document(path))

@@ -34,7 +34,6 @@ from ciwrap.cli.main import (
 )
 from ciwrap.formats.catalog import Arrangement, Rules
 from ciwrap.formats.find_outputs import Choice, find_in, outputs_within
-from ciwrap.formats.recorded import is_recording
 from ciwrap.formats.source_files import inode_of, inodes_of
 from ciwrap.model import (
     SETTINGS,
@@ -48,7 +47,7 @@ from ciwrap.model import (
     fit_fill_values,
 )
 from ciwrap.model.settings import FormatRule, FormError
-from ciwrap.project.outputs import arrangement_of
+from ciwrap.project.outputs import arrangement_of, is_recording
 from ciwrap.recording.recorded_run import (
     capture_of,
     files_beside_journals,
@@ -78,7 +77,6 @@ if TYPE_CHECKING:
     from ciwrap.formats.find_outputs import FoundOutputs
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult
-    from ciwrap.model.settings import Setting
     from ciwrap.project.settings import Check
     from ciwrap.runs.sides import Run
     from ciwrap.runs.spread import Pool
@@ -472,15 +470,6 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
         raise click.BadParameter(error.message, context, parameter) from None
 
 
-def _looks(setting: Setting) -> dict[str, Any]:
-    """What click needs of a setting's option: a flag, or a value of a kind."""
-    kind = setting.form.schema.get("type")
-    if kind == "boolean":
-        return {"is_flag": True, "default": None}
-    metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
-    return {"metavar": metavar, "callback": _read}
-
-
 class RuleOptions(Struct, frozen=True, dict=True):
     """What the options of `rule_options` say; what they leave open is as the check has it."""
 
@@ -502,7 +491,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
             if self.config_path is not None:
                 raise UsageError("--config needs --check", remedy="name a check of it")
             return None
-        from ciwrap.cli.load_project import load_project
+        from ciwrap.review.project import load_project
 
         return load_project(self.config_path, None, (self.check_name,)).checks[0]
 
@@ -723,12 +712,15 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         click.option(
             "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
         ),
-        *(
-            click.option(f"--{one.name.replace('_', '-')}", **_looks(one), help=one.option)
-            for one in _OPTIONS
-        ),
     ):
         command = decorate(command)
+    for one in _OPTIONS:
+        kind = one.form.schema.get("type")
+        looks: dict[str, Any] = {"is_flag": True, "default": None}
+        if kind != "boolean":
+            metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
+            looks = {"metavar": metavar, "callback": _read}
+        command = click.option(f"--{one.name.replace('_', '-')}", **looks, help=one.option)(command)
     return command
 
 

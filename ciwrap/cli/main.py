@@ -203,7 +203,7 @@ COMMANDS = {
     "reject": ("ciwrap.cli.accept", "Throw pending goldens away."),
     "prune": ("ciwrap.cli.accept", "Delete goldens that nothing uses any more."),
     "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
-    "report": ("ciwrap.cli.check", "Make a page, a summary and more from JSON results."),
+    "report": ("ciwrap.cli.report", "Make a page, a summary and more from JSON results."),
     "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
     "selftest": ("ciwrap.cli.studies", "Plant damage, and see that it is caught."),
     "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),

@@ -24,7 +24,6 @@ from ciwrap.base.errors import (
 )
 from ciwrap.check.compatible import message_of
 from ciwrap.cli.compare import RuleOptions
-from ciwrap.cli.load_project import load_config_if_any
 from ciwrap.cli.main import (
     common_option,
     json_detail_option,
@@ -32,9 +31,9 @@ from ciwrap.cli.main import (
     report_option,
     verbose_option,
 )
-from ciwrap.formats.recorded import BOUNDS_FILE, journal_paths, remove_run
 from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
 from ciwrap.model import Message, MessageLevel, RunResult, SettingsLayer, Verdict
+from ciwrap.project.outputs import BOUNDS_FILE, journal_paths, remove_run
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, name_matches
 from ciwrap.recording.native import (
@@ -66,6 +65,7 @@ from ciwrap.recording.recorded_run import (
 from ciwrap.report.terminal import terminal_width
 from ciwrap.report.text import bytes_text, seconds_text
 from ciwrap.report.words import moved_words
+from ciwrap.review.project import load_config_if_any
 from ciwrap.runs.capture_index import read_checkpoint, read_index
 from ciwrap.snapshot.store import encoded
 from ciwrap.snapshot.take import ProgramWatcher, snapshot_of_program

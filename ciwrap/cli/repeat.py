@@ -12,7 +12,6 @@ import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import UsageError
-from ciwrap.cli.load_project import load_project, load_project_if_any, near
 from ciwrap.cli.main import (
     config_options,
     json_option,
@@ -25,6 +24,7 @@ from ciwrap.model import Message, MessageLevel
 from ciwrap.project.config import load_runs
 from ciwrap.report.document import repeat_document, write_text
 from ciwrap.report.text import relative_to, safe_text, seconds_text
+from ciwrap.review.project import load_project, load_project_if_any, near
 from ciwrap.snapshot.difference import describe_environment
 from ciwrap.studies.repeat.edit_config import changed_config
 from ciwrap.studies.repeat.page import render_repeat, repeat_summary, write_repeat_report

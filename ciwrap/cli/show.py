@@ -32,7 +32,6 @@ from ciwrap.cli.json_documents import (
     Usable,
     ValuesDocument,
 )
-from ciwrap.cli.load_project import find_project, load_project, near
 from ciwrap.cli.main import json_option
 from ciwrap.formats.find_outputs import reader_names
 from ciwrap.formats.log import LogReader
@@ -44,6 +43,7 @@ from ciwrap.golden.store import read_golden_file
 from ciwrap.project.config import options_of_preset
 from ciwrap.recording.recorded_run import capture_of, open_capture
 from ciwrap.report.text import plural, safe_text
+from ciwrap.review.project import find_project, load_project, near
 from ciwrap.runs.sides import capture_lines, shown_capture
 from ciwrap.snapshot.difference import describe_environment
 

@@ -18,12 +18,12 @@ from ciwrap.cli.json_documents import (
     SnapshotRestoreDocument,
     SnapshotVerifyDocument,
 )
-from ciwrap.cli.load_project import load_config_if_any, load_project, near
 from ciwrap.cli.main import json_option
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings
 from ciwrap.recording.recorded_run import capture_of, open_capture
 from ciwrap.report.text import bytes_text, plural, safe_text
+from ciwrap.review.project import load_config_if_any, load_project, near
 from ciwrap.runs.capture_index import snapshot_text
 from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind
 from ciwrap.snapshot.records import RANKS, Cleaner

@@ -18,7 +18,6 @@ from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.processes import ends_are_interrupts
 from ciwrap.base.repository import Repository
 from ciwrap.cli.check import run_and_check, with_command
-from ciwrap.cli.load_project import load_config_if_any, load_project, project_of
 from ciwrap.cli.main import (
     check_option,
     config_options,
@@ -29,7 +28,7 @@ from ciwrap.cli.main import (
     section_options,
 )
 from ciwrap.golden.show import stored_places
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import MessageLevel, Verdict
 from ciwrap.project.config import load_config, timing_settings
 from ciwrap.project.run_command import all_cores_but_one
@@ -38,6 +37,7 @@ from ciwrap.project.settings import CommandSettings
 from ciwrap.report.document import plain, to_document, trimmed, write_text
 from ciwrap.report.terminal import Text, render
 from ciwrap.report.text import plural, relative_to, safe_name, safe_text, seconds_text
+from ciwrap.review.project import load_config_if_any, load_project, project_of
 from ciwrap.snapshot.difference import describe_environment, environment_of_program
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.snapshot.take import ProgramWatcher

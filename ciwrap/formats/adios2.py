@@ -23,10 +23,17 @@ from ciwrap.formats.entries import (
     Listing,
     Place,
     are_filled,
-    guarded,
 )
 from ciwrap.formats.openpmd import add_openpmd
-from ciwrap.formats.reader import Source, add_attributes, check_is_file, library, not_there, reading
+from ciwrap.formats.reader import (
+    Source,
+    add_attributes,
+    check_is_file,
+    guarded,
+    library,
+    not_there,
+    reading,
+)
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

@@ -29,8 +29,7 @@ from ciwrap.arrays.values import storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, all_errors, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
-from ciwrap.formats.entries import guarded
-from ciwrap.formats.reader import Source, VariableInfo
+from ciwrap.formats.reader import Source, VariableInfo, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -35,7 +35,7 @@ from ciwrap.formats.reader import (
     InputFile,
     Source,
     VariableInfo,
-    reading,
+    guarded,
 )
 
 if TYPE_CHECKING:
@@ -59,8 +59,6 @@ _MAX_RATIO = 10_000
 _TEXT_STEP = 16
 # Why a text is not compared: NumPy would take it for the text without its last character.
 LOST_ZERO = "holds a text that ends with a zero character, which would be lost"
-_WORD = re.compile(r"[A-Za-z]{3}")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class Entry(Struct, frozen=True):
@@ -68,44 +66,6 @@ class Entry(Struct, frozen=True):
 
     info: VariableInfo
     read: ReadFlat
-
-
-@contextlib.contextmanager
-def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
-    """Turns whatever a format's library raises for a damaged file into CorruptFileError.
-
-    Such libraries raise anything (KeyError, struct.error, RuntimeError, ...), so everything is
-    taken; our own errors pass, and memory that runs out becomes FileLimitError.
-    """
-    try:
-        with reading(path):
-            yield
-    except CiwrapError as error:
-        cause = error.__cause__
-        if isinstance(cause, OSError) and cause.errno is None:
-            # From a library (HDF5, zarr), not from the operating system.
-            raise _corrupt(path, variable, cause) from cause
-        raise
-    except MemoryError as error:
-        raise FileLimitError(
-            "asks for more memory than there is", file=path, variable=variable
-        ) from error
-    except IndexError as error:
-        raise _corrupt(path, variable, error) from error
-    except Exception as error:
-        raise _corrupt(path, variable, error) from error
-
-
-def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
-    text = one_line(_COLOURS.sub("", str(error)))
-    if not _WORD.search(text):  # such as the key of a KeyError
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return CorruptFileError(
-        f"cannot be read: {text[:200]}",
-        file=path,
-        variable=variable,
-        remedy="is it whole, and has the program finished writing it?",
-    )
 
 
 class EntrySource(Source):

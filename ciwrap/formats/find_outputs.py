@@ -445,20 +445,6 @@ def _user_blocks(byte_count: int) -> list[int]:
     return found
 
 
-class Chosen(Struct, frozen=True):
-    """A reader, its options, and what decided for it."""
-
-    reader: Reader
-    options: Mapping[str, Any]
-    by: ChosenBy = ChosenBy.SUFFIX
-
-    def output(
-        self, path: Path, iteration: int | None = None, rank: int | None = None, label: str = ""
-    ) -> OutputFile:
-        """The file, to be opened in this way."""
-        return OutputFile(path, self.reader, iteration, rank, label, self.options, self.by)
-
-
 class Choice:
     """Chooses readers. formats: the first rule whose glob fits a file counts; format_name: of all
     files that no rule names; options: of readers for which no rule has any.
@@ -473,39 +459,31 @@ class Choice:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self._rules = [(file_glob(rule.glob, "formats"), rule) for rule in formats]
-        self._used: set[str] = set()
+        # The globs of rules that fitted no file so far.
+        self.unused = dict.fromkeys(rule.glob for rule in formats)
         self._format_name = format_name
-        self.options = dict(options or {})
+        self.options: Mapping[str, Any] = dict(options or {})
 
-    def of(self, path: Path, name: str) -> Chosen | None:
-        """How a file is read; None if nothing tells. name: relative to the run's folder.
-
-        Raises UnknownReaderError and ReaderPluginError.
+    def of(self, path: Path, name: str) -> OutputFile | None:
+        """The file, to be read as the choice is; None if nothing tells. name: relative to the run's
+        folder. Raises UnknownReaderError and ReaderPluginError.
         """
-        rule = self._rule_of(name)
-        if rule is not None:
-            options = self.options if rule.options is None else rule.options
-            return Chosen(reader_named(rule.reader), options, ChosenBy.PERSON)
-        if self._format_name is not None:
-            return Chosen(reader_named(self._format_name), self.options, ChosenBy.PERSON)
-        if is_known_suffix(path.suffix):
-            return Chosen(reader_for(path), self.options)
-        inside = formats_of(path)
-        return Chosen(reader_named(inside[0]), self.options, ChosenBy.CONTENT) if inside else None
-
-    def _rule_of(self, name: str) -> FormatRule | None:
-        """The first rule that fits; all that fit are used, though only the first one counts."""
-        found = None
-        for pattern, rule in self._rules:
-            if (found is None or rule.glob not in self._used) and pattern.match(name):
-                self._used.add(rule.glob)
-                found = found or rule
-        return found
-
-    @property
-    def unused(self) -> list[str]:
-        """The globs of rules that fitted no file so far."""
-        return [rule.glob for _, rule in self._rules if rule.glob not in self._used]
+        reader, options, chosen_by = None, self.options, ChosenBy.PERSON
+        fitting = [rule for pattern, rule in self._rules if pattern.match(name)]
+        for rule in fitting:  # all of them are used, though only the first one counts
+            self.unused.pop(rule.glob, None)
+        if fitting:
+            reader = reader_named(fitting[0].reader)
+            options = self.options if fitting[0].options is None else fitting[0].options
+        elif self._format_name is not None:
+            reader = reader_named(self._format_name)
+        elif is_known_suffix(path.suffix):
+            reader, chosen_by = reader_for(path), ChosenBy.SUFFIX
+        elif inside := formats_of(path):
+            reader, chosen_by = reader_named(inside[0]), ChosenBy.CONTENT
+        if reader is None:
+            return None
+        return OutputFile(path, reader, options=options, chosen_by=chosen_by)
 
     def is_store(self, path: Path, name: str, *, looks_inside: bool = True) -> bool:
         """Whether a folder is one output, as a Zarr store is. Raises as `of`.
@@ -523,9 +501,6 @@ class Choice:
     def is_store_of(self, names: Collection[str]) -> bool:
         """Whether a folder that holds these files is one output, if no name tells."""
         return self._format_name is None and any(name in names for name in ZARR_MARKERS)
-
-
-# Who looks for files gets these, so they are offered here, too.
 
 
 # What a folder is read by when nobody gave a layout.
@@ -608,9 +583,10 @@ def find_in(
         raise OutputMissingError(
             "does not exist", file=path, remedy="fix the path, or run what writes it"
         )
-    chosen = choice.of(path, path.name) or Chosen(reader_for(path), choice.options)
-    label = "" if chosen.reader.names_inside or name is None else name
-    return FoundOutputs((chosen.output(path, label=label),))
+    file = choice.of(path, path.name) or OutputFile(path, reader_for(path), options=choice.options)
+    if name is not None and not file.reader.names_inside:
+        file = replace(file, label=name)
+    return FoundOutputs((file,))
 
 
 def outputs_within(
@@ -677,6 +653,7 @@ class _Search:
         self._root = root
         self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
         self._uses_layout = False
+        self._default_layouts = [PathPattern(f"**/{text}") for text in DEFAULT_LAYOUTS]
         self._choice = choice
         self._excluded = {text: file_glob(text, "exclude") for text in exclude}
         self._unused = dict.fromkeys(exclude)
@@ -686,13 +663,11 @@ class _Search:
         self._left_out: set[str] = set()
 
     def result(self) -> FoundOutputs:
-        files = sorted(
-            self._files.values(),
-            key=lambda file: (
-                *VariableId(file.label, file.iteration, file.rank).sort_key,
-                file.path,
-            ),
-        )
+        order = {
+            path: (*VariableId(file.label, file.iteration, file.rank).sort_key, path)
+            for path, file in self._files.items()
+        }
+        files = [self._files[path] for path in sorted(order, key=order.__getitem__)]
         unmatched = sorted(path for path in self._unmatched if path not in self._files)
         off_layout = frozenset(path for path in unmatched if self._unmatched[path])
         excluded = tuple(sorted(self._left_out))
@@ -774,7 +749,9 @@ class _Search:
                 self._unmatched[path] = chosen is not None
                 continue
             label = place.label or ("" if chosen.reader.names_inside else place.fallback)
-            self._files[path] = chosen.output(path, place.iteration, place.rank, label)
+            self._files[path] = replace(
+                chosen, iteration=place.iteration, rank=place.rank, label=label
+            )
 
     def _is_left_out(self, name: str) -> bool:
         fitting = [text for text, glob in self._excluded.items() if glob.match(name)]
@@ -788,8 +765,7 @@ class _Search:
         if self._layout is not None:
             return self._from_layout(name)
         plain = _without_suffix(name.removeprefix(base))
-        for text in DEFAULT_LAYOUTS:
-            pattern = _default_pattern(text)
+        for pattern in self._default_layouts:
             match = pattern.match(plain)
             if match is not None:
                 parts = [part for part in (match.wild, match.name) if part]
@@ -818,11 +794,6 @@ class _Place(Struct, frozen=True):
     rank: int | None
     label: str
     fallback: str
-
-
-@cache
-def _default_pattern(text: str) -> PathPattern:
-    return PathPattern(f"**/{text}")
 
 
 def _place(pattern: PathPattern, match: PathMatch) -> _Place:

@@ -14,13 +14,14 @@ from ciwrap.arrays.values import FileRegion, extract, fields_of
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below
-from ciwrap.formats.entries import EntrySource, FlatReader, Listing, Packing, guarded
+from ciwrap.formats.entries import EntrySource, FlatReader, Listing, Packing
 from ciwrap.formats.reader import (
     AttributeRule,
     CheckedReader,
     InputFile,
     Source,
     check_is_file,
+    guarded,
     library,
     reading,
 )

@@ -22,13 +22,19 @@ from ciwrap.formats.entries import (
     Listing,
     Place,
     box_reader,
-    guarded,
     is_plain,
     place_of,
 )
 from ciwrap.formats.look import look_first
 from ciwrap.formats.openpmd import CONSTANT, TIMES, add_constant
-from ciwrap.formats.reader import add_attributes, check_is_file, library, names_as_text, plain_name
+from ciwrap.formats.reader import (
+    add_attributes,
+    check_is_file,
+    guarded,
+    library,
+    names_as_text,
+    plain_name,
+)
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, DuplicateVariableError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below, limit_memory
-from ciwrap.formats.entries import EntrySource, Listing, guarded
+from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import reader_named
-from ciwrap.formats.reader import MEANING, CheckedReader, InputFile, Source, library
+from ciwrap.formats.reader import MEANING, CheckedReader, InputFile, Source, guarded, library
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from ciwrap.formats.entries import (
     Packing,
     Place,
     box_reader,
-    guarded,
     joined,
     time_axis,
 )
@@ -40,7 +39,14 @@ from ciwrap.formats.hdf5 import (
     storage_fault,
 )
 from ciwrap.formats.look import look_first
-from ciwrap.formats.reader import InputFile, add_attributes, as_elements, check_is_file, library
+from ciwrap.formats.reader import (
+    InputFile,
+    add_attributes,
+    as_elements,
+    check_is_file,
+    guarded,
+    library,
+)
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import ReaderPluginError, UnreadFileError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import Entry, EntrySource, Listing, guarded
-from ciwrap.formats.reader import CheckedReader, Source, VariableInfo, check_is_file, library
+from ciwrap.formats.entries import Entry, EntrySource, Listing
+from ciwrap.formats.reader import (
+    CheckedReader,
+    Source,
+    VariableInfo,
+    check_is_file,
+    guarded,
+    library,
+)
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

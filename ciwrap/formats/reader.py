@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 from abc import ABC, abstractmethod
 from copy import copy
@@ -34,6 +35,7 @@ from ciwrap.base.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
+    FileLimitError,
     OutputMissingError,
     ReaderPluginError,
     UnreadableFileError,
@@ -169,6 +171,7 @@ class SourceValues(Values):
         self.dtype = info.dtype
         self.shape = info.shape
         self.labels = info.labels
+        self.device = info.device
 
     @property
     def text(self) -> TextRules | None:
@@ -177,10 +180,6 @@ class SourceValues(Values):
     @property
     def region(self) -> FileRegion | None:
         return self._info.region
-
-    @property
-    def device(self) -> HeldOnDevice | None:
-        return self._info.device
 
     @property
     def series(self) -> SeriesFacts | None:
@@ -289,6 +288,57 @@ def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any
 _MOST_PER_CALL = 1 << 30
 
 
+_WORD = re.compile(r"[A-Za-z]{3}")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@contextlib.contextmanager
+def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
+    """Turns whatever a format's library raises for a damaged file into CorruptFileError.
+
+    Such libraries raise anything (KeyError, struct.error, RuntimeError, ...), so everything is
+    taken; our own errors pass, and memory that runs out becomes FileLimitError.
+    """
+    try:
+        with reading(path):
+            yield
+    except CiwrapError as error:
+        cause = error.__cause__
+        if isinstance(cause, OSError) and cause.errno is None:
+            # From a library (HDF5, zarr), not from the operating system.
+            raise _corrupt(path, variable, cause) from cause
+        raise
+    except MemoryError as error:
+        raise FileLimitError(
+            "asks for more memory than there is", file=path, variable=variable
+        ) from error
+    except IndexError as error:
+        raise _corrupt(path, variable, error) from error
+    except Exception as error:
+        raise _corrupt(path, variable, error) from error
+
+
+def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
+    text = one_line(_COLOURS.sub("", str(error)))
+    if not _WORD.search(text):  # such as the key of a KeyError
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return CorruptFileError(
+        f"cannot be read: {text[:200]}",
+        file=path,
+        variable=variable,
+        remedy="is it whole, and has the program finished writing it?",
+    )
+
+
+def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
+    """Reads up to as many bytes as `part` takes, and says how many."""
+    if hasattr(os, "preadv"):  # macOS from 11 on
+        return os.preadv(descriptor, [part], offset)
+    data = os.pread(descriptor, len(part), offset)
+    part[: len(data)] = data
+    return len(data)
+
+
 class InputFile:
     """A regular file open for reading at given offsets.
 
@@ -357,17 +407,7 @@ class InputFile:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __del__(self) -> None:
-        self.close()
-
-
-def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
-    """Reads up to as many bytes as `part` takes, and says how many."""
-    if hasattr(os, "preadv"):  # macOS from 11 on
-        return os.preadv(descriptor, [part], offset)
-    data = os.pread(descriptor, len(part), offset)
-    part[: len(data)] = data
-    return len(data)
+    __del__ = close
 
 
 def whole_file(path: Path) -> bytearray:

@@ -202,7 +202,13 @@ def why_stale(
             return f"{path} was read in another way"
         if old.byte_count != new.byte_count:
             return f"{path} had {old.byte_count} bytes, now {new.byte_count}"
-        what = _what_happened(old, new)
+        what = None  # where the file is known to be as it was
+        if old.mtime_ns != new.mtime_ns:
+            what = "was written since"
+        elif old.inode != new.inode:
+            what = "is not the file that was captured, but a copy or one that took its place"
+        elif old.change_ns != new.change_ns:
+            what = "was touched since (written and given its old time, or chmod)"
         if old.checksum is None:
             if what is not None:
                 return f"{path} {what}"
@@ -227,25 +233,6 @@ def why_changed(captured: Sequence[SourceFile], run: Path) -> str | None:
     except CiwrapError as error:
         return str(error)
     return why_stale(captured, now, run)
-
-
-def _what_happened(old: SourceFile, new: SourceFile) -> str | None:
-    """To a file of the same size since; None if it is known to be as it was."""
-    if old.mtime_ns != new.mtime_ns:
-        return "was written since"
-    if old.inode != new.inode:
-        return "is not the file that was captured, but a copy or one that took its place"
-    if old.change_ns != new.change_ns:
-        return "was touched since (written and given its old time, or chmod)"
-    return None
-
-
-def file_stamps(files: Sequence[OutputFile]) -> tuple[SourceFile, ...] | None:
-    """What the files look like; None for what has no file, or cannot be looked at."""
-    try:
-        return source_files(NOWHERE, files)
-    except CiwrapError:
-        return None
 
 
 def change_since(

@@ -29,7 +29,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.apart import SourceApart, bytes_below
-from ciwrap.formats.entries import MAX_TEXTS, EntrySource, IterationRule, Listing, guarded
+from ciwrap.formats.entries import MAX_TEXTS, EntrySource, IterationRule, Listing
 from ciwrap.formats.log_template import DECIMAL, NOT_FINITE, WITHOUT_LETTER
 from ciwrap.formats.reader import (
     AttributeRule,
@@ -39,6 +39,7 @@ from ciwrap.formats.reader import (
     VariableInfo,
     as_elements,
     check_is_file,
+    guarded,
     library,
     reading,
 )

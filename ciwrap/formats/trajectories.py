@@ -28,7 +28,6 @@ from ciwrap.formats.entries import (
     IterationRule,
     Listing,
     array_of_texts,
-    guarded,
     opened,
 )
 from ciwrap.formats.reader import (
@@ -38,6 +37,7 @@ from ciwrap.formats.reader import (
     VariableInfo,
     as_elements,
     check_is_file,
+    guarded,
     labels_of,
     library,
 )

@@ -12,15 +12,8 @@ from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import (
-    OPTION_NAMES,
-    EntrySource,
-    HistoryReader,
-    Listing,
-    array_of_texts,
-    guarded,
-)
-from ciwrap.formats.reader import InputFile, check_is_file
+from ciwrap.formats.entries import OPTION_NAMES, EntrySource, HistoryReader, Listing, array_of_texts
+from ciwrap.formats.reader import InputFile, check_is_file, guarded
 from ciwrap.formats.vtk_arrays import Grid, array_of, arrays_of, is_covered
 from ciwrap.formats.vtk_legacy import read_legacy
 from ciwrap.formats.vtk_xml import (

@@ -23,13 +23,20 @@ from ciwrap.formats.entries import (
     Packing,
     Place,
     box_reader,
-    guarded,
     place_of,
     time_axis,
 )
 from ciwrap.formats.find_outputs import ZARR_MARKERS
 from ciwrap.formats.hdf5 import MAX_DEPTH
-from ciwrap.formats.reader import InputFile, Source, add_attributes, library, not_there, reading
+from ciwrap.formats.reader import (
+    InputFile,
+    Source,
+    add_attributes,
+    guarded,
+    library,
+    not_there,
+    reading,
+)
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:

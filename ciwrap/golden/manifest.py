@@ -146,12 +146,12 @@ class Manifest(Record, frozen=True):
     @property
     def says_labels(self) -> bool:
         """Whether a variable without labels has none; one of an earlier format says nothing."""
-        return self.format >= _FIRST_WITH_LABELS
+        return self.labels is not None
 
     @property
     def labels(self) -> dict[VariableId, Labels] | None:
         """The labels of each variable; None if the manifest is of a format that says none."""
-        if not self.says_labels:
+        if self.format < _FIRST_WITH_LABELS:
             return None
         return {row.identity: tuple(sorted(row.labels.items())) for row in self.variables}
 

@@ -108,12 +108,6 @@ def staged(path: Path) -> Path:
     return path.with_name(path.name + STAGED_SUFFIX)
 
 
-def ensemble_orphans(golden_dir: Path, known: Iterable[str]) -> dict[str, Path]:
-    """Ensembles in a folder that belong to none of the `known` checks, by the name of theirs."""
-    stems = set(stored_stems(golden_dir, (ENSEMBLE_SUFFIX,))).difference(map(escape_name, known))
-    return {unescape_name(stem): golden_dir / f"{stem}{ENSEMBLE_SUFFIX}" for stem in sorted(stems)}
-
-
 def stored_stems(
     golden_dir: Path, suffixes: Sequence[str] = (MANIFEST_SUFFIX, BINARY_SUFFIX)
 ) -> list[str]:
@@ -411,10 +405,12 @@ def name_of_stem(folder: Path, stem: str) -> str:
     return name if escape_name(name) == stem else unescape_name(stem)
 
 
-def golden_orphans(folder: Path, known: Iterable[str]) -> dict[str, Path]:
-    """Goldens in a folder that belong to none of the `known` checks, by the name of theirs.
+def orphans(folder: Path, known: Iterable[str], suffix: str = BINARY_SUFFIX) -> dict[str, Path]:
+    """Goldens in a folder that belong to none of the `known` checks, by the name of theirs; with
+    ENSEMBLE_SUFFIX, ensembles.
 
     What has no manifest is of no check: somebody's own golden, which a program wrote.
     """
-    stems = set(stored_stems(folder, (MANIFEST_SUFFIX,))).difference(map(escape_name, known))
-    return {name_of_stem(folder, stem): folder / f"{stem}{BINARY_SUFFIX}" for stem in sorted(stems)}
+    told_by = MANIFEST_SUFFIX if suffix == BINARY_SUFFIX else suffix
+    stems = set(stored_stems(folder, (told_by,))).difference(map(escape_name, known))
+    return {name_of_stem(folder, stem): folder / f"{stem}{suffix}" for stem in sorted(stems)}

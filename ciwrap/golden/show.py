@@ -36,7 +36,8 @@ from ciwrap.golden.places import (
     name_of_stem,
     stored_stems,
 )
-from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
+from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.test_goldens import ModuleStore
 from ciwrap.golden.trees import bound_of, describe_bound
 from ciwrap.model import Evidence, VariableId
 

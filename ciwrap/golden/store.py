@@ -37,7 +37,6 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
     UsageError,
     WriteFailedError,
-    escape,
 )
 from ciwrap.base.files import flush, flush_folder, read_regular, remove, write_text
 from ciwrap.base.late import numpy as np
@@ -69,6 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ciwrap.arrays.values import Labels
+    from ciwrap.golden.places import Place
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -91,7 +91,8 @@ def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.G
     source, remedy: for the message, the remedy for that of damage.
     """
     limit = largest_decoded()
-    shown = escape(str(source))  # the core takes no name that is no UTF-8
+    # The core takes no name that is no UTF-8.
+    shown = str(source).encode("utf-8", "backslashreplace").decode()
     try:
         return _core.decode_golden(data, source=shown, max_decoded_bytes=limit)
     except FileLimitError as error:
@@ -260,10 +261,10 @@ class GoldenStore:
     """The goldens in one folder; safe to share.
 
     is_kept: this store writes many times, and `close` ends that. options: of the command that makes
-    a golden here, for messages.
+    a golden here, for messages, as `str` writes them.
     """
 
-    def __init__(self, folder: Path | str, *, is_kept: bool = False, options: str = "") -> None:
+    def __init__(self, folder: Path | str, *, is_kept: bool = False, options: object = "") -> None:
         self.folder = Path(folder)
         self._options = options
         self.is_kept = is_kept
@@ -456,7 +457,7 @@ class GoldenStore:
                 "there is an ensemble: name the folders of new runs under 'ensemble' in ciwrap.yaml"
                 if has_ensemble
                 else "look at the outputs, then make it with"
-                f" `{command_words('ciwrap accept', [check], self._options)}`"
+                f" `{command_words('ciwrap accept', [check], str(self._options))}`"
             ),
         )
 
@@ -478,6 +479,58 @@ def write_failed(path: Path, error: OSError) -> WriteFailedError:
         file=path,
         remedy="free some space or make the folder writable, then accept again",
     )
+
+
+class GoldenStores:
+    """The stores of all folders below one, by the places of goldens. is_kept, options: as of a
+    store.
+    """
+
+    def __init__(self, root: Path, *, is_kept: bool = False, options: object = "") -> None:
+        self.root = root
+        self._options = options
+        self._is_kept = is_kept
+        self._stores: dict[str, GoldenStore] = {}
+
+    def at(self, place: Place) -> GoldenStore:
+        """The store that holds the golden of a place, under the place's name.
+
+        Goldens of tests lie below the top, and small ones of one test file share a file.
+        """
+        if place.folder not in self._stores:
+            kind: type[GoldenStore] = GoldenStore
+            if place.folder:
+                from ciwrap.golden.test_goldens import ModuleStore
+
+                kind = ModuleStore
+            self._stores[place.folder] = kind(
+                self.root / place.folder, is_kept=self._is_kept, options=self._options
+            )
+        return self._stores[place.folder]
+
+    def close(self) -> None:
+        """Ends the writing of all of them, also if one of them fails. Raises as
+        `GoldenStore.close`.
+        """
+        with contextlib.ExitStack() as ends:
+            for store in self._stores.values():
+                ends.callback(store.close)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Makes many writes within the block cheap, and ends them with it."""
+        was_kept, self._is_kept = self._is_kept, True
+        for store in self._stores.values():
+            store.is_kept = True
+        try:
+            yield
+        finally:
+            self._is_kept = was_kept
+            try:
+                self.close()
+            finally:
+                for store in self._stores.values():
+                    store.is_kept = was_kept
 
 
 def golden_id(golden: _core.GoldenVariable) -> VariableId:

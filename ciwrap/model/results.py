@@ -149,6 +149,11 @@ def coverage_of(check: CheckResult) -> Coverage:
     if check.missing_variables:
         # What is gone from the run and has no verdict of its own was left out, whoever says so.
         left_out |= set(check.missing_variables).difference(one.id for one in check.variables)
+    lists = [check.missing_variables, check.extra_variables, check.ignored_variables]
+    lists += [] if facts is None else [facts.without_statistics]
+    named = [one for part in (*lists, check.left_out_variables) for one in part]
+    places = [(one.iteration, one.rank) for one in check.variables]
+    places += [(one.iteration, one.rank) for one in named]
     return Coverage(
         compared_variables=variables,
         compared_elements=elements - masked if facts is None else 0,
@@ -166,20 +171,10 @@ def coverage_of(check: CheckResult) -> Coverage:
         attributes=int(check.attributes == "none"),
         by_statistics=int(check.verdict.is_statistical),
         compared_names=len(names),
-        checkpointed=int(_has_checkpoints(check)),
+        checkpointed=int(any(place != (None, None) for place in places)),
         unpaired_elements=unpaired,
         without_statistics=0 if facts is None else len(facts.without_statistics),
     )
-
-
-def _has_checkpoints(check: CheckResult) -> bool:
-    """Whether anything of it is of an iteration or a rank."""
-    lists = [check.missing_variables, check.extra_variables, check.ignored_variables]
-    lists += [] if check.ensemble is None else [check.ensemble.without_statistics]
-    named = [one for part in (*lists, check.left_out_variables) for one in part]
-    places = [(one.iteration, one.rank) for one in check.variables]
-    places += [(one.iteration, one.rank) for one in named]
-    return any(place != (None, None) for place in places)
 
 
 def _counted(count: int, noun: str, why: str) -> str:

@@ -380,7 +380,8 @@ BOUND_PART = Form(
 )
 FLAG = Form(parse_flag, accept_flag, schema={"type": "boolean"})
 TEXT = Form(take_text, take_text, schema={"type": "string", "minLength": 1})
-ULPS = replace(whole(0, (1 << 63) - 1, "2^63 - 1"), error=InvalidBoundError)
+_MOST_ULPS = (1 << 63) - 1
+ULPS = replace(whole(0, _MOST_ULPS, "2^63 - 1"), error=InvalidBoundError)
 CHUNK_BYTES = byte_size(64, 16 << 20)
 BUDGET = byte_size(0, 1 << 40)
 RESIDUE_LEVELS = Form(
@@ -427,14 +428,24 @@ class ErrorBound(Struct, frozen=True):
     ulps: int = 0
 
     def __post_init__(self) -> None:
+        parts = (self.atol, self.rtol)
+        is_plain = [*map(type, parts), type(self.ulps)] == [float, float, int]
+        # What settings, goldens and captures hold is in form already; -0.0 is not.
+        is_sound = is_plain and all(
+            math.isfinite(one) and math.copysign(1.0, one) > 0 for one in parts
+        )
+        if not is_sound or not 0 <= self.ulps <= _MOST_ULPS:
+            self._take_forms()
+        if self.ulps and (self.atol or self.rtol):
+            raise InvalidBoundError("ulps excludes atol and rtol; give one or the other")
+
+    def _take_forms(self) -> None:
         name = ""
         try:
             for name, form in (("atol", BOUND_PART), ("rtol", BOUND_PART), ("ulps", ULPS)):
                 force_setattr(self, name, form.from_python(getattr(self, name)))
         except FormError as error:
             raise InvalidBoundError(f"{name} {error.message}") from None
-        if self.ulps and (self.atol or self.rtol):
-            raise InvalidBoundError("ulps excludes atol and rtol; give one or the other")
 
     @property
     def is_exact(self) -> bool:
@@ -559,18 +570,27 @@ class Setting(Struct, frozen=True):
 
     form: of its values. help: what it does, in one line of Markdown. in_api: whether it means
     something for one array against another. option: what the option of `ciwrap compare` and
-    `capture` is said to be; None without one. field: of VariableSettings; the parts of a bound
-    share one. default: if nobody says anything.
+    `capture` is said to be; None without one. part_of: the field of VariableSettings that it is
+    a part of; None for a field of its own name.
     """
 
+    name: str
     form: Form
     help: str
     on_trees: OnTrees
     in_api: bool = False
     option: str | None = None
-    name: str = ""
-    field: str = ""
-    default: Any = None
+    part_of: str | None = None
+
+    @property
+    def field(self) -> str:
+        """Of VariableSettings."""
+        return self.part_of or self.name
+
+    @property
+    def default(self) -> Any:
+        """What counts if nobody says anything."""
+        return getattr(_PLAIN if self.part_of is None else _PLAIN.bound, self.name)
 
     @property
     def default_text(self) -> str:
@@ -582,40 +602,6 @@ class Setting(Struct, frozen=True):
         if self.form in (CHUNK_BYTES, BUDGET):
             return size_text(self.default)
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
-
-
-def _stated(
-    form: Form, text: str, on_trees: OnTrees, *, in_api: bool = False, option: str | None = None
-) -> tuple[Setting, ...]:
-    """The statement of a field that is one setting."""
-    return (Setting(form, text, on_trees, in_api, option),)
-
-
-# One field, and three settings: whoever sets one of them sets all.
-_BOUND_PARTS = tuple(
-    Setting(form, text, OnTrees.DECIDES, in_api=True, option=option, name=name)
-    for name, form, text, option in (
-        (
-            "atol",
-            BOUND_PART,
-            "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g)",
-            "Absolute error bound.",
-        ),
-        (
-            "rtol",
-            BOUND_PART,
-            "its part that grows with the golden value",
-            "Relative error bound (of the values in A).",
-        ),
-        (
-            "ulps",
-            ULPS,
-            "at most this many representable values apart, in place of `atol` and `rtol`",
-            "Bound in units in the last place; excludes others.",
-        ),
-    )
-)
-_EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
 
 
 class VariableSettings(Struct, frozen=True):
@@ -670,77 +656,116 @@ class VariableSettings(Struct, frozen=True):
         """Whether the variable is compared number by number with its namesake, so that trees tell;
         not with a mask, nor in any other way that looks beyond the variable itself.
         """
-        return all(getattr(self, one.field) == one.default for one in _BEYOND_TREES)
+        return all(getattr(self, name) == getattr(_PLAIN, name) for name in _BEYOND_TREES)
 
 
-# By field; those of a check alone have none.
-_STATEMENTS = {
-    "bound": _BOUND_PARTS,
-    "residue_levels": _stated(
+_PLAIN = VariableSettings()
+_EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
+# One field holds the bound: whoever sets one of its parts sets all.
+_STATED = (
+    Setting(
+        "atol",
+        BOUND_PART,
+        "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g)",
+        OnTrees.DECIDES,
+        in_api=True,
+        option="Absolute error bound.",
+        part_of=_BOUND,
+    ),
+    Setting(
+        "rtol",
+        BOUND_PART,
+        "its part that grows with the golden value",
+        OnTrees.DECIDES,
+        in_api=True,
+        option="Relative error bound (of the values in A).",
+        part_of=_BOUND,
+    ),
+    Setting(
+        "ulps",
+        ULPS,
+        "at most this many representable values apart, in place of `atol` and `rtol`",
+        OnTrees.DECIDES,
+        in_api=True,
+        option="Bound in units in the last place; excludes others.",
+        part_of=_BOUND,
+    ),
+    Setting(
+        "residue_levels",
         RESIDUE_LEVELS,
         "1, or odd from 3 to 255: how finely a golden's residues tell; 15 costs 4 bits a value"
         " and lets up to 87 % of the bound pass for certain",
         OnTrees.DECIDES,
         in_api=True,
     ),
-    "chunk_bytes": _stated(
+    Setting(
+        "chunk_bytes",
         CHUNK_BYTES,
         "bytes per leaf of the tree, 64 bytes to 16 MiB",
         OnTrees.DECIDES,
         in_api=True,
     ),
-    "evidence": _stated(
+    Setting(
+        "evidence",
         one_of(*_EVIDENCE_WORDS, meaning=EvidencePolicy),
         "what a golden keeps: `data`, `residues`, `tree`, or the first of them that fits its"
         " budget",
         OnTrees.NOTHING,
         in_api=True,
     ),
-    "data_budget_bytes": _stated(
+    Setting(
+        "data_budget_bytes",
         BUDGET,
         "compressed size up to which `auto` keeps a variable's data",
         OnTrees.NOTHING,
     ),
-    "residues_budget_bytes": _stated(
+    Setting(
+        "residues_budget_bytes",
         BUDGET,
         "compressed size up to which `auto` keeps its residues",
         OnTrees.NOTHING,
     ),
-    "equal_nan": _stated(FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
-    "fill_values": _stated(
+    Setting("equal_nan", FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
+    Setting(
+        "fill_values",
         FILL_VALUES,
         'up to 16 numbers that mean "missing"; missing equals missing only. They are rounded to'
         " the variable's type; NaN may be among them",
         OnTrees.DECIDES,
         in_api=True,
     ),
-    "mask": _stated(
+    Setting(
+        "mask",
         TEXT,
         "name of a boolean variable of the same shape, iteration and rank, whose true elements"
         " count as zero on both sides; it is itself compared",
         OnTrees.BEYOND,
     ),
-    "align_by": _stated(
+    Setting(
+        "align_by",
         TEXT,
         "id variable that orders the rows on both sides; `none` for a variable that has no such"
         " rows",
         OnTrees.BEYOND,
         option="Id variable that puts the rows of both sides in order.",
     ),
-    "across_ranks": _stated(
+    Setting(
+        "across_ranks",
         FLAG,
         "whether the rows of all ranks are aligned together; the result then has no rank",
         OnTrees.NOTHING,  # by itself: what it changes, align_by has begun
         option="Align the rows of all ranks together.",
     ),
-    "period": _stated(
+    Setting(
+        "period",
         PERIODS,
         "differences are modulo this: a number, or a list with one for each component of the"
         " last axis (0: none); goes with `atol` alone",
         OnTrees.BEYOND,
         in_api=True,
     ),
-    "mixed_precision": _stated(
+    Setting(
+        "mixed_precision",
         FLAG,
         "float32 on one side and float64 on the other: both are rounded to float32, and the"
         " bound holds there",
@@ -748,14 +773,19 @@ _STATEMENTS = {
         in_api=True,
         option="Compare float32 with float64, both as float32.",
     ),
-    "combine": _stated(
+    Setting(
+        "combine",
         one_of("sum", "both", "either"),
         "how `atol` and `rtol` make one bound: their `sum`; the smaller one, so that `both`"
         " have to hold; or the larger one, so that `either` is enough. Goldens need their data"
         " for the latter two",
         OnTrees.BEYOND,
     ),
-}
+)
+# In the order in which they are stated, by name.
+SETTINGS: Mapping[str, Setting] = {one.name: one for one in _STATED}
+BOUND_PARTS = tuple(one.name for one in _STATED if one.part_of == _BOUND)
+_BEYOND_TREES = tuple(one.name for one in _STATED if one.on_trees is OnTrees.BEYOND)
 
 
 class SettingArguments(TypedDict, total=False):
@@ -777,23 +807,6 @@ class SettingArguments(TypedDict, total=False):
     period: float | Sequence[float] | None
     mixed_precision: bool | None
     combine: str | None
-
-
-def _settings() -> dict[str, Setting]:
-    plain = VariableSettings()
-    found = {}
-    for field_name, stated in _STATEMENTS.items():
-        for one in stated:
-            name = one.name or field_name
-            default = getattr(plain.bound if one.name else plain, name)
-            found[name] = replace(one, name=name, field=field_name, default=default)
-    return found
-
-
-# In the order in which they are stated, by name.
-SETTINGS: Mapping[str, Setting] = _settings()
-BOUND_PARTS = tuple(name for name, one in SETTINGS.items() if one.field == _BOUND)
-_BEYOND_TREES = tuple(one for one in SETTINGS.values() if one.on_trees is OnTrees.BEYOND)
 
 
 class SettingsLayer(Struct, frozen=True):
@@ -967,7 +980,7 @@ class OwnFormat(NamedTuple):
 # By the name that `format:` in ciwrap.yaml gives. The order is that of messages and documents.
 OWN_FORMATS = {
     "npy": OwnFormat("ciwrap.formats.npy:NpyReader", (".npy",)),
-    "npz": OwnFormat("ciwrap.formats.npy:NpzReader", (".npz",)),
+    "npz": OwnFormat("ciwrap.formats.npz:NpzReader", (".npz",)),
     "raw": OwnFormat("ciwrap.formats.raw:RawReader", (".bin", ".raw")),
     "text": OwnFormat("ciwrap.formats.tables:TextReader", (".csv", ".tsv", ".txt", ".dat")),
     "tokens": OwnFormat("ciwrap.formats.values_file:TokensReader", ()),

@@ -13,6 +13,7 @@ from __future__ import annotations
 import binascii
 import math
 import numbers
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -366,37 +367,20 @@ class Verdict(Word):
     CONSISTENT = "consistent"
     INCONSISTENT = "inconsistent"
 
-    @property
-    def is_alarm(self) -> bool:
-        """Whether numbers were compared that are beyond their bound, or may be."""
-        return self in (Verdict.SUSPECT, Verdict.DIFFER)
-
-    @property
-    def exit_code(self) -> ExitCode:
-        return _EXIT_CODES[self]
-
-    @property
-    def severity(self) -> int:
-        """How bad it is, from 0 for a match to the highest for what was not compared.
-
-        A test that is wrong once in a hundred times weighs less than numbers that were compared.
-        """
-        return _SEVERITY[self]
-
-    @property
-    def is_good(self) -> bool:
-        """Whether the command that comes to it ends with 0."""
-        return self.exit_code is ExitCode.MATCH
-
-    @property
-    def is_statistical(self) -> bool:
-        """Whether it comes from a test on the statistics of runs, and not from their values."""
-        return self in (Verdict.CONSISTENT, Verdict.INCONSISTENT)
+    exit_code: ExitCode
+    # How bad it is, from 0 for a match to the highest for what was not compared.
+    severity: int
+    # Whether the command that comes to it ends with 0.
+    is_good: bool
+    # Whether numbers were compared that are beyond their bound, or may be.
+    is_alarm: bool
+    # Whether it comes from a test on the statistics of runs, and not from their values.
+    is_statistical: bool
 
     @staticmethod
     def worst(verdicts: Iterable[Verdict]) -> Verdict:
         """The most severe of the verdicts; of none at all: not_comparable."""
-        return max(verdicts, key=_SEVERITY.__getitem__, default=Verdict.NOT_COMPARABLE)
+        return max(verdicts, key=attrgetter("severity"), default=Verdict.NOT_COMPARABLE)
 
     @staticmethod
     def worst_first() -> tuple[Verdict, ...]:
@@ -406,23 +390,23 @@ class Verdict(Word):
         return _WORST_FIRST
 
 
-_SEVERITY = {
-    Verdict.MATCH: 0,
-    Verdict.CONSISTENT: 1,
-    Verdict.INCONSISTENT: 2,
-    Verdict.SUSPECT: 3,
-    Verdict.DIFFER: 4,
-    Verdict.NOT_COMPARABLE: 5,
-}
-_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.SUSPECT, Verdict.MATCH)
+# From the least severe to the most: a test that is wrong once in a hundred times weighs less than
+# numbers that were compared.
 _EXIT_CODES = {
     Verdict.MATCH: ExitCode.MATCH,
     Verdict.CONSISTENT: ExitCode.MATCH,
-    Verdict.SUSPECT: ExitCode.DIFFER,
     Verdict.INCONSISTENT: ExitCode.DIFFER,
+    Verdict.SUSPECT: ExitCode.DIFFER,
     Verdict.DIFFER: ExitCode.DIFFER,
     Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
 }
+for _severity, (_verdict, _exit_code) in enumerate(_EXIT_CODES.items()):
+    _verdict.severity = _severity
+    _verdict.exit_code = _exit_code
+    _verdict.is_good = _exit_code is ExitCode.MATCH
+    _verdict.is_alarm = _verdict in (Verdict.SUSPECT, Verdict.DIFFER)
+    _verdict.is_statistical = _verdict in (Verdict.CONSISTENT, Verdict.INCONSISTENT)
+_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.SUSPECT, Verdict.MATCH)
 
 
 def step_interval(step: int, residue_levels: int, guaranteed_share: float) -> tuple[float, float]:
@@ -761,17 +745,14 @@ def severity(one: VariableResult) -> tuple[int, float, float, int]:
     if count is None:
         count = one.differing_count_at_most or 0
     share, size = one.known_share, one.max_abs_difference or 0.0
-    return one.verdict.severity, _ordered(share), _ordered(size), count
-
-
-def _ordered(value: float) -> float:
-    """A document may claim NaN, which has no place in an order."""
-    return 0.0 if math.isnan(value) else value
+    # A document may claim NaN, which has no place in an order.
+    share, size = (0.0 if math.isnan(value) else value for value in (share, size))
+    return one.verdict.severity, share, size, count
 
 
 def worst_first(results: Iterable[VariableResult]) -> list[VariableResult]:
     """By `severity`; equally bad ones by iteration, rank and name."""
-    ordered = sorted(results, key=lambda one: one.id.sort_key)
+    ordered = sorted(results, key=attrgetter("id.sort_key"))
     return sorted(ordered, key=severity, reverse=True)
 
 

@@ -376,7 +376,12 @@ def _check(
         raise document.error("names no outputs", (*location, "outputs"))
     if section["ensemble"] == ():
         raise document.error("names no folders", (*location, "ensemble"))
-    _check_patterns(document, section, location)
+    # A wrong field in a template is found here, where its line is known.
+    for key in ("outputs", "exclude"):
+        for number, text in enumerate(section[key]):
+            _check_pattern(document, text, (*location, key, number))
+    if section["layout"] is not None:
+        _check_pattern(document, section["layout"], (*location, "layout"))
     if section["format"] not in (None, *OWN_FORMATS):
         _check_format(document, section["format"], (*location, "format"))
     rules = section["variables"] or {}
@@ -408,15 +413,6 @@ def _check(
         expected=log.expected,
         ensemble=tuple(map(place.filled, section["ensemble"] or ())),
     )
-
-
-def _check_patterns(document: Document, section: Mapping[str, Any], location: Location) -> None:
-    """A wrong field in a template is found here, where its line is known."""
-    for key in ("outputs", "exclude"):
-        for number, text in enumerate(section[key]):
-            _check_pattern(document, text, (*location, key, number))
-    if section["layout"] is not None:
-        _check_pattern(document, section["layout"], (*location, "layout"))
 
 
 def _check_pattern(document: Document, text: str, location: Location) -> None:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.base.errors import NotComparableError, OutputMissingError, StillWrittenError
+from ciwrap.base.errors import (
+    CiwrapError,
+    NotComparableError,
+    OutputMissingError,
+    StillWrittenError,
+    WriteFailedError,
+    escape,
+)
 from ciwrap.formats.catalog import Arrangement, Catalog
 from ciwrap.formats.find_outputs import find_outputs
-from ciwrap.formats.recorded import is_recording, journal_paths
-from ciwrap.formats.source_files import change_since, file_stamps
+from ciwrap.formats.source_files import NOWHERE, change_since, source_files
 from ciwrap.model import Message, MessageLevel
 
 if TYPE_CHECKING:
@@ -22,7 +28,69 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.formats.find_outputs import FoundOutputs
+    from ciwrap.formats.source_files import SourceFile
     from ciwrap.project.settings import Check
+
+RUN_FILE = "run.json"
+BOUNDS_FILE = "bounds.txt"
+SNAPSHOT_FILE = "snapshot.json"
+OWN_FILES = (RUN_FILE, SNAPSHOT_FILE, BOUNDS_FILE)  # beside the journals
+_JOURNALS = "[0-9][0-9][0-9]*/rank-*.cwr"
+_UNRECORDED = "unrecorded-*.txt"
+_MOST_BYTES = 1000
+
+
+def journal_paths(run: Path) -> list[Path]:
+    """The journals of a recorded run, by rank."""
+    return sorted(run.glob(_JOURNALS))
+
+
+def unrecorded_paths(run: Path) -> list[Path]:
+    """The files that processes left which could not record: each says why."""
+    return sorted(run.glob(_UNRECORDED))
+
+
+def unrecorded(run: Path) -> Iterator[NotComparableError]:
+    """An error for each process that could not record."""
+    for path in unrecorded_paths(run):
+        try:
+            with path.open("rb") as stream:
+                why = stream.read(_MOST_BYTES).decode("utf-8", "replace")
+        except OSError as error:
+            why = error.strerror or str(error)
+        yield NotComparableError(
+            f"a process could not record: {escape(why.strip())}",
+            file=path,
+            remedy="see who else opens the run, and record it anew (--replace)",
+        )
+
+
+def own_files(run: Path) -> list[Path]:
+    """All files that a recorded run may consist of."""
+    others = [run / name for name in OWN_FILES]
+    return [*journal_paths(run), *unrecorded_paths(run), *others]
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a folder is a recorded run."""
+    return path.is_dir() and next(path.glob(_JOURNALS), None) is not None
+
+
+def remove_run(run: Path) -> None:
+    """Deletes a recorded run, and nothing else that lies in its folder; also one of which there is
+    nothing but why it could not be recorded. Raises WriteFailedError.
+    """
+    journals = journal_paths(run)
+    if not journals and not unrecorded_paths(run):
+        return
+    try:
+        for path in own_files(run):
+            path.unlink(missing_ok=True)
+        for folder in {path.parent for path in journals}:
+            with contextlib.suppress(OSError):  # something else lies in it
+                folder.rmdir()
+    except OSError as error:
+        raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
 def recorded_run_of(check: Check) -> Path | None:
@@ -66,7 +134,7 @@ def files_of(check: Check) -> Iterator[Path]:
         return
 
     for run in each_run(check):
-        with suppress(NotComparableError):
+        with contextlib.suppress(NotComparableError):
             yield from [file.path for file in outputs_of(run).files if file.path.exists()]
 
 
@@ -86,7 +154,10 @@ class Outputs(Catalog):
 
     def __init__(self, check: Check) -> None:
         found = outputs_of(check)
-        self._seen = file_stamps(found.files)
+        try:
+            self._seen: tuple[SourceFile, ...] | None = source_files(NOWHERE, found.files)
+        except CiwrapError:
+            self._seen = None  # it cannot be looked at, or has no file
         super().__init__(found, arrangement_of(check))
 
     def refuse_changes(self) -> None:

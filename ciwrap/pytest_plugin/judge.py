@@ -31,7 +31,7 @@ from ciwrap.check.check import check_catalog
 from ciwrap.check.compatible import Work, failed_check, message_of
 from ciwrap.explain.across import explainer
 from ciwrap.golden.places import TestPlace
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.golden.trees import Resources
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.project.config import find_config, load_config

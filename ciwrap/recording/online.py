@@ -18,9 +18,9 @@ from msgspec import Struct, field
 
 from ciwrap.base.errors import NotComparableError, OutputMissingError, WriteFailedError
 from ciwrap.check.compatible import HistoryOptions
-from ciwrap.formats.recorded import is_recording, journal_paths
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.golden.store import read_golden_file
+from ciwrap.project.outputs import is_recording, journal_paths
 from ciwrap.recording.journal import FINE, PLAIN, JournalFollower, JournalReader, JournalWriter
 from ciwrap.recording.recorded_run import (
     RecordedCapture,

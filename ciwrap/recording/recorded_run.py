@@ -34,19 +34,19 @@ from ciwrap.check.check import GoldenVariables, ignored_but_in_golden, misspelt_
 from ciwrap.check.compatible import GOLDEN, HistoryOptions, failed_check
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import FoundOutputs
-from ciwrap.formats.recorded import (
+from ciwrap.formats.source_files import relative_path, walk_with_links, why_changed
+from ciwrap.golden.store import golden_id
+from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, VariableSettings, Verdict
+from ciwrap.project.outputs import (
     OWN_FILES,
     RUN_FILE,
     SNAPSHOT_FILE,
     is_recording,
     journal_paths,
     own_files,
+    recorded_run_of,
     unrecorded,
 )
-from ciwrap.formats.source_files import relative_path, walk_with_links, why_changed
-from ciwrap.golden.store import golden_id
-from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, VariableSettings, Verdict
-from ciwrap.project.outputs import recorded_run_of
 from ciwrap.recording.journal import FINE, PLAIN, RELATIVE, JournalReader
 from ciwrap.runs.capture_file import (
     MAGIC,

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from ciwrap.model import Verdict
 from ciwrap.model.variable_result import MOST_EXPLANATIONS, MOST_LEVELS, MOST_WORST
-from ciwrap.report.drawing import effect_facts, number, range_words, view_text
+from ciwrap.report.drawing import effect_facts, number, view_text
 from ciwrap.report.figures import figures_of, is_suspect
 from ciwrap.report.lead import check_title, cut, match_words, place, sentence_on
 from ciwrap.report.text import (
@@ -22,6 +22,7 @@ from ciwrap.report.text import (
     grouped_number,
     index_text,
     plural,
+    range_words,
     safe_name,
     short_number,
     size_text,

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ciwrap.model import number_text
 from ciwrap.model.variable_result import BOUND_CLASS, NO_CELL, NO_NUMBER, SHARE_CLASSES, SUSPECT
-from ciwrap.report.text import grouped_number, percent_text, safe_name, short_number
+from ciwrap.report.text import percent_text, range_words, safe_name, short_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -375,17 +375,6 @@ def palettes_text() -> str:
     parts = (VALUE_PALETTE, SIGNED_PALETTE, SHARE_PALETTE[: SHARE_CLASSES + 2])
     colours = (colour for palette in parts for colour in palette)
     return base64.b64encode(bytes(part for colour in colours for part in colour)).decode("ascii")
-
-
-def range_words(effect: Effect | None, value: float) -> str:
-    """`12 % of the range`: of a difference; nothing where all golden values are equal."""
-    reach = 0.0 if effect is None else effect.greatest - effect.least
-    if not 0 < reach < math.inf:
-        return ""
-    share = abs(value) / reach
-    if share < 10:
-        return f"{percent_text(share)} of the range"
-    return f"{grouped_number(float(f'{share:.2g}'))} times the range"
 
 
 def _beside(words: str) -> str:

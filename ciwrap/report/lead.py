@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from ciwrap.model import Divergence, DivergenceKind, Evidence, Verdict, worst_of
 from ciwrap.model.variable_result import Cause
-from ciwrap.report.drawing import range_words
 from ciwrap.report.places import together_text, where_listed
 from ciwrap.report.text import (
     capital,
     grouped_number,
     percent_text,
     plural,
+    range_words,
     rounded_down,
     safe_name,
     safe_text,

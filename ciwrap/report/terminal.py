@@ -17,6 +17,7 @@ from ciwrap.model import (
     RunResult,
     VariableResult,
     Verdict,
+    severity,
     worst_first,
     worst_of,
 )
@@ -174,15 +175,13 @@ def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
     color: True or False overrides what the stream and the environment (NO_COLOR, FORCE_COLOR, TERM)
     say.
     """
-    return Console(stream, color=_shows_styles(stream) if color is None else color)
-
-
-def _shows_styles(stream: IO[str]) -> bool:
-    if os.environ.get("NO_COLOR"):
-        return False
-    if os.environ.get("FORCE_COLOR"):
-        return True
-    return stream.isatty() and os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
+    if color is None and os.environ.get("NO_COLOR"):
+        color = False
+    elif color is None and os.environ.get("FORCE_COLOR"):
+        color = True
+    elif color is None:
+        color = stream.isatty() and os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
+    return Console(stream, color=color)
 
 
 DEFAULT_MOST_VARIABLES = 8
@@ -219,7 +218,10 @@ def render(
         render_message(message, console, indent=2)
     for check in sorted(result.checks, key=attrgetter("verdict.severity"), reverse=True):
         if result.kind != "compare":
-            console.print(_check_head(check))
+            head = Text("  ").append(*WORDS[check.verdict]).append(f"  {safe_name(check.name)}")
+            if check.golden_path is not None:
+                head.append(f"  ({safe_text(check.golden_path)})", style="dim")
+            console.print(head)
         _render_check(check, console, limit, verbose)
     if result.verdict is not Verdict.MATCH:
         render_environment(result, console, verbose=verbose)
@@ -240,13 +242,6 @@ def _title(result: RunResult) -> Text:
     else:
         text.append(f"  {title_words(result, total)}")
     return text
-
-
-def _check_head(check: CheckResult) -> Text:
-    head = Text("  ").append(*WORDS[check.verdict]).append(f"  {safe_name(check.name)}")
-    if check.golden_path is not None:
-        head.append(f"  ({safe_text(check.golden_path)})", style="dim")
-    return head
 
 
 def _render_check(
@@ -288,10 +283,12 @@ def _matches_line(good: list[VariableResult]) -> Text:
         text.append(f" [{', '.join(said)}]")
     known = [variable for variable in good if used_share(variable) is not None]
     if known:
-        most = used_share(worst_of(known))
+        # Of equally bad ones the first by iteration, rank and name, as they are listed.
+        worst = max(known, key=severity)
+        most = used_share(worst)
         text.append(used_words(most))
         if most and len(good) > 1:
-            text.append(f" (by {safe_name(worst_of(known).id.text)})")
+            text.append(f" (by {safe_name(worst.id.text)})")
     return text
 
 

@@ -18,6 +18,8 @@ from ciwrap.model.results import grouped_plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ciwrap.model.variable_result import Effect
+
 # `1 variable`, `2,000 variables`.
 plural = grouped_plural
 _LONGEST_NAME = 200
@@ -293,3 +295,14 @@ def _plan(kind: Any) -> _Plan:
         )
         known = _plans[kind] = paths, texts, nested
     return known
+
+
+def range_words(effect: Effect | None, value: float) -> str:
+    """`12 % of the range`: of a difference; nothing where all golden values are equal."""
+    reach = 0.0 if effect is None else effect.greatest - effect.least
+    if not 0 < reach < math.inf:
+        return ""
+    share = abs(value) / reach
+    if share < 10:
+        return f"{percent_text(share)} of the range"
+    return f"{grouped_number(float(f'{share:.2g}'))} times the range"

@@ -66,8 +66,8 @@ from ciwrap.golden.places import (
     writer_lock,
 )
 from ciwrap.golden.show import shared_stores
-from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.test_goldens import GoldenStores, ModuleStore, telling_what_is_done
+from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.test_goldens import ModuleStore, telling_what_is_done
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model.settings import nearest
 from ciwrap.review.change import capture_change, origin_of

@@ -85,7 +85,13 @@ def compare_histories(
     is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
     if options.is_explained and outcome.ended_by is None and not is_match:
         _explain(outcome, resources, (golden, new), rules)
-    _leave_out(outcome, options, (golden, new))
+    if options.is_common:
+        ours, theirs = ({iteration for iteration, _ in side.groups} for side in (golden, new))
+        outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
+    if options.ended_in is not None:
+        outcome.notes += leave_out_after(outcome, options.ended_in)
+    if options.is_brief:
+        outcome.results = with_brief_ones(outcome.results)
     if not is_match:
         outcome.results = fewer_details(outcome.results)
     can_go_on = spread.journal_path is not None
@@ -155,17 +161,6 @@ def _explain(outcome: Outcome, resources: Resources, sides: tuple[Run, Run], rul
 def _parts_of(sides: tuple[Run, Run], first: VariableResult) -> tuple[Parts, Parts]:
     """The variable of a result on every rank of both runs."""
     return parts_of_side(sides[0], first), parts_of_side(sides[1], first)
-
-
-def _leave_out(outcome: Outcome, options: HistoryOptions, sides: tuple[Run, Run]) -> None:
-    """Drops what nobody wants to hear of, and notes what that was."""
-    if options.is_common:
-        ours, theirs = ({iteration for iteration, _ in side.groups} for side in sides)
-        outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
-    if options.ended_in is not None:
-        outcome.notes += leave_out_after(outcome, options.ended_in)
-    if options.is_brief:
-        outcome.results = with_brief_ones(outcome.results)
 
 
 def _finish(

@@ -130,26 +130,23 @@ def with_bound_notes(
     notes = [Message(MessageLevel.NOTE, text) for text in unused]
     known = _captured_bounds(golden, new)
     if known is not None and known[1] == rules.bounds_from:
-        notes += _without_bound(check, *known)
+        # Of what the capture whose bounds hold says nothing, as where paths are read otherwise.
+        bounds, whose = known
+        plain = VariableSettings()
+        names = {
+            one.name
+            for one in check.variables
+            if one.verdict is not Verdict.NOT_COMPARABLE
+            and one.text is None
+            and one.dtype is not None
+            and bounds.settings_for(plain, one.id, one.golden_dtype or one.dtype) is None
+        }
+        if names:
+            text = f"{whose} has no bound for {_listed(names)}: compared exactly"
+            notes.append(Message(MessageLevel.NOTE, text))
     if rules.bounds_from == NONE_GIVEN and check.verdict is not Verdict.MATCH:
         notes += _notes(check)
     return replace(check, bounds_from=rules.bounds_from, messages=(*check.messages, *notes))
-
-
-def _without_bound(check: CheckResult, bounds: Bounds, whose: str) -> Iterator[Message]:
-    """Of what the capture whose bounds hold says nothing, as where paths are read otherwise."""
-    plain = VariableSettings()
-    names = {
-        one.name
-        for one in check.variables
-        if one.verdict is not Verdict.NOT_COMPARABLE
-        and one.text is None
-        and one.dtype is not None
-        and bounds.settings_for(plain, one.id, one.golden_dtype or one.dtype) is None
-    }
-    if names:
-        text = f"{whose} has no bound for {_listed(names)}: compared exactly"
-        yield Message(MessageLevel.NOTE, text)
 
 
 def unused_settings(rules: Rules, sides: Iterable[tuple[str, Run]]) -> Iterator[str]:

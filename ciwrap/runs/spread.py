@@ -12,7 +12,6 @@ import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -191,6 +190,8 @@ Groups = dict["CheckpointKey", "list[OutputFile]"]
 
 
 def versions() -> tuple[str, str]:
+    from importlib.metadata import version
+
     return version("ciwrap"), np.__version__
 
 

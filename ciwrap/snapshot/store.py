@@ -43,7 +43,8 @@ from ciwrap.base.repository import ask_git, left_out
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 from ciwrap.golden.places import ENSEMBLE_SUFFIX
 from ciwrap.golden.show import linked_folders, stored_places
-from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
+from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.test_goldens import ModuleStore
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
 
 if TYPE_CHECKING:

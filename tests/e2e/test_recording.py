@@ -18,7 +18,7 @@ from recorded_runs import LIBRARY, captured, need_library, python, recording, ro
 
 from ciwrap.base.errors import ExitCode
 from ciwrap.cli.main import run as run_cli
-from ciwrap.formats.recorded import journal_paths
+from ciwrap.project.outputs import journal_paths
 from ciwrap.recording.journal import JournalReader
 
 PROGRAM = """

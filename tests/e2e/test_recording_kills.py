@@ -17,7 +17,7 @@ from online_programs import ENDLESS_SOURCE
 from recorded_runs import build, need_library, recording
 
 from ciwrap.base.errors import ExitCode
-from ciwrap.formats.recorded import journal_paths
+from ciwrap.project.outputs import journal_paths
 from ciwrap.recording.journal import FINE, JournalReader
 from ciwrap.recording.native import include_folder
 

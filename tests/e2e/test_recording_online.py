@@ -17,7 +17,7 @@ from online_programs import MPI_SOURCE, PYTHON_TEXT
 from recorded_runs import need_library
 
 from ciwrap.base.errors import ExitCode
-from ciwrap.formats.recorded import journal_paths
+from ciwrap.project.outputs import journal_paths
 from ciwrap.recording import online as ended_mark
 from ciwrap.recording.journal import JournalReader
 from ciwrap.recording.native import include_folder

@@ -23,7 +23,7 @@ from result_schema import validator
 
 import ciwrap
 from ciwrap.golden.places import Place
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 
 # After each run pytester forgets the modules that the run has loaded, so all of ours are loaded
 # before: NumPy does not bear being loaded twice, and pydantic takes longer than all the rest.

@@ -13,7 +13,7 @@ from plugin.conftest import summary
 
 from ciwrap.base.errors import UsageError
 from ciwrap.golden.places import Place, TestPlace, checks_meant
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite

@@ -15,7 +15,7 @@ from recorded_runs import captured, need_library, python, recording
 from tiers import examples
 
 from ciwrap.base.errors import NotComparableError
-from ciwrap.formats.recorded import journal_paths
+from ciwrap.project.outputs import journal_paths
 from ciwrap.recording.journal import JournalFollower, JournalReader
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from recorded_runs import LIBRARY, need_library
 from tiers import examples
 
 import ciwrap
-from ciwrap.formats.recorded import journal_paths
+from ciwrap.project.outputs import journal_paths
 from ciwrap.recording.journal import JournalReader
 
 if TYPE_CHECKING:

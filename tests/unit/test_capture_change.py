@@ -15,7 +15,7 @@ from ciwrap.base.errors import ArtifactError, CorruptFileError, PeriodError, Usa
 from ciwrap.base.files import PENDING_DIR
 from ciwrap.formats.catalog import Catalog
 from ciwrap.golden.places import Place, writer_lock
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, RunResult, VariableId, Verdict
 from ciwrap.project.config import load_text
 from ciwrap.project.outputs import arrangement_of, outputs_of

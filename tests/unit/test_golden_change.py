@@ -16,7 +16,7 @@ from ciwrap import _core
 from ciwrap.base.errors import UsageError
 from ciwrap.golden.manifest import VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import ErrorBound, VariableId, VariableResult, Verdict
 from ciwrap.review.accept import likeness
 from ciwrap.review.change import (

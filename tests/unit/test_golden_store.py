@@ -24,7 +24,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.golden import places as lock
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, VariableRow, capture
-from ciwrap.golden.places import LOCK_NAME, golden_orphans, writer_lock
+from ciwrap.golden.places import LOCK_NAME, orphans, writer_lock
 from ciwrap.golden.show import golden_lines, shown_variables
 from ciwrap.golden.store import GoldenStore, read_golden_file
 from ciwrap.golden.trees import describe_bound
@@ -82,22 +82,22 @@ def test_what_is_written_is_read(store: GoldenStore) -> None:
     assert golden.byte_count == golden.path.stat().st_size
     assert golden.variables[0].data == SMALL.tobytes()
     assert store.checks() == ["a/b ä"]
-    assert golden_orphans(store.folder, ["other"]) == {"a/b ä": golden.path}
-    assert golden_orphans(store.folder, ["a/b ä"]) == {}
+    assert orphans(store.folder, ["other"]) == {"a/b ä": golden.path}
+    assert orphans(store.folder, ["a/b ä"]) == {}
 
 
 def test_a_shortened_name_is_known_by_its_manifest(store: GoldenStore) -> None:
     name = f"mesh {'é' * 60}"
     put(store, name, variable_of(SMALL))
     assert store.checks() == [name]
-    assert golden_orphans(store.folder, ["mesh"]) == {name: store.path(name)}
+    assert orphans(store.folder, ["mesh"]) == {name: store.path(name)}
     assert store.path(name).exists()
     store.manifest_path(name).write_text("no manifest")
-    [stem] = golden_orphans(store.folder, [])
-    assert golden_orphans(store.folder, [])[stem].exists()
+    [stem] = orphans(store.folder, [])
+    assert orphans(store.folder, [])[stem].exists()
     assert len(stem) == 180
     store.manifest_path(name).unlink()
-    assert golden_orphans(store.folder, []) == {}
+    assert orphans(store.folder, []) == {}
 
 
 def test_missing_is_missing(store: GoldenStore) -> None:

@@ -24,7 +24,7 @@ from ciwrap.golden import places as lock
 from ciwrap.golden import places as paths
 from ciwrap.golden import store as golden_store
 from ciwrap.golden.places import Place
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,8 +21,8 @@ from ciwrap.golden import shared_file as shared_lines
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.golden.places import Place
 from ciwrap.golden.show import UnusedGolden, delete_goldens, stored_places
-from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.test_goldens import GoldenStores, ModuleStore
+from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.test_goldens import ModuleStore
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ciwrap.base.errors import ArtifactError, GoldenToMendError, PendingConflict
 from ciwrap.base.files import PENDING_DIR
 from ciwrap.golden.manifest import BinaryFile, Manifest, VariableRow
 from ciwrap.golden.places import Place
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import RunResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept import accept, accept_pending, look_at

@@ -15,8 +15,9 @@ import pytest
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.formats import apart as child
 from ciwrap.formats import look
-from ciwrap.formats.entries import EntrySource, Listing, guarded
+from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.look import look_first
+from ciwrap.formats.reader import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ciwrap.base.errors import CorruptFileError
-from ciwrap.formats.npy import NpyReader, NpzReader
+from ciwrap.formats.npy import NpyReader
+from ciwrap.formats.npz import NpzReader
 from ciwrap.formats.raw import RawReader
 from ciwrap.formats.reader import Source
 from ciwrap.formats.tables import TextReader

@@ -21,7 +21,7 @@ from ciwrap import _core
 from ciwrap.base.errors import CiwrapError, PendingConflictError, WriteFailedError
 from ciwrap.base.files import PENDING_DIR
 from ciwrap.golden.places import Place, writer_lock
-from ciwrap.golden.test_goldens import GoldenStores
+from ciwrap.golden.store import GoldenStores
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
 from ciwrap.review.accept import PendingChange, accept, look_at
