@@ -272,7 +272,8 @@ def one_array(value: Any, name: str | None = None) -> OneArray:
         )
     unit = unit_of(value)
     dims = _dims_of(value)
-    attributes = _attributes_of(value)
+    attributes = getattr(value, "attrs", None)
+    attributes = attributes if isinstance(attributes, Mapping) else {}
     if unit is None and "units" in attributes:
         unit = unit_text(attributes["units"])
     numbers = value
@@ -318,10 +319,6 @@ def _time_text(times: NDArray[Any]) -> NDArray[Any]:
 _UNIT_KEYS = ("unit", "units")
 
 
-def _has_unit(value: Any) -> bool:
-    return any(hasattr(value, key) for key in _UNIT_KEYS)
-
-
 def unit_of(value: Any) -> str | None:
     """The unit of a quantity (astropy, pint, unyt, netCDF4) as text; None if it has none."""
     for key in _UNIT_KEYS:
@@ -334,15 +331,12 @@ def unit_of(value: Any) -> str | None:
 def unit_text(unit: Any) -> str | None:
     """None for what has no dimension."""
     text = unit.decode(errors="backslashreplace") if isinstance(unit, bytes) else str(unit)
-    text = f"{text.strip()}{_rest_of_scale(unit)}"
-    return None if text in _NO_UNIT else text
-
-
-def _rest_of_scale(unit: Any) -> str:
-    """The factor of a unit of astropy, of which its text has six digits, if it has more."""
+    text = text.strip()
     scale = getattr(unit, "scale", None)
-    is_whole = not isinstance(scale, float) or float(f"{scale:g}") == scale
-    return "" if is_whole else f" (x {scale!r})"
+    if isinstance(scale, float) and float(f"{scale:g}") != scale:
+        # The factor of a unit of astropy, of which its text has six digits.
+        text = f"{text} (x {scale!r})"
+    return None if text in _NO_UNIT else text
 
 
 def _dims_of(value: Any) -> tuple[str | None, ...]:
@@ -354,11 +348,6 @@ def _dims_of(value: Any) -> tuple[str | None, ...]:
         return ()
     names = [one if isinstance(one, str) else getattr(one, "label", None) for one in found]
     return tuple(names) if any(names) else ()
-
-
-def _attributes_of(value: Any) -> Mapping[str, Any]:
-    attributes = getattr(value, "attrs", None)
-    return attributes if isinstance(attributes, Mapping) else {}
 
 
 def _refuse_missing(value: Any, name: str | None) -> None:
@@ -408,7 +397,7 @@ def refuse_carried(array: NDArray[Any], name: str | None) -> None:
         known = vars(np.ma.masked)
     own = {key: one for key, one in own_attributes(array).items() if one is not None}
     carried = own.keys() - known
-    if _has_unit(array) or hasattr(array, "unmasked"):
+    if any(hasattr(array, key) for key in (*_UNIT_KEYS, "unmasked")):
         # How libraries keep a unit is their business.
         carried = {one for one in carried - _OF_QUANTITY if not one.startswith("_")}
     if carried:
@@ -634,7 +623,10 @@ def parts_of_frame(value: Any, name: str, prefix: str) -> Iterator[Part] | None:
     if hasattr(kind, "coords"):
         return _data_array(value, name, prefix)
     if hasattr(kind, "columns") and hasattr(kind, "formats"):
-        return _records_of_fits(value, name)
+        # Of its array the numbers are not scaled yet, and of an array in a column it has the place.
+        return (
+            Part(f"{name}.{one.name}", value[one.name], unit=unit_of(one)) for one in value.columns
+        )
     if kind.__name__ == "FITS_record":
         raise _row_of_table(value, name)
     if hasattr(kind, "column_names"):
@@ -775,15 +767,6 @@ def _row_of_table(value: Any, name: str) -> UnsupportedDtypeError:
     )
 
 
-def _records_of_fits(value: Any, name: str) -> Iterator[Part]:
-    """The data of a table in astropy's `fits`: its array has numbers before they are scaled, and
-    of an array in a column only where it lies.
-    """
-    for column in value.columns:
-        unit = None if column.unit is None else unit_text(column.unit)
-        yield Part(f"{name}.{column.name}", value[column.name], unit=unit)
-
-
 def _time(part: Part) -> Iterator[Part]:
     """astropy's Time or TimeDelta as the two numbers that it is kept in, which are exact."""
     value = part.value
@@ -845,8 +828,6 @@ def _variable(value: Any, name: str, *, left_out: bool = False, is_exact: bool =
         is_exact=is_exact,
     )
 
-
-__all__ = ["Part", "parts_of"]
 
 _PLAIN_KINDS = frozenset("biufSU")
 _MOST_ITEMS = 1000

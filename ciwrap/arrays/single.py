@@ -309,7 +309,9 @@ def _look_through(
             for one in some:
                 _look_through(one, found, name, array_of, depth + 1)
         elif issubclass(kind, (str, bytes)):
-            _look_at_text(some, found, name)
+            found.kinds.add("S" if issubclass(kind, bytes) else "U")
+            for one in some:
+                refuse_zero_at_end(one, name)
         elif issubclass(kind, (bool, np.bool_)):
             found.kinds.add("b")
         elif issubclass(kind, (int, np.integer)):
@@ -317,21 +319,11 @@ def _look_through(
         elif issubclass(kind, (float, complex, np.inexact)):
             found.kinds.add("f")
         else:
-            _look_at_arrays([array_of(one, name) for one in some], found)
-
-
-def _look_at_text(values: Sequence[Any], found: _ListKinds, name: str | None) -> None:
-    found.kinds.add("S" if isinstance(values[0], bytes) else "U")
-    for one in values:
-        refuse_zero_at_end(one, name)
-
-
-def _look_at_arrays(arrays: Sequence[NDArray[Any]], found: _ListKinds) -> None:
-    for array in arrays:
-        kind = "i" if array.dtype.kind == "u" else array.dtype.kind
-        found.kinds.add(kind)
-        if kind == "i" and array.size:
-            found.add_integers([int(array.max()), int(array.min())])
+            for array in [array_of(one, name) for one in some]:
+                of_array = "i" if array.dtype.kind == "u" else array.dtype.kind
+                found.kinds.add(of_array)
+                if of_array == "i" and array.size:
+                    found.add_integers([int(array.max()), int(array.min())])
 
 
 def _called(name: str | None) -> str:

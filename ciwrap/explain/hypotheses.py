@@ -272,22 +272,19 @@ def _factor(
     clear = np.median(abs(value - 1) * np.abs(golden)) > CLEAR * np.median(slack)
     if not clear or not difference.is_most(explained_by(value)):
         return None
+    words: str | None = None
     if isinstance(value, float):
         value = _shortest(value, explained_by)
+        words = _factor_words(value, lambda known: difference.is_most(explained_by(known)))
+    elif abs(abs(value) - 1) <= _SAME_FACTOR:
+        words = f"a turn of the phase by {cmath.phase(value):.3g}"
     return Explanation(
         Cause.CONSTANT_FACTOR,
         int(np.count_nonzero(explained_by(value))),
         difference.count,
         values=(value,) if isinstance(value, float) else (value.real, value.imag),
-        words=_turn_words(value)
-        if isinstance(value, complex)
-        else _factor_words(value, lambda known: difference.is_most(explained_by(known))),
+        words=words,
     )
-
-
-def _turn_words(value: complex) -> str | None:
-    is_turn = abs(abs(value) - 1) <= _SAME_FACTOR
-    return f"a turn of the phase by {cmath.phase(value):.3g}" if is_turn else None
 
 
 def _factor_words(value: float, holds: Callable[[float], bool]) -> str | None:

@@ -400,27 +400,21 @@ def _read_plane(
     read: Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]],
 ) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Golden and new of one plane, as 2-d arrays, or None where that would be too much to read."""
-    strides = [int(np.prod(shape[axis + 1 :], dtype=np.int64)) for axis in range(len(shape))]
-    kept = {column} if row is None else {row, column}
-    base = sum(
-        i * s for axis, (i, s) in enumerate(zip(index, strides, strict=True)) if axis not in kept
-    )
     rows = 1 if row is None else shape[row]
-    row_stride = 0 if row is None else strides[row]
-    width, step = shape[column], strides[column]
-    if rows * width > _MOST_PLANE_ELEMENTS:
+    if rows * shape[column] > _MOST_PLANE_ELEMENTS:
         return None
-    whole = (rows - 1) * row_stride + (width - 1) * step + 1
+    at = _flat_positions(shape, index, row, column)
+    base = int(at[0, 0])
+    whole, line = int(at[-1, -1]) - base + 1, int(at[0, -1]) - base + 1
     if whole <= _MOST_PLANE_ELEMENTS:
-        at = np.arange(rows)[:, None] * row_stride + np.arange(width) * step
         golden, new = read(base, whole)
-        return golden.reshape(-1)[at], new.reshape(-1)[at]
-    if (width - 1) * step + 1 > _MOST_PLANE_ELEMENTS // 16 or rows > _MOST_ROW_READS:
+        return golden.reshape(-1)[at - base], new.reshape(-1)[at - base]
+    if line > _MOST_PLANE_ELEMENTS // 16 or rows > _MOST_ROW_READS:
         return None
-    lines = [read(base + line * row_stride, (width - 1) * step + 1) for line in range(rows)]
+    lines = [read(first, line) for first in at[:, 0].tolist()]
     return (
-        np.stack([golden.reshape(-1)[::step] for golden, _ in lines]),
-        np.stack([new.reshape(-1)[::step] for _, new in lines]),
+        np.stack([golden.reshape(-1)[at[0] - base] for golden, _ in lines]),
+        np.stack([new.reshape(-1)[at[0] - base] for _, new in lines]),
     )
 
 
@@ -471,6 +465,7 @@ def make_view(
         codes = _share_codes(share[cells.at], is_lost[cells.at])
         levels = (scale.levels(side[cells.at], _MOST_LEVEL) for side in (one, other))
         planes.append(cells_text(b"".join(part.tobytes() for part in (*levels, codes))))
+    shown = 0 if axis is None else positions.index(index[axis])
     for one_axis in (row, column, axis):
         if one_axis is not None:
             index[one_axis] = 0
@@ -486,7 +481,7 @@ def make_view(
         axis=axis,
         positions=positions,
         cell_elements=cells.most_elements,
-        shown=_shown(positions, worst, shape, axis),
+        shown=shown,
         is_cut=scale.is_cut,
         part="real" if golden.dtype.kind == "c" else None,
     )
@@ -499,12 +494,6 @@ def _positions(at: int, extent: int) -> tuple[int, ...]:
     nearest = min(range(count), key=lambda one: abs(even[one] - at))
     even[nearest] = at
     return tuple(even)
-
-
-def _shown(positions: tuple[int, ...], worst: int, shape: tuple[int, ...], axis: int | None) -> int:
-    if axis is None:
-        return 0
-    return positions.index(int(np.unravel_index(worst, shape)[axis]))
 
 
 def _planes(

@@ -175,6 +175,14 @@ def _other_order(difference: Difference) -> Explanation | None:
     )
 
 
+def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
+    """A key of bytes for each row."""
+    # Of a rank without rows, too: its keys stand beside those of the others.
+    flat = np.ascontiguousarray(rows).reshape(len(rows), math.prod(rows.shape[1:]))
+    # Bytes are sorted by their values as text is.
+    return flat.view(np.dtype(("S", flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
+
+
 def in_a_stripe(difference: Difference) -> list[Explanation]:
     """Whether the rows that differ are those that one of several threads is dealt, all of them."""
     shape = difference.golden.shape
@@ -337,8 +345,8 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     """
     if len({part.shape[1:] for part in (*golden, *new)}) > 1:
         return 0
-    sides = [[_row_keys(part) for part in parts] for parts in (golden, new)]
-    if len(golden) == len(new) and all(map(_is_same_set, *sides)):
+    sides = [[np.sort(_row_keys(part)) for part in parts] for parts in (golden, new)]
+    if len(golden) == len(new) and all(map(np.array_equal, *sides)):
         return 0
     (ours, our_counts), (theirs, their_counts) = (
         np.unique(np.concatenate(keys), return_counts=True) for keys in sides
@@ -350,17 +358,6 @@ def _same_rows(golden: Parts, new: Parts) -> int:
     if total < _FEWEST_EQUAL_ROWS or ours.size <= 0.5 * total:
         return 0
     return common * (sum(part.size for part in golden) // total)
-
-
-def _row_keys(rows: NDArray[Any]) -> NDArray[Any]:
-    """A key of bytes for each row; of no rows no keys, but of the same type."""
-    flat = np.ascontiguousarray(rows).reshape(len(rows), math.prod(rows.shape[1:]))
-    # Bytes are sorted by their values as text is.
-    return flat.view(np.dtype(("S", flat.dtype.itemsize * flat.shape[1]))).reshape(-1)
-
-
-def _is_same_set(ours: NDArray[Any], theirs: NDArray[Any]) -> bool:
-    return ours.size == theirs.size and bool(np.all(np.sort(ours) == np.sort(theirs)))
 
 
 def _same_whole(golden: Parts, new: Parts, bound: ErrorBound | None) -> int:

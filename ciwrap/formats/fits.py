@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from ciwrap.arrays.values import FileRegion, extract, fields_of
+from ciwrap.arrays.values import FileRegion, Labels, extract, fields_of
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below
@@ -28,12 +30,8 @@ from ciwrap.formats.reader import (
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels
 
 _TYPES = {8: "|u1", 16: ">i2", 32: ">i4", 64: ">i8", -32: ">f4", -64: ">f8"}
 # Unsigned (and signed 8-bit) numbers are stored with an offset: BZERO by type.
@@ -213,7 +211,8 @@ class _Fits:
     def _labels(self, unit: Any, dtype: np.dtype[Any], packing: _Stored) -> Labels:
         """The unit, and what the values themselves do not tell of how they are stored."""
         found = {"units": unit} if unit else {}
-        if not packing.is_seen_in(dtype):
+        # The values that are made of numbers tell all of it, but for which of them is missing.
+        if dtype.kind not in "iuf" or (packing.is_none and packing.blank is not None):
             found |= packing.attributes
         return tuple(sorted((*self._attributes.labels(None, found), *self._version)))
 
@@ -281,10 +280,6 @@ class _Stored(Struct, frozen=True):
     @property
     def is_none(self) -> bool:
         return self.scale == 1 and self.zero == 0
-
-    def is_seen_in(self, dtype: np.dtype[Any]) -> bool:
-        """Whether the values that are made of numbers of that dtype tell all of it."""
-        return dtype.kind in "iuf" and (not self.is_none or self.blank is None)
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -320,18 +320,11 @@ def looks_like_fortran(path: Path) -> bool:
 
     Bytes may come out so by chance: no file is read for this alone.
     """
-    with contextlib.suppress(NotComparableError):
-        file = InputFile(path)
-        try:
-            return any(_begins_with_record(file, kind) for kind in KINDS)
-        finally:
-            file.close()
-    return False
-
-
-def _begins_with_record(file: InputFile, kind: Marks) -> bool:
-    with contextlib.suppress(CorruptFileError):
-        return RecordScan(file, kind).next().byte_count > 0
+    with contextlib.suppress(NotComparableError), contextlib.closing(InputFile(path)) as file:
+        for kind in KINDS:
+            with contextlib.suppress(CorruptFileError):
+                if RecordScan(file, kind).next().byte_count:
+                    return True
     return False
 
 

@@ -93,7 +93,10 @@ def add_dataset(
 
     It need not stay open: `opened` opens it again to read it.
     """
-    facts = {**place.facts, "labels": _with_words(h5py, dataset.dtype, labels)}
+    words = [*_words_of(h5py, dataset.dtype, "")]
+    if words:
+        labels = tuple(sorted((*labels, ("enum", names_as_text(words)))))
+    facts = {**place.facts, "labels": labels}
     fault = storage_fault(h5py, dataset)
     if fault is not None:
         listing.add_fault(name, fault, **facts)
@@ -108,16 +111,8 @@ def add_dataset(
     _Values(h5py, opened, listing, dataset, facts).add(name, dataset.dtype)
 
 
-def _with_words(h5py: Any, dtype: np.dtype[Any], labels: Labels) -> Labels:
-    """The labels, and the words that the numbers of an enumeration stand for."""
-    words = [*_words_of(h5py, dtype, "")]
-    if not words:
-        return labels
-    return tuple(sorted((*labels, ("enum", names_as_text(words)))))
-
-
 def _words_of(h5py: Any, dtype: np.dtype[Any], within: str) -> Iterator[str]:
-    """`0=RED`, of a field `colour.0=RED`."""
+    """What the numbers of an enumeration stand for: `0=RED`, of a field `colour.0=RED`."""
     words = h5py.check_enum_dtype(dtype) or {}
     yield from (f"{within}{n}={word}" for n, word in sorted((int(n), w) for w, n in words.items()))
     if dtype.subdtype is not None:
@@ -167,17 +162,14 @@ class _Values:
             self._texts(name, self._dataset if field is None else self._dataset.fields(field))
         elif dtype.names is not None and field is None:
             for one in dtype.names:
-                self._field(name, dtype, one)
+                # Some of them have no fixed length.
+                called = self._facts["called"]
+                facts = {**self._facts, "called": None if called is None else f"{called}.{one}"}
+                inner = _Values(self._h5py, self._opened, self._listing, self._dataset, facts)
+                inner.add(f"{name}.{one}", dtype[one], one)
         else:
             what = "holds references or lists of any length, which have no defined comparison"
             self._fault(name, what)
-
-    def _field(self, name: str, dtype: np.dtype[Any], field: str) -> None:
-        """A field of records, some of which have no fixed length."""
-        called = self._facts["called"]
-        facts = {**self._facts, "called": None if called is None else f"{called}.{field}"}
-        inner = _Values(self._h5py, self._opened, self._listing, self._dataset, facts)
-        inner.add(f"{name}.{field}", dtype[field], field)
 
     def _fault(self, name: str, fault: str) -> None:
         facts = {key: value for key, value in self._facts.items() if key != "steps"}
@@ -286,15 +278,14 @@ def storage_fault(h5py: Any, dataset: Any) -> str | None:
         if not h5py.h5z.filter_avail(code):
             known = text.decode("utf-8", "replace") or "unnamed"
             return f"is packed with the HDF5 filter {code} ({known}), which is not installed"
-    if dataset.size and _is_unfilled(h5py, layout) and _lacks_storage(h5py, dataset, layout):
+    # Whether the library leaves what was never written as memory is.
+    is_unfilled = (
+        layout.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED
+        or layout.get_fill_time() == h5py.h5d.FILL_TIME_NEVER
+    )
+    if dataset.size and is_unfilled and _lacks_storage(h5py, dataset, layout):
         return "has elements that were never written, and no fill value"
     return None
-
-
-def _is_unfilled(h5py: Any, layout: Any) -> bool:
-    """Whether the library leaves what was never written as memory is."""
-    is_undefined = layout.fill_value_defined() == h5py.h5d.FILL_VALUE_UNDEFINED
-    return bool(is_undefined or layout.get_fill_time() == h5py.h5d.FILL_TIME_NEVER)
 
 
 def _lacks_storage(h5py: Any, dataset: Any, layout: Any) -> bool:
@@ -369,7 +360,7 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
     file = open_file(h5py, path)
     listing = Listing(path)
     with closed_on_error(file.close), guarded(path):
-        _Walk(h5py, file, listing, rule, attributes).root(file)
+        _Walk(h5py, file, listing, rule, attributes).list_all()
     return EntrySource(path, listing.entries, file.close)
 
 
@@ -399,7 +390,8 @@ class _Walk:
         self._is_openpmd = "openPMD" in file.attrs
         self._digits_after = ("data",) if rule.is_on and self._is_openpmd else ()
 
-    def root(self, file: Any) -> None:
+    def list_all(self) -> None:
+        file = self._opened.file
         self._group(file, (), {self._address(file): "/"})
 
     def _group(self, group: Any, above: tuple[str, ...], inside: Mapping[int, str]) -> None:

@@ -200,7 +200,8 @@ class ValueFinder(Listening):
         if found is None:
             return
         if self.rule.lines is not None:
-            self._begin_lines(self.rule.lines)
+            self.follows = True
+            self._skip, self._left = self.rule.lines.skip, self.rule.lines.count
         elif isinstance(found, Problem):
             self._fail(line, found.start, found.text)
         elif self.rule.column is not None:
@@ -266,11 +267,6 @@ class ValueFinder(Listening):
             self._steps.label(series.labels)
 
     # --- numbers of the lines after a match ------------------------------------------------------
-
-    def _begin_lines(self, rule: LinesRule) -> None:
-        self.follows = True
-        self._skip = rule.skip
-        self._left = rule.count
 
     def follow(self, line: Line) -> None:
         assert self.rule.lines is not None
@@ -379,13 +375,6 @@ def looks_like_number(word: bytes) -> bool:
     return is_like or _NO_DIGITS.match(word) is not None
 
 
-def section_gates(rule: SectionRule, path: Path) -> tuple[Section, list[Gate]]:
-    """A section, and who opens and closes it."""
-    section = Section()
-    gates = [] if rule.end is None else [Gate(rule.end, path, section, opens=False)]
-    return section, [*gates, Gate(rule.start, path, section, opens=True)]
-
-
 _UNIT = "unit"
 _MOST_MEMORY = 16 << 20
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
@@ -420,7 +409,10 @@ class Regex:
                 file=path,
                 key=f"values.{value}.regex",
             ) from None
-        named = {number: name for name, number in self._pattern.groupindex.items()}
+        named = {
+            number: name.decode() if isinstance(name, bytes) else name
+            for name, number in self._pattern.groupindex.items()
+        }
         if named and not needs_group:
             raise ConfigError(
                 "has named groups, which 'column' or 'lines' would leave unread",
@@ -428,14 +420,14 @@ class Regex:
                 key=f"values.{value}.regex",
             )
         groups = named or ({1: value} if self._pattern.groups and needs_group else {})
-        is_data = [_as_text(name) not in (STEP, _UNIT) for name in groups.values()]
+        is_data = [name not in (STEP, _UNIT) for name in groups.values()]
         if needs_group and not (any(is_data) if value != STEP else groups):
             raise ConfigError(
                 "has no group (...) around the number", file=path, key=f"values.{value}.regex"
             )
         kinds = {STEP: "int", _UNIT: "text"}
         self._groups = [
-            (number, Field(_as_text(name), kinds.get(_as_text(name), "number")))
+            (number, Field(name, kinds.get(name, "number")))
             for number, name in sorted(groups.items())
         ]
         self.fields = tuple(field for _, field in self._groups)
@@ -453,10 +445,6 @@ class Regex:
             if start >= 0 and field.kind != "text" and more is not None:
                 return no_number(line, start, more.end())
         return tuple(FieldPlace(field, start, end) for field, start, end in spans if start >= 0)
-
-
-def _as_text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else name
 
 
 # Looking for it is to take no time that anybody notices.
@@ -572,8 +560,10 @@ class LogSource(Source):
     def _section(self, rule: SectionRule | None, listeners: list[Listening]) -> Section | None:
         if rule is None:
             return None
-        section, gates = section_gates(rule, self.path)
-        listeners += gates
+        section = Section()
+        if rule.end is not None:
+            listeners.append(Gate(rule.end, self.path, section, opens=False))
+        listeners.append(Gate(rule.start, self.path, section, opens=True))
         return section
 
     def _value_finder(

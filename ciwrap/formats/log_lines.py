@@ -277,12 +277,12 @@ class Series:
         self._columns.append(line.skipped + start + 1)
         self._lengths.append(end - start)
         if len(self.values) <= _MOST_PRINTED and self.kind == "number":
-            self._note_digits(text)
+            digits, exponent = printed_digits(text)
+            if digits:
+                self.printed_digits = max(self.printed_digits, digits)
+                known = self.printed_exponent
+                self.printed_exponent = exponent if known is None else min(known, exponent)
         return True
-
-    @property
-    def _dtype(self) -> str:
-        return "<i8" if self.kind == "int" else "<f8"
 
     def _number(self, line: Line, start: int, text: str) -> float | int | None:
         stars = bool(text) and not text.strip("*")
@@ -299,13 +299,6 @@ class Series:
         if value is None:
             self.fail(line, start, f"is {cut(text)!r}{problem}")
         return value
-
-    def _note_digits(self, text: str) -> None:
-        digits, exponent = printed_digits(text)
-        if digits:
-            self.printed_digits = max(self.printed_digits, digits)
-            known = self.printed_exponent
-            self.printed_exponent = exponent if known is None else min(known, exponent)
 
     def note_unit(self, line: Line, name: str, text: str) -> None:
         """A word beside the value; another one in another line makes it not comparable."""
@@ -337,8 +330,10 @@ class Series:
         elif duplicates == "error" and self.fault is None:
             at = int(first[np.flatnonzero(counts > 1)[0]])
             again = int(np.flatnonzero(labels == labels[at])[1])
+            step = int(labels[at])
+            shown = "a value before the first step" if step == NO_STEP else f"step {step}"
             self.fault = (
-                f"{_step_text(int(labels[at]))} occurs twice, in lines {self._lines[at]} and"
+                f"{shown} occurs twice, in lines {self._lines[at]} and"
                 f" {self._lines[again]}; 'duplicates: first', 'last' or 'all' says which count"
             )
         return np.sort(first)
@@ -350,7 +345,7 @@ class Series:
             # In steps, so that one longer word does not make it another dtype.
             found = np.array(self.values, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
         else:
-            found = np.asarray(self.values, dtype=self._dtype)
+            found = np.asarray(self.values, dtype="<i8" if self.kind == "int" else "<f8")
         return found if self._chosen is None else found[self._chosen]
 
     def step_labels(self) -> NDArray[np.int64] | None:
@@ -373,7 +368,3 @@ class Series:
         at = element if self._chosen is None else int(self._chosen[element])
         place = PlaceInText(self._lines[at], self._columns[at], "", self._lengths[at])
         return place, self._offsets[at]
-
-
-def _step_text(step: int) -> str:
-    return "a value before the first step" if step == NO_STEP else f"step {step}"

@@ -7,15 +7,13 @@ them over; whatever is wrong with these is a FormError with the path to it.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from ciwrap.formats.log_template import Field, Template
 from ciwrap.model.settings import FormError, cut, read_at, shown
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 # What the options of the reader are called; each is a key of a check, too.
 KEYS = ("values", "tables", "steps", "counts", "require", "forbid")

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from ciwrap.model.settings import FormError, cut
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # A decimal number, also with Fortran's letters (`1.0D-3`); Fortran's exponents of three digits
 # without a letter (`1.0-103`); and what is no number, or has no end.
@@ -80,18 +78,6 @@ def end_of_more(line: bytes, at: int) -> int | None:
         return None
     word = WORD.match(line, more.end())
     return more.end() if word is None else word.end()
-
-
-def minus_before(line: bytes, at: int) -> int | None:
-    """Where the minus stands that white space parts from the number at `at`; None without one.
-
-    Programs that fill up between sign and digits print such numbers, `-   1.5`.
-    """
-    before = line[:at].rstrip(b" \t\r\f\v")
-    if len(before) == at:
-        return None
-    found = _LONE_MINUS.search(before, max(0, len(before) - _LONGEST_MINUS))
-    return None if found is None else found.start()
 
 
 _PARTS = re.compile(r"[+-]?([0-9]*)\.?([0-9]*)(?:[eEdDqQ]?([+-]?[0-9]+))?")
@@ -154,13 +140,15 @@ def no_number(line: bytes, start: int, end: int, why: str = ", not a number") ->
 def minus_apart(line: bytes, at: int) -> Problem | None:
     """A minus before the number at `at`, if white space parts the two; None without one.
 
-    Whether it is of the value only a template tells that says where it stands.
+    Programs that fill up between sign and digits print such numbers, `-   1.5`. Whether it is of
+    the value only a template tells that says where it stands.
     """
-    begin = minus_before(line, at)
+    before = line[:at].rstrip(b" \t\r\f\v")
+    minus = _LONE_MINUS.search(before, max(0, len(before) - _LONGEST_MINUS))
     word = WORD.match(line, at)
-    if begin is None or word is None:
+    if len(before) == at or minus is None or word is None:
         return None
-    return no_number(line, begin, word.end(), ", a minus apart from its number")
+    return no_number(line, minus.start(), word.end(), ", a minus apart from its number")
 
 
 KINDS = ("number", "int", "text")

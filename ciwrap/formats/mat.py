@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, DuplicateVariableError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
@@ -13,9 +14,6 @@ from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import reader_named
 from ciwrap.formats.reader import MEANING, CheckedReader, InputFile, Source, guarded, library
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _HEAD_BYTES = 128
 _MOST_DEPTH = 32

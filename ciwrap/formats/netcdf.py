@@ -120,18 +120,16 @@ class ClassicFile:
                 file=self._file.path,
                 remedy="is the program still writing it?",
             )
-        if header.variables and size > end + _TAIL_BYTES + self._padding():
+        # A record ends with the last variable's padding, which may be there or not.
+        records = [one.record_bytes for one in header.variables if one.is_record]
+        padding = max(0, header.record_step - sum(records)) if records else 0
+        if header.variables and size > end + _TAIL_BYTES + padding:
             raise CorruptFileError(
                 f"has {size - end} bytes after its last value: records that its header does not"
                 " count",
                 file=self._file.path,
                 remedy="let the program close the file",
             )
-
-    def _padding(self) -> int:
-        """A record ends with the last variable's padding, which may be there or not."""
-        records = [one.record_bytes for one in self.header.variables if one.is_record]
-        return max(0, self.header.record_step - sum(records)) if records else 0
 
     def reader(self, one: ClassicVariable) -> Callable[[int, int], NDArray[Any]]:
         """Reads elements first .. first + count - 1 of a variable."""
@@ -150,14 +148,8 @@ class ClassicFile:
 
         return lambda first, count: joined(parts(first, count), count, np.dtype(one.dtype))
 
-    def region(self, one: ClassicVariable) -> FileRegion | None:
-        """Where a variable without records lies."""
-        if one.is_record:
-            return None
-        return FileRegion(str(self._file.path), one.begin, one.record_bytes)
-
-    def record_region(self, one: ClassicVariable, record: int) -> FileRegion:
-        """Where one record of a variable lies."""
+    def region(self, one: ClassicVariable, record: int = 0) -> FileRegion:
+        """Where a variable without records lies, or one record of another one."""
         offset = one.begin + record * self.header.record_step
         return FileRegion(str(self._file.path), offset, one.record_bytes)
 
@@ -375,11 +367,11 @@ def _classic_variable(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
         )
     elif not steps or not one.is_record:
-        region = classic.region(one)
+        region = None if one.is_record else classic.region(one)
         listing.add(one.name, dtype, one.shape, read, region=region, steps=steps, labels=labels)
     else:
         for record, step in enumerate(steps):
-            stretch = classic.record_region(one, record)
+            stretch = classic.region(one, record)
             listing.add(
                 f"{one.name}[{record}]",
                 dtype,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ciwrap.base.errors import ReaderPluginError, UnreadFileError
 from ciwrap.base.late import numpy as np
@@ -17,9 +18,6 @@ from ciwrap.formats.reader import (
     library,
 )
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Before it, `weights_only` could be made to run code (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)

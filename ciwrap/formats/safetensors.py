@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ciwrap.arrays.values import FileRegion, storage_dtype
 from ciwrap.base.errors import CorruptFileError, FileLimitError
 from ciwrap.formats.entries import Entry, Listing, opened
-from ciwrap.formats.reader import CheckedReader, Source, VariableInfo
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ciwrap.formats.reader import InputFile
 
 _MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
 _DTYPES = {

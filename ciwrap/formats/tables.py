@@ -12,14 +12,16 @@ import csv
 import math
 import re
 import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import StoredSteps
+from ciwrap.arrays.values import Labels, SeriesFacts, StoredSteps
 from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
@@ -46,12 +48,8 @@ from ciwrap.formats.reader import (
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels, SeriesFacts
 
 BLOCK_BYTES = 1 << 18
 MAX_LINE_CHARACTERS = 16 << 20
@@ -536,7 +534,8 @@ class TextSource(Source):
             self._rows = RowReader(self._file, self._dialect(options))
             header = options.get("header", "auto")
             words = {True: "yes", False: "no"}
-            self._is_said = bool(_SAY_IT_IS_A_TABLE & options.keys()) or is_delimited(path)
+            is_delimited = path.suffix.lower() in _DELIMITERS
+            self._is_said = bool(_SAY_IT_IS_A_TABLE & options.keys()) or is_delimited
             self._scan(words.get(header, header), options.get("types") or {})
             self._steps = self._steps_of(options)
 
@@ -545,17 +544,25 @@ class TextSource(Source):
     def _dialect(self, options: dict[str, Any]) -> Dialect:
         comments = options.get("comment", "#")
         marks = (comments,) if isinstance(comments, str) else tuple(map(str, comments))
+        skipped = options.get("skip_rows", 0)
+        if isinstance(skipped, bool) or not isinstance(skipped, int) or skipped < 0:
+            raise ConfigError(
+                "must be a whole number from 0", file=self.path, key="options.skip_rows"
+            )
         plain = Dialect(
             None,
             tuple(mark for mark in marks if mark),
             bool(options.get("final_newline", True)),
-            _skipped(options, self.path),
+            skipped,
         )
         given = options.get("delimiter")
         delimiter: str | None
         if given is None:
             suffix = self.path.suffix.lower()
-            delimiter = _DELIMITERS.get(suffix) or self._sniffed(plain)
+            delimiter = _DELIMITERS.get(suffix)
+            if delimiter is None:  # white space, unless the first row has a mark
+                text = RowReader(self._file, plain).first_line()
+                delimiter = next((mark for mark in ",;" if mark in text), None)
             self._is_guessed = suffix not in _DELIMITERS and delimiter == ","
         elif given in _DELIMITER_WORDS:
             delimiter = _DELIMITER_WORDS[given]
@@ -568,11 +575,6 @@ class TextSource(Source):
                 key="options.delimiter",
             )
         return replace(plain, delimiter=delimiter)
-
-    def _sniffed(self, plain: Dialect) -> str | None:
-        """',' or ';' if the first row has one, else None for white space."""
-        text = RowReader(self._file, plain).first_line()
-        return next((mark for mark in ",;" if mark in text), None)
 
     def _scan(self, header: str, types: Mapping[str, str]) -> None:
         names: list[str] = []
@@ -781,26 +783,11 @@ class TextSource(Source):
         self._file.close()
 
 
-def is_delimited(path: Path) -> bool:
-    """Whether the suffix says that there is a table."""
-    return path.suffix.lower() in _DELIMITERS
-
-
-def _skipped(options: Mapping[str, Any], path: Path) -> int:
-    count = options.get("skip_rows", 0)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise ConfigError("must be a whole number from 0", file=path, key="options.skip_rows")
-    return count
-
-
 def _dtype_of_cells(kind: Kind, width: int) -> str:
     if kind is Kind.TEXT:
         # In steps, so that one longer word does not make it another dtype.
         return f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}"
     return "<i8" if kind is Kind.INT else "<f8"
-
-
-__all__ = ["TextReader"]
 
 
 class ParquetReader(CheckedReader):
@@ -901,9 +888,8 @@ def _dtype_of_column(arrow: Any, kind: Any) -> np.dtype[Any] | None:
         return np.dtype(f"<{sign}{kind.bit_width // 8}")
     if types.is_floating(kind):
         return np.dtype(f"<f{kind.bit_width // 8}")
-    if types.is_timestamp(kind) or types.is_duration(kind) or types.is_time64(kind):
-        return np.dtype("<i8")
-    if types.is_date64(kind):
+    long = (types.is_timestamp, types.is_duration, types.is_time64, types.is_date64)
+    if any(is_of(kind) for is_of in long):
         return np.dtype("<i8")
     if types.is_date32(kind) or types.is_time32(kind):
         return np.dtype("<i4")

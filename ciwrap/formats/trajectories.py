@@ -11,13 +11,15 @@ import math
 import re
 import struct
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from msgspec import Struct
 
-from ciwrap.arrays.values import FileRegion
+from ciwrap.arrays.values import FileRegion, Labels
 from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
@@ -45,12 +47,8 @@ from ciwrap.formats.tables import CellError, as_floats, as_ints, as_texts, parse
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels
 
 BLOCK_BYTES = 1 << 18
 MOST_LINE_BYTES = 1 << 20
@@ -284,12 +282,12 @@ class XyzReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         rule = IterationRule.of(options, path)
-        return opened(path, lambda file: _xyz_entries(path, file, rule))
 
+        def entries(file: InputFile) -> list[Entry]:
+            frames = _frames(path, file)
+            return frame_entries(Listing(path), file, frames, _steps(frames, rule, path))
 
-def _xyz_entries(path: Path, file: InputFile, rule: IterationRule) -> list[Entry]:
-    frames = _frames(path, file)
-    return frame_entries(Listing(path), file, frames, _steps(frames, rule, path))
+        return opened(path, entries)
 
 
 def _frames(path: Path, file: InputFile) -> list[Frame]:
@@ -530,9 +528,8 @@ class _Dcd:
             raise CorruptFileError("does not begin as a DCD trajectory", file=self._path)
         control, at = self._record(0, 84, 84)
         numbers = struct.unpack(f"{self._order}20i", control[4:])
-        title, at = self._record(at, 4, _MAX_TITLE_BYTES)
+        _, at = self._record(at, 4, _MAX_TITLE_BYTES)
         atoms, at = self._record(at, 4, 4)
-        del title
         self._atoms = struct.unpack(f"{self._order}i", atoms)[0]
         frames, first, every = numbers[0], numbers[1], numbers[2]
         is_charmm = numbers[19] != 0

@@ -10,10 +10,12 @@ import math
 import re
 import sys
 from abc import abstractmethod
+from collections.abc import Mapping
 from datetime import date, datetime, time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, TextRules
+from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, Labels, TextRules
 from ciwrap.base.documents import DocumentError, double_of, load_json, load_yaml
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
@@ -32,12 +34,8 @@ from ciwrap.formats.reader import (
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels
 
 _MOST_BYTES = 256 << 20
 _MOST_DEPTH = 64
@@ -155,7 +153,9 @@ def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -
         listing.add_fault(name, LOST_ZERO, **facts)
     else:
         plain = value.isoformat() if isinstance(value, (date, datetime, time)) else value
-        listing.add_array(name, _leaf(plain), **facts)
+        single = _plain([plain])
+        assert single is not None
+        listing.add_array(name, single.reshape(()), **facts)
 
 
 def _labels(path: tuple[str | int, ...]) -> Labels:
@@ -166,12 +166,6 @@ def _labels(path: tuple[str | int, ...]) -> Labels:
     if is_named and not any(isinstance(key, str) and _AMBIGUOUS.search(key) for key in path):
         return ()
     return labels_of(None, {"keys": json.dumps(path)})
-
-
-def _leaf(value: bool | float | str) -> NDArray[Any]:
-    array = _plain([value])
-    assert array is not None
-    return array.reshape(())
 
 
 def _array(value: list[Any]) -> NDArray[Any] | None:
@@ -279,6 +273,3 @@ def _texts(options: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
     if not all(isinstance(one, str) and one.strip() for one in texts):
         raise ConfigError("must be a text or a list of texts", file=path, key=f"options.{key}")
     return texts
-
-
-__all__ = ["TokensReader"]

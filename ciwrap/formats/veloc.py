@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
 from ciwrap.formats.entries import MAX_VARIABLES, Entry, Listing, opened
-from ciwrap.formats.reader import CheckedReader, Source, VariableInfo
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ciwrap.formats.reader import InputFile
 
 _COUNT = struct.Struct("<Q")
 _REGION = struct.Struct("<iQ")

@@ -303,7 +303,8 @@ def _series(path: Path, level: int) -> list[Step]:
     children(collection, (), "DataSet")
     files: dict[tuple[float | None, int], dict[str, Element]] = {}
     for one in collection:
-        place, group = (_time(one), int(_number(one, "part", r"\d{1,9}"))), one.get("group", "")
+        time = float(_number(one, "timestep", _TIME)) if "timestep" in one.attrib else None
+        place, group = (time, int(_number(one, "part", r"\d{1,9}"))), one.get("group", "")
         if group in files.setdefault(place, {}):
             raise bad(f"names two files for time {place[0]} and part {place[1]}")
         files[place][group] = one
@@ -326,10 +327,6 @@ def _groups(path: Path, files: Mapping[str, Element], level: int) -> NamedArrays
         arrays = _static(path, element.get("file", ""), level)
         found.update({f"{prefix}{key}": array for key, array in arrays.items()})
     return found
-
-
-def _time(element: Element) -> float | None:
-    return float(_number(element, "timestep", _TIME)) if "timestep" in element.attrib else None
 
 
 def _number(element: Element, name: str, pattern: str) -> str:

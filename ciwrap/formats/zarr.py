@@ -150,7 +150,8 @@ class _Walk:
         here = (*above, stem) if parent is not None else above
         if len(here) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
-        folder = _inode_of(self._listing.path / node.path)
+        status = (self._listing.path / node.path).stat()
+        folder = (status.st_dev, status.st_ino)  # which two ways to one folder share
         if folder in inside:
             # A circle of links: what can be compared is where it leads.
             place = self._place(above, stem)
@@ -180,7 +181,9 @@ class _Walk:
         attributes = dict(array.attrs)
         self._all_attributes(attributes, (*above, name))
         attributes = _with_fill_value(array, attributes)
-        fault = _folder_fault(listing.path / array.path, array) or _codec_fault(array)
+        fault = _folder_fault(listing.path / array.path, array)
+        if fault is None and "pickle" in _codec_names(array):
+            fault = "holds pickled objects; unpickling them could run code, so they are refused"
         dtype, shape = np.dtype(array.dtype), tuple(array.shape)
         is_text = dtype.hasobject or dtype.kind == "T"
         if fault is None and is_text and math.prod(shape) > MAX_TEXTS:
@@ -243,12 +246,6 @@ class _Walk:
             if name != _DIMENSIONS
         }
         add_attributes(self._listing, plain, path, self._place)
-
-
-def _inode_of(path: Path) -> tuple[int, int]:
-    """Device and inode, which two ways to one folder share."""
-    status = path.stat()
-    return status.st_dev, status.st_ino
 
 
 def _member_names(store: Path, group: Any) -> tuple[list[str], list[str]]:
@@ -321,13 +318,6 @@ def _codec_names(array: Any) -> list[str]:
     codecs.append(described.get("compressor") or {})
     names = (str(one.get("id") or one.get("name") or "") for one in codecs if isinstance(one, dict))
     return [name.rpartition(".")[2] for name in names if name]
-
-
-def _codec_fault(array: Any) -> str | None:
-    """Why an array must not be decoded."""
-    if "pickle" in _codec_names(array):
-        return "holds pickled objects; unpickling them could run code, so they are refused"
-    return None
 
 
 def _is_cut_off(chunk: Path) -> bool:

@@ -23,10 +23,13 @@ import binascii
 import contextlib
 import hashlib
 import json
+import os
 import zlib
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct, field, structs
@@ -53,10 +56,6 @@ from ciwrap.golden.places import SHARED_SUFFIX, journal_path
 from ciwrap.golden.store import refuse_pointer
 from ciwrap.model import VariableId
 from ciwrap.model.variable_result import Number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 FORMAT = 1
 _SUM_BYTES = 6
@@ -94,16 +93,11 @@ def body_of(line: bytes) -> tuple[bytes, str]:
     """A line's value, as text, and its sum. Raises DocumentError for a damaged one."""
     body, _, said = line.rpartition(b" ")
     found = sum_of(body)
-    if found.encode() != said:
-        raise DocumentError(_what_is_wrong(line))
-    return body, found
-
-
-def _what_is_wrong(line: bytes) -> str:
+    if found.encode() == said:
+        return body, found
     if is_of_merge(line):
-        return OF_MERGE
-    body, _, said = line.rpartition(b" ")
-    return OF_WINDOWS if said == sum_of(body).encode() + b"\r" else "is damaged"
+        raise DocumentError(OF_MERGE)
+    raise DocumentError(OF_WINDOWS if said == found.encode() + b"\r" else "is damaged")
 
 
 def is_of_merge(line: bytes) -> bool:
@@ -122,6 +116,19 @@ def version_of(body: bytes) -> int | None:
         return None
     found = load_json(body).get("ciwrap goldens")
     return found if isinstance(found, int) else None
+
+
+def journal_head() -> bytes:
+    """The first line of a new journal. It tells it from every other one: those that are gone may
+    have had its name, its inode and its size. Journals of earlier releases have none.
+    """
+    return json_line({"ciwrap goldens": FORMAT, "journal": os.urandom(8).hex()})
+
+
+def mark_of(journal: bytes) -> bytes:
+    """The first line of a journal, with its end; b"" if it has no head."""
+    line, end, _ = journal.partition(b"\n")
+    return line + end if end and line.startswith(HEAD_START) else b""
 
 
 def golden_name(body: bytes) -> str | None:
@@ -303,7 +310,15 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     for one in line.entries:
         entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
         common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
-        log.append(_acceptance(entry, common))
+        log.append(
+            Acceptance(
+                **structs.asdict(common),
+                new_root=entry.new_root,
+                old_root=entry.old_root,
+                largest_bound_share=entry.share,
+                bounds=entry.bounds,
+            )
+        )
     if log and log[-1].new_root != root:
         raise DocumentError("holds other numbers than were accepted")
     if not log and line.more is None:
@@ -325,17 +340,6 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     if line.more is not None and line.more.result:
         result = _unpack(line.more.result, _MOST_RESULT_BYTES).decode()
     return Shared(manifest, tuple(variables), len(encoded), result)
-
-
-def _acceptance(entry: _Entry, common: _Accepted) -> Acceptance:
-    said = structs.asdict(common)
-    return Acceptance(
-        **said,
-        new_root=entry.new_root,
-        old_root=entry.old_root,
-        largest_bound_share=entry.share,
-        bounds=entry.bounds,
-    )
 
 
 def _variables(form: _Form, data: bytes) -> list[_core.GoldenVariable]:

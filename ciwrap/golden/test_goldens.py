@@ -15,7 +15,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
 from msgspec import structs
 
@@ -38,7 +40,7 @@ from ciwrap.base.files import (
     remove,
     write_atomically,
 )
-from ciwrap.golden.manifest import load_manifest
+from ciwrap.golden.manifest import Acceptance, Manifest, load_manifest
 from ciwrap.golden.places import (
     DEFAULT_WAIT_SECONDS,
     STAGED_SUFFIX,
@@ -50,11 +52,14 @@ from ciwrap.golden.places import (
 from ciwrap.golden.shared_file import (
     MOST_FILE_BYTES,
     Drop,
+    Line,
     Shared,
     State,
     drop_line,
     encode,
+    journal_head,
     line_of,
+    mark_of,
     small_data,
 )
 from ciwrap.golden.store import (
@@ -64,13 +69,6 @@ from ciwrap.golden.store import (
     StoredGolden,
     write_failed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.golden.manifest import Acceptance, Manifest
-    from ciwrap.golden.shared_file import Line
 
 # A file that is as large as this takes no more goldens; further ones have files of their own.
 _FULL_BYTES = 64 << 20
@@ -85,6 +83,7 @@ class SharedGoldens:
         self.journal = journal_path(self.path)
         self._state = State(self.path)
         self._stamps: tuple[_Stamp, _Stamp] = (None, None)
+        self._mark = b""  # of the journal that was read, and how far
         self._journal_end = 0
 
     @property
@@ -99,6 +98,7 @@ class SharedGoldens:
         """Lets all be read again, whatever the files' stamps say."""
         self._stamps = (None, None)
         self._state = State(self.path)
+        self._mark = b""
         self._journal_end = 0
 
     def has_changed(self) -> bool:
@@ -138,29 +138,23 @@ class SharedGoldens:
     # --- reading
 
     def _read(self, stamps: tuple[_Stamp, _Stamp]) -> None:
-        old_file, old_journal = self._stamps
-        file, journal = stamps
-        has_grown = (
-            file == old_file
-            and old_journal is not None
-            and journal is not None
-            and journal[0] == old_journal[0]
-            and journal[1] > old_journal[1]
-        )
-        if not has_grown:
-            self._state = State(self.path)
-            self._journal_end = 0
-        state = self._state
+        journaled = None
         try:
             # The journal first: what a fold takes out of it is in the file by then.
-            journaled = _bytes_of(self.journal, self._journal_end)
-            if not has_grown:
-                state.take_file(_bytes_of(self.path, 0))
-            self._journal_end += state.take_journal(journaled)
+            if stamps[0] == self._stamps[0]:
+                journaled = _rest_of(self.journal, self._mark, self._journal_end)
+            if journaled is None:
+                self._state = State(self.path)
+                self._journal_end = 0
+                journaled = _bytes_of(self.journal)
+                self._mark = mark_of(journaled)
+                self._state.take_file(_bytes_of(self.path))
+            self._journal_end += self._state.take_journal(journaled)
         except CiwrapError as error:
             # What was not read to its end is not to be written anew without the rest.
-            state.fault = error
-        state.byte_count = sum(stamp[1] for stamp in stamps if stamp is not None)
+            self._state.fault = error
+            self._mark = b""
+        self._state.byte_count = sum(stamp[1] for stamp in stamps if stamp is not None)
         self._stamps = stamps
 
     # --- writing
@@ -189,13 +183,17 @@ class SharedGoldens:
     def _append(self, bodies: list[bytes]) -> None:
         """All of these lines, or none."""
         state = self.state
-        data = b"".join(map(line_of, bodies))
+        is_begun = self._journal_end > 0
+        data = b"".join(map(line_of, bodies if is_begun else [journal_head(), *bodies]))
         descriptor = os.open(self.journal, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             if os.fstat(descriptor).st_size > self._journal_end:
                 os.ftruncate(descriptor, self._journal_end)  # a line that has no end
+            left, at = data, self._journal_end
             try:
-                _write_all(descriptor, data, self._journal_end)
+                while left:
+                    count = os.pwrite(descriptor, left, at)
+                    left, at = left[count:], at + count
             except BaseException:
                 with contextlib.suppress(OSError):
                     os.ftruncate(descriptor, self._journal_end)
@@ -203,6 +201,7 @@ class SharedGoldens:
         finally:
             os.close(descriptor)
         if state.fault is None:
+            self._mark = self._mark if is_begun else mark_of(data)
             self._journal_end += state.take_journal(data)
             state.byte_count += len(data)
             self._stamps = (self._stamps[0], _stamp(self.journal))
@@ -261,24 +260,28 @@ def _stamp(path: Path) -> _Stamp:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _bytes_of(path: Path, start: int) -> bytes:
-    """What a file holds from a byte on; b"" without the file."""
+def _bytes_of(path: Path) -> bytes:
+    """What a file holds; b"" without the file."""
     try:
-        if not start:
-            return read_regular(path, MOST_FILE_BYTES)
-        with path.open("rb") as stream:
+        return read_regular(path, MOST_FILE_BYTES)
+    except FileNotFoundError:
+        return b""
+
+
+def _rest_of(journal: Path, mark: bytes, start: int) -> bytes | None:
+    """What a journal holds from a byte on; None if it is not the one of this mark, or has none."""
+    if not mark:
+        return None
+    try:
+        with journal.open("rb") as stream:
+            if stream.read(len(mark)) != mark or stream.seek(0, os.SEEK_END) < start:
+                return None
             stream.seek(start)
             return read_at_most(stream, MOST_FILE_BYTES)
     except FileNotFoundError:
-        return b""
+        return None
     except OSError as error:
-        raise UnreadableFileError(error.strerror or "cannot be read", file=path) from error
-
-
-def _write_all(descriptor: int, data: bytes, start: int) -> None:
-    while data:
-        count = os.pwrite(descriptor, data, start)
-        data, start = data[count:], start + count
+        raise UnreadableFileError(error.strerror or "cannot be read", file=journal) from error
 
 
 _Home = Literal["shared", "pair", "both", "none"]
@@ -428,7 +431,7 @@ class ModuleStore(GoldenStore):
     ) -> StoredGolden:
         """As of every store. What is damaged of a shared file goes first; what is whole stays."""
         self._has_written = True
-        if small_data(variables) is None and not self._is_here(check):
+        if small_data(variables) is None and check not in self._shared.state.goldens:
             return super().write(check, variables, make_manifest)
         encoded = _core.encode_golden(variables)
         root, byte_count = _core.golden_root(encoded).hex(), len(encoded)
@@ -439,11 +442,13 @@ class ModuleStore(GoldenStore):
         try:
             self._shared.repair()
             if line is None or not self._shared.has_room(line.tables):
-                if self._home(check) == "shared":
+                home = self._home(check)
+                if home == "shared":
                     # What an interrupted move has left must not be taken for the new pair's.
                     self._shared.flush()
                     self._remove_pair(check)
-                self._shared.drop(check, moved_to=root)
+                # Where a pair counts already, no older line may count until the new one is there.
+                self._shared.drop(check, moved_to=None if home == "pair" else root)
                 self._shared.flush()
                 return super().write(check, variables, make_manifest)
             self.settle(check)
@@ -457,16 +462,19 @@ class ModuleStore(GoldenStore):
             raise write_failed(self._shared.path, error) from error
         return self._stored(line.golden)
 
-    def _is_here(self, check: str) -> bool:
-        return check in self._shared.state.goldens
-
     def remove(self, check: str) -> None:
         self._has_written = True
-        if has_stem(self.folder, escape_name(check)):
-            super().remove(check)
         try:
+            if self._home(check) == "pair":
+                # No older line may count once the pair is gone.
+                self._shared.drop(check)
+                self._shared.flush()
+            if has_stem(self.folder, escape_name(check)):
+                super().remove(check)
             self._shared.drop(check)
         except OSError as error:
+            if isinstance(error, CiwrapError):
+                raise
             raise write_failed(self._shared.path, error) from error
 
     def _remove_pair(self, check: str) -> None:

@@ -98,17 +98,14 @@ class Collected:
         """A file that could not be collected, or of which a test is left out."""
         self._partial.add(path)
 
-    def to_send(self) -> dict[str, Any]:
-        """As plain values, for another process."""
+    def send(self, config: pytest.Config) -> None:
+        """Hands this over, as plain values, to the process that this one works for."""
         tests = {
             path: {test: list(name) for test, name in found.items()}
             for path, found in self.tests.items()
         }
-        return {"tests": tests, "partial": sorted(self.partial), "users": sorted(self.users)}
-
-    def send(self, config: pytest.Config) -> None:
-        """Hands this over to the process that this one works for."""
-        config.workeroutput[_SENT] = self.to_send()  # type: ignore[attr-defined]  # pytest-xdist's
+        sent = {"tests": tests, "partial": sorted(self.partial), "users": sorted(self.users)}
+        config.workeroutput[_SENT] = sent  # type: ignore[attr-defined]  # pytest-xdist's
 
     def take_from(self, node: Any) -> None:
         """Takes what a worker sent, if it lived to send it."""
@@ -314,7 +311,12 @@ class Results:
     def take(self, report: pytest.TestReport) -> None:
         test = test_key(report)
         if report.when == "setup" and test in self._reruns:
-            self._forget(test)
+            # What its first run said counts no longer.
+            self._by_test.pop(test, None)
+            self._timings.pop(test, None)
+            for known in (self._passed, self._failed, self._told, self._users, self._reruns):
+                known.discard(test)
+            self._ended.discard(test)
         if report.outcome not in _OUTCOMES:
             self._reruns.add(test)
         records = getattr(report, _ATTRIBUTE, None)
@@ -335,14 +337,6 @@ class Results:
         if report.when == "call":
             # Parts of a test (subtests) are reported before it.
             (self._passed.add if report.passed else self._passed.discard)(test)
-
-    def _forget(self, test: str) -> None:
-        """The test is run again: what its first run said counts no longer."""
-        self._by_test.pop(test, None)
-        self._timings.pop(test, None)
-        for known in (self._passed, self._failed, self._told, self._users, self._reruns):
-            known.discard(test)
-        self._ended.discard(test)
 
     @property
     def has_any(self) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from msgspec import Struct, field
@@ -16,6 +17,7 @@ from ciwrap.base.errors import CiwrapError, CorruptFileError, UsageError, WriteF
 from ciwrap.base.files import keep_out_of_git
 from ciwrap.golden.places import Place, TestPlace, is_shortened, writer_lock
 from ciwrap.golden.show import (
+    ProjectState,
     UnusedGolden,
     UnusedList,
     delete_goldens,
@@ -26,7 +28,7 @@ from ciwrap.golden.show import (
     write_unused,
 )
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
-from ciwrap.pytest_plugin.collect import FAILED, LATE, TestFile
+from ciwrap.pytest_plugin.collect import FAILED, LATE, Collected, Results, TestFile
 from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN, TestedProject, find_project
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
@@ -35,12 +37,6 @@ from ciwrap.report.text import plural, safe_text
 from ciwrap.report.words import left_out_words
 from ciwrap.review.project import lacking_files, other_state_words, state_of, touched_since
 from ciwrap.snapshot.difference import environment_of_process
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ciwrap.golden.show import ProjectState
-    from ciwrap.pytest_plugin.collect import Collected, Results
 
 
 def used_places(results: Results) -> set[Place]:
@@ -70,6 +66,7 @@ def find_unused(
             continue
         file = files.setdefault(folder, TestFile(Path(path)))
         file.add(found, is_partial=path in collected.partial)
+    test_names = config.getini("python_files")
     unused, gone = [], []
     # Of a damaged file each check is reported when it is made.
     for place in stored_places(project.golden_dir, faults=[]):
@@ -77,33 +74,21 @@ def find_unused(
         test = TestPlace.of(place) if place.folder else None
         if test is None or plain in used:
             continue
-        is_doctest = _is_doctest(test)
+        # Of a docstring, `test_a.area`, the file's other tests do not tell whether it is there.
+        is_doctest = "." in test.test
         if is_doctest and not config.getoption("doctestmodules", False):
             continue
         if plain.folder in files:
             is_for_us = place.variant is None or place.variant in project.variants
             if files[plain.folder].does_not_use(test, results, is_for_us=is_for_us):
                 unused.append(place)
-        elif not (is_doctest or _is_named_as_tests(test, config)):
+        elif not is_doctest and not any(map(PurePosixPath(test.module).match, test_names)):
             continue  # The golden of a check of the configuration, in the folder of a platform.
         elif not is_shortened(plain.folder) and _is_gone(project.root / test.module, config):
             gone.append((place, test.module))
     # A sparse checkout lacks files that nobody has deleted.
     lacking = set(lacking_files(project)) if gone else set()
     return sorted([*unused, *(place for place, module in gone if module not in lacking)])
-
-
-def _is_doctest(test: TestPlace) -> bool:
-    """Whether this is the check of a docstring: `test_a.area`, `test_a.__doc__`.
-
-    The file's other tests do not tell whether it is there.
-    """
-    return "." in test.test
-
-
-def _is_named_as_tests(test: TestPlace, config: pytest.Config) -> bool:
-    """Whether pytest would look for tests in a file of this name."""
-    return any(PurePosixPath(test.module).match(one) for one in config.getini("python_files"))
 
 
 def moved_goldens(
@@ -360,7 +345,11 @@ def _judge_unused(
     unsure = _why_unsure(project, collected) if unused else None
     if unsure is not None:
         what = "deleted" if mode == "delete" else "noted for `ciwrap prune`"
-        _refuse_to_note(ending, unsure, what)
+        ending.can_prune = False
+        ending.warnings.append(
+            f"{unsure}: nobody knows which goldens the tests use that are there now, so none is"
+            f" {what}"
+        )
         unused = []
     elif mode == "delete":
         delete_goldens(project.golden_dir, with_roots(project, unused))
@@ -382,13 +371,6 @@ def _why_unsure(project: TestedProject, collected: Collected) -> str | None:
         return f"{touched} has changed while the tests ran"
     lacking = lacking_files(project)
     return f"the sparse checkout leaves out {plural(len(lacking), 'file')}" if lacking else None
-
-
-def _refuse_to_note(ending: Ending, why: str, what: str) -> None:
-    ending.can_prune = False
-    ending.warnings.append(
-        f"{why}: nobody knows which goldens the tests use that are there now, so none is {what}"
-    )
 
 
 def _write_results(

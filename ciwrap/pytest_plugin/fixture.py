@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,11 +15,11 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.intake import OneArray, parts_of
+from ciwrap.arrays.intake import OneArray, Part, parts_of
 from ciwrap.arrays.values import fields_of
 from ciwrap.base.errors import CiwrapError, DuplicateVariableError, GoldenMismatch, UsageError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.catalog import Catalog, Rules
+from ciwrap.formats.catalog import Arrangement, Catalog, Rules
 from ciwrap.formats.find_outputs import find_in, name_fault
 from ciwrap.formats.memory import found_arrays
 from ciwrap.model import (
@@ -28,6 +28,7 @@ from ciwrap.model import (
     ErrorBound,
     Message,
     MessageLevel,
+    SettingArguments,
     SettingsLayer,
     Strictness,
     VariableId,
@@ -37,7 +38,7 @@ from ciwrap.model import (
 from ciwrap.model.settings import DUPLICATES, Form, read_arguments
 from ciwrap.project.outputs import arrangement_of
 from ciwrap.project.schema import TIMING
-from ciwrap.project.settings import EXACT, Check, VariableRule, name_matches
+from ciwrap.project.settings import EXACT, Check, Config, VariableRule, name_matches
 from ciwrap.pytest_plugin.collect import (
     END_WRITING,
     FAILED,
@@ -57,6 +58,7 @@ from ciwrap.pytest_plugin.judge import (
     MATCHED,
     Judge,
     Records,
+    TestOutcome,
     failure_text,
     find_project,
     resources_for,
@@ -64,33 +66,18 @@ from ciwrap.pytest_plugin.judge import (
 from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.report.failure import failure_lines
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict, compare_pairs
-from ciwrap.studies.repeat.measure import Measurer, compare_runs, held_run
+from ciwrap.studies.repeat.measure import Measurer, RunOutputs, compare_runs, held_run
 from ciwrap.studies.repeat.page import bound_text
 from ciwrap.studies.repeat.result import names_that_vary, summarise
 from ciwrap.studies.timing import chosen_timing, time_calls
 from ciwrap.studies.timing_report import explanation, headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from typing_extensions import Unpack
 
-    from ciwrap.arrays.intake import Part
-    from ciwrap.formats.catalog import Arrangement
     from ciwrap.golden.trees import Resources
-    from ciwrap.model import SettingArguments
-    from ciwrap.project.settings import Config
-    from ciwrap.pytest_plugin.judge import TestOutcome
-    from ciwrap.studies.repeat.measure import RunOutputs
 
 _MOST_NAMES = 8
-
-
-def refuse_name(name: object) -> None:
-    """Raises UsageError for what no check can be called."""
-    fault = name_fault(name) if isinstance(name, str) else "is not text"
-    if fault is not None:
-        raise UsageError(f"the name of a check {fault}: {ascii(name)[:60]}")
 
 
 def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule, ...]:
@@ -247,7 +234,7 @@ class Blocks:
     def expected_here(self) -> ExpectedMismatch | None:
         """The block that this thread has opened: another thread's mismatch is not the one meant."""
         block = self.expected
-        return block if block is not None and block.is_of_this_thread else None
+        return block if block is not None and block.thread == threading.get_ident() else None
 
     @property
     def is_free(self) -> bool:
@@ -299,11 +286,7 @@ class ExpectedMismatch:
         self._blocks = blocks
         self._title = title
         self._matched_count = 0
-        self._thread = threading.get_ident()
-
-    @property
-    def is_of_this_thread(self) -> bool:
-        return self._thread == threading.get_ident()
+        self.thread = threading.get_ident()
 
     def __enter__(self) -> ExpectedMismatch:
         self._blocks.refuse_another()
@@ -651,8 +634,10 @@ class CiwrapFixture:
         return outcome.result, failure_text(self._title(name), outcome, self._judge.project)
 
     def _claim(self, name: str | None) -> None:
-        if name is not None:
-            refuse_name(name)
+        given: object = name
+        fault = name_fault(given) if isinstance(given, str) else "is not text"
+        if fault is not None and given is not None:
+            raise UsageError(f"the name of a check {fault}: {ascii(given)[:60]}")
         if self.repeats is None and self._item.nodeid in self._judge.shared_ids:
             raise UsageError(
                 "another test has the same id; they would share a golden",
@@ -767,7 +752,10 @@ class CiwrapFixture:
 
     def note_report(self, error: BaseException | None, report: pytest.TestReport) -> None:
         if report.failed or hasattr(report, "wasxfail"):
-            _take_away_hint(error, report)
+            traceback = getattr(report.longrepr, "reprtraceback", None)
+            if isinstance(error, GoldenMismatch) and traceback is not None:
+                # Its failure has no place in the test, whatever pytest's --full-trace would show.
+                traceback.extraline = None
             if report.when == "setup":
                 self._unmet.tell_all()
             else:
@@ -786,14 +774,6 @@ class CiwrapFixture:
             self._records.add_refused(None, missed)
             self._unmet.add(UnmetCheck("a forked process", str(missed)))
         self._unmet.raise_unreported(self._item, error, when)
-
-
-def _take_away_hint(error: BaseException | None, report: pytest.TestReport) -> None:
-    """Takes pytest's advice to use --full-trace from a failure that has no place in the test."""
-    if isinstance(error, GoldenMismatch):
-        traceback = getattr(report.longrepr, "reprtraceback", None)
-        if traceback is not None:
-            traceback.extraline = None
 
 
 def _of_check(keywords: Mapping[str, Any], where: str) -> dict[str, Any]:

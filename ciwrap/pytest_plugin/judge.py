@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 import threading
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +31,12 @@ from ciwrap.base.files import PENDING_DIR
 from ciwrap.check.check import check_catalog
 from ciwrap.check.compatible import Work, failed_check, message_of
 from ciwrap.explain.across import explainer
-from ciwrap.golden.places import TestPlace
+from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.store import GoldenStores
 from ciwrap.golden.trees import Resources
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.project.config import find_config, load_config
-from ciwrap.project.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.project.settings import DEFAULT_GOLDEN_DIR, Check
 from ciwrap.pytest_plugin.collect import ForkedChecks, in_forked, test_name
 from ciwrap.report.document import document_text, plain, to_document
 from ciwrap.report.failure import command_line, failure_lines
@@ -48,28 +49,19 @@ from ciwrap.snapshot.difference import carry_snapshot, environment_of_process
 from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pytest
 
     from ciwrap.formats.catalog import Catalog
-    from ciwrap.golden.places import Place
     from ciwrap.golden.store import GoldenStore
-    from ciwrap.project.settings import Check
+
 
 # Threads do not pay for the small arrays of most tests, and starting them for each does cost.
 _SMALL_BYTES = 4 << 20
 _SERIAL = Resources(backend="serial", threads=1)
 _ALL = Resources()
 
-MATCHED, DIFFER, NOT_COMPARABLE, NEW, WRITTEN, EXPECTED = (
-    "matched",
-    "differ",
-    "not_comparable",
-    "new",
-    "written",
-    "expected",
-)
+MATCHED, DIFFER, NOT_COMPARABLE = "matched", "differ", "not_comparable"
+NEW, WRITTEN, EXPECTED = "new", "written", "expected"
 
 
 class TestOutcome(Struct, frozen=True):
@@ -138,7 +130,9 @@ class Judge:
         resources = resources_for(catalog)
         own = self.project.own_variant
         target = found.place if own is None else found.place.for_variant(own)
-        if _is_to_be_written(self._mode, found.word):
+        is_failed = found.word not in (NEW, MATCHED)
+        is_written = self._mode == "all" or (self._mode == "failed" and is_failed)
+        if is_written or (self._mode != "none" and found.word == NEW):
             written = self._write(check, target, catalog, resources, found)
             # Another process may have made it since we looked: then it is new no more.
             return written or self.judge(test, check, catalog, test_id)
@@ -154,8 +148,10 @@ class Judge:
                 with_details=False,
                 resources=resources,
             )
-            if found.word == NEW:
-                found = self._new_at(found, check, change.path)
+            if found.word == NEW:  # only now it is known where that will lie
+                none = _none_yet(check, self.project.shown(change.path))
+                result = replace(found.result, messages=none.messages, golden_path=none.golden_path)
+                found = replace(found, result=result, golden_path=change.path)
             document = to_document(RunResult(found.result.verdict, (found.result,), kind="pytest"))
             self._carry_snapshot()
             keep(change, target, self.project.pending, self.origin, document_text(document))
@@ -164,12 +160,6 @@ class Judge:
                 return found  # the result has reported it
             return replace(found, problem=str(error))
         return replace(found, pending=True)
-
-    def _new_at(self, found: TestOutcome, check: Check, path: Path) -> TestOutcome:
-        """The outcome of a check without a golden, once it is known where that will lie."""
-        none = _none_yet(check, self.project.shown(path))
-        result = replace(found.result, messages=none.messages, golden_path=none.golden_path)
-        return replace(found, result=result, golden_path=path)
 
     def compare(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> TestOutcome:
         """Compares, and leaves everything as it is. Raises UsageError."""
@@ -263,12 +253,6 @@ def _word(result: CheckResult) -> str:
         Verdict.DIFFER: DIFFER,
         Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
     }[result.verdict]
-
-
-def _is_to_be_written(mode: str, word: str) -> bool:
-    if mode == "none":
-        return False
-    return word == NEW or mode == "all" or (mode == "failed" and word != MATCHED)
 
 
 def resources_for(catalog: Catalog) -> Resources:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 UPDATE_MODES = ("none", "new", "failed", "all")
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
@@ -159,16 +156,13 @@ def remove_earlier_results(config: pytest.Config) -> None:
     if config.option.collectonly or config.option.help:
         return
     for name in (config.option.ciwrap_json, config.option.ciwrap_report):
+        path = Path(config.invocation_params.dir, name or "-")
         # Those may be where this process prints to.
-        if name and name != "-" and not name.startswith(("/dev/", "/proc/")):
-            _remove_file(Path(config.invocation_params.dir, name))
-
-
-def _remove_file(path: Path) -> None:
-    if path.is_file():
-        # What is in the way of this is in the way of the writing, which tells of it.
-        with contextlib.suppress(OSError):
-            Path(os.path.realpath(path)).unlink()
+        is_ours = name and name != "-" and not name.startswith(("/dev/", "/proc/"))
+        if is_ours and path.is_file():
+            # What is in the way of this is in the way of the writing, which tells of it.
+            with contextlib.suppress(OSError):
+                Path(os.path.realpath(path)).unlink()
 
 
 def makes_all(config: pytest.Config) -> bool:
@@ -194,11 +188,8 @@ def may_have_goldens(config: pytest.Config) -> bool:
     if unused_mode(config) == "ignore":
         return False
     folder = config.rootpath / (config.getini("ciwrap_golden_dir") or "golden")
+    # Goldens of tests lie in folders, and in the file of those at the top.
     return (config.rootpath / "ciwrap.yaml").exists() or (
-        folder.is_dir() and any(_holds_goldens(one) for one in folder.iterdir())
+        folder.is_dir()
+        and any(one.suffix == ".goldens" or one.is_dir() for one in folder.iterdir())
     )
-
-
-def _holds_goldens(path: Path) -> bool:
-    """Whether goldens of tests may lie there: in a folder, or the file of those at the top."""
-    return path.suffix == ".goldens" or path.is_dir()

@@ -10,24 +10,21 @@ from __future__ import annotations
 import math
 import os
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
 
 from msgspec import Struct, field
 
 from ciwrap import _core
 from ciwrap.base.errors import (
     CorruptCaptureError,
-    UnreadableFileError,
     UnsupportedFormatError,
-    WriteFailedError,
 )
+from ciwrap.base.files import writing
 from ciwrap.base.processes import Closing
+from ciwrap.formats.reader import reading
 from ciwrap.runs.capture_index import MadeWith
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-    from typing import BinaryIO
 
 
 class RecordedVariable(Struct, frozen=True):
@@ -134,11 +131,8 @@ class JournalReader(Struct):
 
     def read_head(self) -> None:
         """Reads who wrote the journal. Raises as `checkpoints` does."""
-        try:
-            with self.path.open("rb") as file:
-                self.read_head_of(file)
-        except OSError as error:
-            raise UnreadableFileError(error.strerror or str(error), file=self.path) from error
+        with reading(self.path), self.path.open("rb") as file:
+            self.read_head_of(file)
 
     def checkpoints(self) -> Iterator[RecordedCheckpoint]:
         """All checkpoints that are complete, in the order in which they were written.
@@ -181,16 +175,13 @@ class JournalFollower:
 
     def new_checkpoints(self) -> Iterator[RecordedCheckpoint]:
         """Checkpoints that are complete now, and were not before. Raises as `checkpoints` does."""
-        try:
-            with self.journal.path.open("rb") as file:
-                if self._offset == 0:
-                    self.journal.read_head_of(file)
-                else:
-                    file.seek(self._offset)
-                yield from self._attempts.checkpoints(self._records(file))
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise UnreadableFileError(why, file=self.journal.path) from error
+        path = self.journal.path
+        with reading(path), path.open("rb") as file:
+            if self._offset == 0:
+                self.journal.read_head_of(file)
+            else:
+                file.seek(self._offset)
+            yield from self._attempts.checkpoints(self._records(file))
 
     def _records(self, file: BinaryIO) -> Iterator[_Record]:
         """Every whole record from here on."""
@@ -454,11 +445,9 @@ class JournalWriter(Closing):
         self._points = {"": 0}
         self._variables: dict[tuple[str, MadeWith], int] = {}
         self._records = 0  # of the checkpoint
-        try:
+        with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=path) from error
         head = struct.pack("<8sIIQQ16x", MAGIC, VERSION, 0, rank, ranks)
         self._write(head + _core.xxh3_128(head))
         payload = _text(program) + _text(made_by) + struct.pack("<QI", made_at, 1)
@@ -493,10 +482,8 @@ class JournalWriter(Closing):
         self._record(END, bytes(8 * END_NUMBERS))
 
     def close(self) -> None:
-        try:
+        with writing(self._path):
             self._file.close()
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=self._path) from error
 
     def _point(self, name: str) -> int:
         if name not in self._points:
@@ -523,10 +510,8 @@ class JournalWriter(Closing):
         self._count += 1
 
     def _write(self, data: bytes) -> None:
-        try:
+        with writing(self._path):
             self._file.write(data)
-        except OSError as error:
-            raise WriteFailedError(error.strerror or str(error), file=self._path) from error
 
 
 def _text(text: str) -> bytes:

@@ -214,8 +214,14 @@ class Recorder(Closing):
 
         Raises UsageError for what is not a bound.
         """
-        if self.is_on:
-            self._bounds[name] = _bound(name, atol, rtol)
+        if not self.is_on:
+            return
+        try:
+            # To the library a negative number is one that was not given.
+            found = ErrorBound(atol, rtol)
+        except InvalidBoundError as error:
+            raise UsageError(f"the bound of {name!r}: {error}") from None
+        self._bounds[name] = found.atol, found.rtol
 
     def record(self, iteration: int, point: str = "", /, **arrays: Any) -> None:
         """Records these arrays as they are now; when it returns, they are the program's again.
@@ -309,15 +315,6 @@ def _place(rank: Any, ranks: Any) -> tuple[int, int]:
     if not 0 <= place[0] < place[1] < 2**31:
         raise UsageError(f"there is no rank {rank!r} of {ranks!r}")
     return place
-
-
-def _bound(name: str, atol: Any, rtol: Any) -> tuple[float, float]:
-    """Raises UsageError; to the library a negative number is one that was not given."""
-    try:
-        found = ErrorBound(atol, rtol)
-    except InvalidBoundError as error:
-        raise UsageError(f"the bound of {name!r}: {error}") from None
-    return found.atol, found.rtol
 
 
 def _iteration(given: Any) -> int:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from ciwrap.base.errors import NotComparableError, OutputMissingError, WriteFailedError
+from ciwrap.base.errors import NotComparableError, OutputMissingError
+from ciwrap.base.files import writing
 from ciwrap.check.compatible import HistoryOptions
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.golden.store import read_golden_file
@@ -262,7 +263,8 @@ def set_after_end(mark: Path) -> Iterator[threading.Event]:
         if not is_over.wait(_GRACE_SECONDS):
             is_set.set()
 
-    _delete(mark)  # of a command that was killed
+    with writing(mark, "could not be deleted"):
+        mark.unlink(missing_ok=True)  # of a command that was killed
     thread = threading.Thread(target=look, name="ciwrap-ended-mark", daemon=True)
     thread.start()
     try:
@@ -270,14 +272,8 @@ def set_after_end(mark: Path) -> Iterator[threading.Event]:
     finally:
         is_over.set()
         thread.join()
-        _delete(mark)
-
-
-def _delete(mark: Path) -> None:
-    try:
-        mark.unlink(missing_ok=True)
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=mark) from error
+        with writing(mark, "could not be deleted"):
+            mark.unlink(missing_ok=True)
 
 
 # A slope that chance alone makes less often than this is told.
@@ -497,8 +493,13 @@ def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:
     latest = one.latest
     share = latest[-1][1]
     words = f"{_bars([share for _, share in latest[-_MOST_BARS:]], has_bars)}  "
-    used = f"{at_most_text(_upper(one, share))} of the bound"
-    words += used if share else _no_drift_words(one)
+    if share:
+        # The upper end of what residues leave open.
+        words += f"{at_most_text(min(1.0, share + (one.step or 0.0)))} of the bound"
+    elif any(one.shares.values()):
+        words += f"no drift in iteration {latest[-1][0]}"
+    else:
+        words += "no drift seen"
     rise = one.rise()
     if rise is None or one.first_no_match is not None:
         return words
@@ -506,20 +507,6 @@ def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:
         f"{words}; grows by {percent_text(rise.per_iteration)} an iteration: reaches the bound"
         f" near iteration {rise.reaches_at} if it goes on so"
     )
-
-
-def _no_drift_words(one: WatchedVariable) -> str:
-    """There may have been some before."""
-    return (
-        f"no drift in iteration {one.latest[-1][0]}"
-        if any(one.shares.values())
-        else "no drift seen"
-    )
-
-
-def _upper(one: WatchedVariable, share: float) -> float:
-    """The upper end of what residues leave open."""
-    return min(1.0, share + (one.step or 0.0))
 
 
 def _bars(shares: list[float], has_bars: bool) -> str:

@@ -25,15 +25,15 @@ from ciwrap.base.errors import (
     NotComparableError,
     OutputMissingError,
     StillWrittenError,
-    UnreadableFileError,
     UsageError,
-    WriteFailedError,
 )
+from ciwrap.base.files import writing
 from ciwrap.base.patterns import file_glob
 from ciwrap.check.check import GoldenVariables, ignored_but_in_golden, misspelt_words
 from ciwrap.check.compatible import GOLDEN, HistoryOptions, failed_check
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import FoundOutputs
+from ciwrap.formats.reader import reading
 from ciwrap.formats.source_files import relative_path, walk_with_links, why_changed
 from ciwrap.golden.store import golden_id
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, VariableSettings, Verdict
@@ -145,12 +145,10 @@ class RunFile(msgspec.Struct, frozen=True):
 
 def write_run_file(run: Path, content: RunFile) -> None:
     """Makes the folder, if need be. Raises WriteFailedError."""
-    try:
+    with writing(run):
         run.mkdir(parents=True, exist_ok=True)
         text = msgspec.json.encode(msgspec.structs.replace(content, format=FORMAT)) + b"\n"
         (run / RUN_FILE).write_bytes(text)
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
 def run_file_of(run: Path) -> RunFile | None:
@@ -184,10 +182,8 @@ _JOURNAL_BITS = 40
 
 def write_snapshot(run: Path, text: bytes) -> None:
     """Puts the JSON of a snapshot into the run's folder. Raises WriteFailedError."""
-    try:
+    with writing(run):
         (run / SNAPSHOT_FILE).write_bytes(text)
-    except OSError as error:
-        raise WriteFailedError(error.strerror or str(error), file=run) from error
 
 
 def snapshot_of_run(run: Path) -> GivenSnapshot | None:
@@ -222,7 +218,8 @@ class RecordedCapture(CaptureFile):
         self.costs: list[RecordingCost] = []
         self._samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
         self._journals = journal_paths(run)
-        stamps = _stamps(self._journals)
+        with reading(run):
+            stamps = tuple(stamp_of_file(path.stat()) for path in self._journals)
         with file_in_memory() as held:
             self._merge(run, held)
             super().__init__(held)
@@ -287,12 +284,9 @@ class RecordedCapture(CaptureFile):
         if number == 0:
             return super().read(offset, count)
         path = self._journals[number - 1]
-        try:
-            with path.open("rb") as file:
-                file.seek(offset & ((1 << _JOURNAL_BITS) - 1))
-                data = file.read(count)
-        except OSError as error:
-            raise UnreadableFileError(error.strerror or str(error), file=path) from error
+        with reading(path), path.open("rb") as file:
+            file.seek(offset & ((1 << _JOURNAL_BITS) - 1))
+            data = file.read(count)
         if len(data) != count:
             raise CorruptCaptureError("is truncated", file=path, remedy="record the run again")
         self.bytes_read += count
@@ -308,13 +302,6 @@ class RecordedCapture(CaptureFile):
     def prefetch(self, parts: Iterable[tuple[int, int]]) -> None:
         """As in any capture; journals are read as they are asked for."""
         super().prefetch(part for part in parts if part[0] >> _JOURNAL_BITS == 0)
-
-
-def _stamps(journals: Iterable[Path]) -> tuple[tuple[int, ...], ...]:
-    try:
-        return tuple(stamp_of_file(path.stat()) for path in journals)
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=error.filename) from error
 
 
 def _missing_ranks(run: Path, readers: Sequence[JournalReader]) -> list[CiwrapError]:
@@ -521,7 +508,7 @@ def capture_of(path: Path) -> Path | None:
     """The capture or recorded run at `path`, or the capture of the run there; None if there is
     none. Raises UnreadableFileError.
     """
-    try:
+    with reading(path):
         if is_recording(path):
             return path
         if path.is_dir():
@@ -530,8 +517,6 @@ def capture_of(path: Path) -> Path | None:
             return None
         with path.open("rb") as file:
             return path if file.read(len(MAGIC)) == MAGIC else None
-    except OSError as error:
-        raise UnreadableFileError(error.strerror or str(error), file=path) from error
 
 
 def refuse_other_data(run: Path, capture_path: Path) -> None:

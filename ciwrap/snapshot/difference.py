@@ -10,9 +10,12 @@ Snapshots of runs: which one made which outputs, so that a later `accept` or `ch
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shlex
 import sys
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,7 +41,12 @@ from ciwrap.snapshot.records import (
     kind_of_variable,
 )
 from ciwrap.snapshot.store import IDENTITY_DIGITS, SnapshotStore
-from ciwrap.snapshot.take import snapshot_of_machine, snapshot_of_process, snapshot_of_program
+from ciwrap.snapshot.take import (
+    package_version,
+    snapshot_of_machine,
+    snapshot_of_process,
+    snapshot_of_program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -69,7 +77,9 @@ def compare_summaries(
     found = []
     for key in dict.fromkeys((*reference, *new)):
         before, after = reference.get(key), new.get(key)
-        if before == after or key in EXPECTED_TO_DIFFER or _is_own(key):
+        # ciwrap's own libraries take no part in the program.
+        is_own = kind_of_fact(key) == "source"
+        if before == after or key in EXPECTED_TO_DIFFER or is_own:
             continue
         if key == "python" and _is_part(before, after):
             continue
@@ -143,7 +153,7 @@ def pair_objects(
     """Each object of either side once, beside what it corresponds to on the other."""
     pairs: list[tuple[LoadedObject | None, LoadedObject | None]] = []
     left, right = list(reference), list(new)
-    for key in (_bits, _path, _name, _stem):
+    for key in (_bits, attrgetter("path"), attrgetter("name"), _stem):
         by_key: dict[str, list[LoadedObject]] = {}
         for one in right:
             by_key.setdefault(key(one), []).append(one)
@@ -160,14 +170,6 @@ def pair_objects(
 
 def _bits(one: LoadedObject) -> str:
     return f"{one.sha256 or one.build_id} {one.name}"
-
-
-def _path(one: LoadedObject) -> str:
-    return one.path
-
-
-def _name(one: LoadedObject) -> str:
-    return one.name
 
 
 def _stem(one: LoadedObject) -> str:
@@ -217,11 +219,6 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
 
-def _is_own(key: str) -> bool:
-    """Whether a fact is of ciwrap's own libraries, which take no part in the program."""
-    return kind_of_fact(key) == "source"
-
-
 def _difference(
     kind: str, name: str, before: str | None, after: str | None
 ) -> EnvironmentDifference:
@@ -269,6 +266,7 @@ def words_of_kind(kind: str) -> str:
 # The rest of the machine's facts is in the snapshot alone.
 _MACHINE = ("cpu", "cpu_count", "os", "kernel", "machine", "cpu_flags", "microcode")
 _MOST_NAMED = 4
+_USUAL_RUNTIMES = ("ld-linux", "libc.", "libc-", "libpthread")  # which every program has
 
 
 def describe_environment(folder: Path) -> dict[str, str]:
@@ -286,12 +284,18 @@ def summary_of(snapshot: Snapshot, identity: str | None = None) -> dict[str, str
     facts = {name: snapshot.machine.get(name) for name in _MACHINE}
     facts["python"] = versions.get("python")
     facts["ciwrap"] = versions.get("ciwrap")
-    facts["numpy"] = snapshot.packages.get("numpy") or _numpy(snapshot)
+    facts["numpy"] = snapshot.packages.get("numpy")
+    if facts["numpy"] is None and snapshot.seen != "program":
+        facts["numpy"] = package_version("numpy")
     facts |= {name: text for name, text in versions.items() if name not in facts}
     maths = [one for one in snapshot.objects if one.kind == "maths"]
     facts["blas"] = _words(one for one in maths if not is_libm(one.name))
     facts["libm"] = _words(one for one in maths if is_libm(one.name))
-    facts["compiler_runtime"] = _runtimes(snapshot.objects)
+    facts["compiler_runtime"] = _words(
+        one
+        for one in snapshot.objects
+        if one.kind == "runtime" and not one.name.startswith(_USUAL_RUNTIMES)
+    )
     facts["mpi"] = facts.get("mpi") or _of_kind(snapshot.objects, "mpi")
     facts["cuda"] = facts.get("cuda") or _of_kind(snapshot.objects, "gpu")
     facts["blas_architecture"] = ", ".join(
@@ -308,29 +312,9 @@ def summary_of(snapshot: Snapshot, identity: str | None = None) -> dict[str, str
     return {name: text for name, text in facts.items() if text}
 
 
-def _numpy(snapshot: Snapshot) -> str | None:
-    """NumPy's version where no folder of packages tells it."""
-    from importlib import metadata
-
-    if snapshot.seen == "program":
-        return None
-    try:
-        return metadata.version("numpy")
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def is_libm(name: str) -> bool:
     """Whether a file is the C library's mathematics, and not linear algebra."""
     return name.startswith(("libm.", "libm-", "libmvec", "libimf", "libsvml", "libamdlibm"))
-
-
-def _runtimes(objects: Iterable[LoadedObject]) -> str:
-    """The runtimes of compilers, but for what every program has."""
-    usual = ("ld-linux", "libc.", "libc-", "libpthread")
-    return _words(
-        one for one in objects if one.kind == "runtime" and not one.name.startswith(usual)
-    )
 
 
 def _of_kind(objects: Iterable[LoadedObject], kind: str) -> str:
@@ -410,8 +394,6 @@ def note_outputs(
     Nothing is noted of a run whose snapshot was not kept, and what was noted of these checks is
     gone then.
     """
-    import json
-
     notes = dict(_read_notes(root))
     identity = environment.get("snapshot")
     for name, files in outputs.items():
@@ -433,10 +415,7 @@ def environment_of_outputs(root: Path, files: Iterable[Path]) -> dict[str, str] 
     was written since.
     """
     found = snapshot_of_outputs(root, files)
-    if found is None:
-        return None
-
-    return summary_of(found[1], found[0])
+    return None if found is None else summary_of(found[1], found[0])
 
 
 def snapshot_of_outputs(root: Path, files: Iterable[Path]) -> tuple[str, Snapshot] | None:
@@ -497,8 +476,6 @@ def environment_differences(
 
 def stamp_of(files: Iterable[Path]) -> str:
     """A digest of the names, sizes and times of files; it is another one once one is written."""
-    import hashlib
-
     digest = hashlib.sha256()
     for path in sorted(files):
         try:

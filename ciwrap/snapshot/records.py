@@ -14,17 +14,15 @@ import socket
 import struct
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 from msgspec import Struct
 
 from ciwrap.base.secrets import HIDDEN, hide_secrets, secrets_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import BinaryIO
 
 FORMAT_VERSION = 1
 # Between the values of a variable that processes of one program did not agree on.
@@ -239,7 +237,6 @@ _LINE = re.compile(
     rb"[0-9a-f]{1,16}-[0-9a-f]{1,16} (?P<access>[r-][w-][x-][sp]) [0-9a-f]{1,16}"
     rb" (?P<major>[0-9a-f]{1,8}):(?P<minor>[0-9a-f]{1,8}) (?P<inode>\d{1,20}) +(?P<path>/.*)"
 )
-_ESCAPE = re.compile(rb"\\([0-7]{3})")
 _DELETED = b" (deleted)"
 
 
@@ -263,15 +260,11 @@ def mapped_files(text: bytes) -> list[MappedFile]:
         if parts is None or parts["access"][2:3] != b"x" or parts["path"].endswith(_DELETED):
             continue
         # The kernel escapes line breaks alone, so that other backslashes are the name's own.
-        path = _ESCAPE.sub(_unescaped, parts["path"])
+        path = parts["path"].replace(rb"\012", b"\n")
         device = (int(parts["major"], 16), int(parts["minor"], 16))
         text_path = path.decode("utf-8", "surrogateescape")
         found[MappedFile(text_path, device, int(parts["inode"]))] = None
     return list(found)
-
-
-def _unescaped(match: re.Match[bytes]) -> bytes:
-    return b"\n" if match[1] == b"012" else match[0]
 
 
 _PT_NOTE = 4
@@ -370,7 +363,9 @@ class Cleaner:
             dict.fromkeys(one for one in (sys.prefix, sys.base_prefix) if one not in ("/usr", "/"))
         )
         self._secrets = secrets_of(given).union(secrets)
-        words = {re.escape(word) for word in (_user(), *_hosts()) if len(word) > 2}
+        host = socket.gethostname()
+        names = (_user(), host, host.partition(".")[0])
+        words = {re.escape(word) for word in names if len(word) > 2}
         words -= {"root", "localhost"}
         self._words = (
             re.compile(rf"(?<![\w-])(?:{'|'.join(sorted(words))})(?![\w-])") if words else None
@@ -426,11 +421,6 @@ def _user() -> str:
         return ""
 
 
-def _hosts() -> tuple[str, ...]:
-    name = socket.gethostname()
-    return name, name.partition(".")[0]
-
-
 _METADATA = re.compile(r"(?P<name>[A-Za-z0-9][\w.]*)-(?P<version>[\w.+!]+)\.(?:dist|egg)-info")
 _FOLDER = re.compile(r"^(?P<folder>.*/(?:site|dist)-packages)/")
 _ASK_SECONDS = 20.0
@@ -457,8 +447,10 @@ def packages_in(folders: Iterable[str | Path]) -> Packages:
             continue
         for name in sorted(names):
             parts = _METADATA.fullmatch(name)
-            key = None if parts is None else normal_name(parts["name"])
-            if parts is None or key is None or key in found:
+            if parts is None:
+                continue
+            key = re.sub(r"[-_.]+", "-", parts["name"]).lower()  # as indices compare them
+            if key in found:
                 continue
             found[key] = parts["version"]
             if _is_local(Path(folder, name)):
@@ -478,18 +470,10 @@ def _is_local(metadata: Path) -> bool:
         return True
 
 
-def normal_name(name: str) -> str:
-    """A package's name as indices compare it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def package_folders(mapped: Iterable[str]) -> list[str]:
     """The folders of packages that mapped files lie in, the most used first."""
-    counts: dict[str, int] = {}
-    for path in mapped:
-        inside = _FOLDER.match(path)
-        if inside:
-            counts[inside["folder"]] = counts.get(inside["folder"], 0) + 1
+    insides = map(_FOLDER.match, mapped)
+    counts = Counter(inside["folder"] for inside in insides if inside)
     return sorted(counts, key=lambda folder: (-counts[folder], folder))
 
 

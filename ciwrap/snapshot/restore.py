@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ciwrap.base.secrets import HIDDEN
 from ciwrap.snapshot.difference import pair_objects
-from ciwrap.snapshot.records import PATH_LISTS, SEVERAL
-
-if TYPE_CHECKING:
-    from ciwrap.snapshot.records import LoadedObject, Snapshot
+from ciwrap.snapshot.records import PATH_LISTS, SEVERAL, LoadedObject, Snapshot
 
 _SPACK = re.compile(
     r"\{spack\}/(?P<name>[a-z0-9][\w.-]*?)-(?P<version>\d[\w.]*)-(?P<hash>[a-z0-9]{32})/"
@@ -79,7 +75,10 @@ def recipes(snapshot: Snapshot) -> dict[str, str]:
     """Texts by file name."""
     found = {"restore.sh": _script(snapshot), "Containerfile": _containerfile(snapshot)}
     if snapshot.packages:
-        found["requirements.txt"] = _requirements(snapshot)
+        lines = [f"# Packages of a snapshot, {snapshot.versions.get('python', 'Python unknown')}."]
+        lines += [f"# {one} did not come from an index" for one in _local(snapshot)]
+        lines += [f"{name}=={version}" for name, version in snapshot.index_packages.items()]
+        found["requirements.txt"] = "\n".join(lines) + "\n"
     spack = _spack(snapshot)
     if spack:
         found["spack.yaml"] = spack
@@ -114,14 +113,6 @@ def _local(snapshot: Snapshot) -> list[str]:
         for name, version in snapshot.packages.items()
         if name in snapshot.local_packages
     ]
-
-
-def _requirements(snapshot: Snapshot) -> str:
-    """Pins of every package of an index."""
-    lines = [f"# Packages of a snapshot, {snapshot.versions.get('python', 'Python unknown')}."]
-    lines += [f"# {one} did not come from an index" for one in _local(snapshot)]
-    lines += [f"{name}=={version}" for name, version in snapshot.index_packages.items()]
-    return "\n".join(lines) + "\n"
 
 
 def _containerfile(snapshot: Snapshot) -> str:

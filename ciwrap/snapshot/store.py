@@ -76,11 +76,7 @@ def encoded(snapshot: Snapshot) -> bytes:
 
 def identity_of(snapshot: Snapshot) -> str:
     """The name of a snapshot: the first half of the SHA-256 of its text."""
-    return _identity_of_text(encoded(snapshot))
-
-
-def _identity_of_text(text: bytes) -> str:
-    return hashlib.sha256(text).hexdigest()[:IDENTITY_DIGITS]
+    return hashlib.sha256(encoded(snapshot)).hexdigest()[:IDENTITY_DIGITS]
 
 
 def best_compression() -> str:
@@ -177,10 +173,9 @@ class SnapshotStore:
         """Writes a snapshot, if it is not there, and returns its identity. Raises
         WriteFailedError.
         """
-        text = encoded(snapshot)
-        identity = _identity_of_text(text)
+        identity = identity_of(snapshot)
         if self.path_of(identity) is None:
-            data, suffix = compressed(text)
+            data, suffix = compressed(encoded(snapshot))
             self._write(f"{identity}.json{suffix}", data)
         return identity
 
@@ -248,13 +243,6 @@ class SnapshotStore:
             if NAME.fullmatch(name) and name.startswith(identity)
         ]
 
-    def _clear_staged(self) -> None:
-        """Removes what processes have left that were killed while they wrote."""
-        for path in self.folder.iterdir():
-            writer = _STAGED.fullmatch(path.name)
-            if writer is not None and not is_running(int(writer["pid"])):
-                path.unlink(missing_ok=True)
-
     def _write(self, name: str, data: bytes) -> None:
         path = self.folder / name
         with writing(path):
@@ -262,7 +250,11 @@ class SnapshotStore:
                 if parent.name == WORK_DIR:
                     keep_out_of_git(parent)
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._clear_staged()
+            for left in self.folder.iterdir():
+                # Of a process that was killed while it wrote.
+                writer = _STAGED.fullmatch(left.name)
+                if writer is not None and not is_running(int(writer["pid"])):
+                    left.unlink(missing_ok=True)
             # Another process may write the same one.
             staged = path.with_name(f".{path.name}.{os.getpid()}")
             write_atomically(path, data, staged=staged)
@@ -445,8 +437,10 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     without: goldens that do not count. Raises CorruptGoldenError for one that cannot be read, since
     nobody knows what it names, or is not looked at.
     """
-    for path, why in _out_of_sight(golden_dir):
-        raise _unknown(path, why)
+    for name in left_out(golden_dir):
+        raise _unknown(golden_dir / name, "the sparse checkout leaves it out")
+    for path in linked_folders(golden_dir):
+        raise _unknown(path, "it is a link to a folder, which is not followed")
     stores = GoldenStores(golden_dir)
     found = {
         _named_by_golden(stores.at(place), place.name)
@@ -455,14 +449,6 @@ def used_snapshots(golden_dir: Path, without: Collection[Place] = ()) -> frozens
     }
     found |= {_named_by_ensemble(path) for path in sorted(golden_dir.glob(f"*{ENSEMBLE_SUFFIX}"))}
     return frozenset(one for one in found if isinstance(one, str))
-
-
-def _out_of_sight(golden_dir: Path) -> Iterator[tuple[Path, str]]:
-    """Where goldens may be that are not among those stored here, and why they are not."""
-    for name in left_out(golden_dir):
-        yield golden_dir / name, "the sparse checkout leaves it out"
-    for path in linked_folders(golden_dir):
-        yield path, "it is a link to a folder, which is not followed"
 
 
 def _named_by_golden(store: GoldenStore, name: str) -> object:

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -41,9 +42,6 @@ from ciwrap.snapshot.records import (
     packages_in,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 _BLOCK = 1 << 20
 _MOST_SEARCHED = 256 << 20
 _VERSION_IN_NAME = re.compile(r"\.so\.(\d+\.\d[\d.]*)$|-(\d+\.\d[\d.]*)\.so$")
@@ -60,6 +58,7 @@ _VERSION_IN_FILE = {
     ),
 }
 _Key = tuple[str, int, int, int, int]
+_MOST_TEXT = 4 << 20  # of what the kernel says
 
 
 def look_at(files: Iterable[MappedFile], *, root: str = "") -> dict[MappedFile, _Key]:
@@ -77,15 +76,11 @@ def look_at(files: Iterable[MappedFile], *, root: str = "") -> dict[MappedFile, 
             if stat.S_ISREG(status.st_mode) and status.st_ino == file.inode:
                 key = (path, status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
                 found[file] = key
-                _learn(key)
+                # Now: a program that was built for this run may be gone after it.
+                with contextlib.suppress(OSError):
+                    _build_id(key)
                 break
     return found
-
-
-def _learn(key: _Key) -> None:
-    """Reads the build ID now: a program that was built for this run may be gone after it."""
-    with contextlib.suppress(OSError):
-        _build_id(key)
 
 
 def describe_object(key: _Key, path: str, cleaner: Cleaner, *, hashed: bool) -> LoadedObject | None:
@@ -99,7 +94,7 @@ def describe_object(key: _Key, path: str, cleaner: Cleaner, *, hashed: bool) -> 
         build_id = _build_id(key)
         if hashed or build_id is None:
             sha256 = _sha256(key)
-        version = _version_of_object(key, kind)
+        version = _version(key, kind)
     except OSError:
         build_id = None
     if build_id is None and sha256 is None:
@@ -123,23 +118,16 @@ def _sha256(key: _Key) -> str:
 
 
 @lru_cache(4096)
-def _version_of_object(key: _Key, kind: str) -> str | None:
+def _version(key: _Key, kind: str) -> str | None:
     """What the file says of its version; else what its name says."""
     if kind in _VERSION_IN_FILE and key[-1] > _BLOCK:
-        with open(key[0], "rb") as stream:  # noqa: PTH123
-            said = _search(stream.read(_MOST_SEARCHED), kind)
-        if said is not None:
-            return said
+        data = _read(key[0], _MOST_SEARCHED)
+        for name, pattern in _VERSION_IN_FILE[kind]:
+            found = pattern.search(data)
+            if found is not None:
+                return f"{name} {found[1].decode('ascii', 'replace')}"
     named = _VERSION_IN_NAME.search(key[0])
     return None if named is None else (named[1] or named[2]).rstrip(".")
-
-
-def _search(data: bytes, kind: str) -> str | None:
-    for name, pattern in _VERSION_IN_FILE[kind]:
-        found = pattern.search(data)
-        if found is not None:
-            return f"{name} {found[1].decode('ascii', 'replace')}"
-    return None
 
 
 _FIRST_SECONDS = 0.025
@@ -148,7 +136,6 @@ _EARLY_SECONDS = 0.4
 _MOST_SECONDS = 5.0
 _SHARE = 0.1
 _MOST_PROCESSES = 512
-_MOST_KERNEL_BYTES = 4 << 20
 
 
 class SeenProgram(Struct):
@@ -158,7 +145,7 @@ class SeenProgram(Struct):
     that processes had, for each name of the allow-list. secrets: what must not be shown of them.
     """
 
-    files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
+    files: dict[MappedFile, _Key] = field(default_factory=dict)
     variables: dict[str, set[str]] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
 
@@ -172,7 +159,7 @@ class _Process(Struct):
 
     program: MappedFile | None = None
     text: bytes = b""
-    files: dict[MappedFile, tuple[str, int, int, int, int]] = field(default_factory=dict)
+    files: dict[MappedFile, _Key] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
 
@@ -193,7 +180,7 @@ class ProgramWatcher:
         self.is_thorough = is_thorough
         self._lock = threading.Lock()
         self._processes: dict[tuple[int, int], _Process] = {}
-        self._shells: dict[int, tuple[str, int] | None] = {}
+        self._shells: dict[int, tuple[str, int]] = {}
 
     @property
     def seen(self) -> SeenProgram:
@@ -214,8 +201,9 @@ class ProgramWatcher:
         """Watches a command, as long as the context lasts. pid: leader of a session of its own.
         has_shell: whether that is the shell that runs the command.
         """
-        if has_shell:
-            self._shells[pid] = _mapped_at(Path(os.path.realpath("/bin/sh")))
+        shell = Path(os.path.realpath("/bin/sh"))
+        if has_shell and shell.exists():
+            self._shells[pid] = str(shell), shell.stat().st_ino
         return Watch(self, pid)
 
     def look(self, pid: int) -> None:
@@ -226,7 +214,7 @@ class ProgramWatcher:
 
     def _look_at(self, member: tuple[int, int]) -> None:
         pid = member[0]
-        text = _kernel_bytes(f"/proc/{pid}/maps")
+        text = _read(f"/proc/{pid}/maps", _MOST_TEXT)
         process = self._processes.get(member, _Process())
         mapped = [] if not text or process.text == text else mapped_files(text)
         if not mapped:
@@ -234,7 +222,7 @@ class ProgramWatcher:
         if mapped[0] != process.program:
             # A shell or a launcher that has become another program is part of it no longer.
             process = _Process(mapped[0])
-            environment = _environment(_kernel_bytes(f"/proc/{pid}/environ"))
+            environment = _environment(_read(f"/proc/{pid}/environ", _MOST_TEXT))
             process.secrets = secrets_of(environment)
             process.variables = {
                 name: value for name, value in environment.items() if kind_of_variable(name)
@@ -289,14 +277,6 @@ def members_of(leader: int) -> list[tuple[int, int]]:
     return there[:_MOST_PROCESSES]
 
 
-def _mapped_at(path: Path) -> tuple[str, int] | None:
-    """What tells a file as one that is mapped."""
-    try:
-        return str(path), path.stat().st_ino
-    except OSError:
-        return None
-
-
 def can_look() -> bool:
     """Whether this system says what processes have loaded. macOS does not."""
     return os.access("/proc/self/maps", os.R_OK)
@@ -309,12 +289,6 @@ def require_look() -> None:
             "this system does not say what processes have loaded",
             remedy="take and compare snapshots of programs on Linux",
         )
-
-
-def own_program() -> SeenProgram:
-    """What this very process has mapped; variables are those of the process."""
-    files = look_at(mapped_files(_kernel_bytes("/proc/self/maps")))
-    return SeenProgram(files, own_variables())
 
 
 def own_variables() -> dict[str, set[str]]:
@@ -332,11 +306,11 @@ def _environment(block: bytes) -> dict[str, str]:
     }
 
 
-def _kernel_bytes(path: str | Path) -> bytes:
-    """A file of /proc or /sys; empty if it is not there, or not ours to read."""
+def _read(path: str | Path, most: int) -> bytes:
+    """The first bytes of a file; none of one that is gone, or that may not be read."""
     try:
         with open(path, "rb") as stream:  # noqa: PTH123
-            return stream.read(_MOST_KERNEL_BYTES)
+            return stream.read(most)
     except OSError:
         return b""
 
@@ -367,7 +341,7 @@ def machine_facts() -> dict[str, str]:
     facts = {
         "cpu": _cpu_info()[0],
         "cpu_count": str(usable_cpus()),
-        "os": os_name(),
+        "os": _os_name(),
         "kernel": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
         "cpu_flags": _cpu_info()[2],
@@ -394,7 +368,7 @@ def usable_cpus() -> int:
 
 
 @cache
-def os_name() -> str:
+def _os_name() -> str:
     """The name and version of the distribution."""
     try:
         release = platform.freedesktop_os_release()
@@ -407,7 +381,7 @@ def os_name() -> str:
 def _cpu_info() -> tuple[str, str, str, str]:
     """Model, microcode, flags that matter, and whether it is virtual, of the first processor."""
     facts: dict[str, str] = {}
-    for line in _kernel_text(Path("/proc/cpuinfo")).splitlines():
+    for line in _read("/proc/cpuinfo", _MOST_TEXT).decode("utf-8", "replace").splitlines():
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
     model = next(
@@ -491,11 +465,7 @@ def _chosen(text: str) -> str:
 
 
 def _line(path: Path) -> str:
-    return _kernel_text(path).partition("\n")[0].strip()
-
-
-def _kernel_text(path: Path) -> str:
-    return _kernel_bytes(path).decode("utf-8", "replace")
+    return _read(path, _MOST_TEXT).decode("utf-8", "replace").partition("\n")[0].strip()
 
 
 NAMES = (
@@ -503,26 +473,18 @@ NAMES = (
     *("Pipfile.lock", "conda-lock.yml", "conda-linux-64.lock", "environment.yml", "pixi.lock"),
     *("spack.lock", "spack.yaml", "Cargo.lock", "Manifest.toml"),
 )
-_MOST_LOCK_FILE_BYTES = 16 << 20
+_MOST_LOCK_BYTES = 16 << 20
 
 
 def lock_files_in(folder: Path) -> dict[str, str]:
     """SHA-256 by name, of the lock files in a folder. Those that cannot be read are left out."""
     found = {}
     for name in NAMES:
-        data = _read_lock_file(folder / name)
-        if data is not None:
-            found[name] = hashlib.sha256(data).hexdigest()
+        path = folder / name
+        with contextlib.suppress(OSError):
+            if path.is_file() and path.stat().st_size <= _MOST_LOCK_BYTES:
+                found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
-
-
-def _read_lock_file(path: Path) -> bytes | None:
-    try:
-        if not path.is_file() or path.stat().st_size > _MOST_LOCK_FILE_BYTES:
-            return None
-        return path.read_bytes()
-    except OSError:
-        return None
 
 
 _MOST_VALUE = 300
@@ -558,14 +520,14 @@ def snapshot_of_program(
 
 def snapshot_of_process(folder: Path, *, hashed: bool = False) -> Snapshot:
     """The environment of this very process, as tests have it."""
-    program = own_program()
+    program = SeenProgram(look_at(mapped_files(_read("/proc/self/maps", _MOST_TEXT))))
     cleaner = Cleaner(root=folder.resolve())
     return _snapshot(
         folder,
         cleaner,
         seen="process" if can_look() else "nothing",
         versions={**_own_python(), **_loaded_versions()},
-        variables=program.variables,
+        variables=own_variables(),
         folders=_own_folders(),
         objects=_objects(program, cleaner, hashed=hashed),
         blas=_blas(),
@@ -595,9 +557,10 @@ def _snapshot(
 ) -> Snapshot:
     """With what is known of any program. folders: of its Python packages."""
     packages = packages_in(folders)
+    own = {name: str(version) for name, version in sorted(_core.library_versions().items())}
     return Snapshot(
         machine=machine_facts(),
-        versions=_versions(versions),
+        versions={**versions, "ciwrap": package_version("ciwrap") or "unknown", **own},
         variables=_kept(variables, cleaner),
         packages=packages.versions,
         local_packages=packages.local,
@@ -629,11 +592,6 @@ def _kept(variables: dict[str, set[str]], cleaner: Cleaner) -> dict[str, str]:
         clean = cleaner.paths if name in PATH_LISTS else cleaner.text
         kept[name] = SEVERAL.join(sorted({clean(value)[:_MOST_VALUE] for value in values}))
     return kept
-
-
-def _versions(more: dict[str, str]) -> dict[str, str]:
-    own = {name: str(version) for name, version in sorted(_core.library_versions().items())}
-    return {**more, "ciwrap": _version_of_package("ciwrap"), **own}
 
 
 def _loaded_versions() -> dict[str, str]:
@@ -708,8 +666,9 @@ def _repository(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _version_of_package(package: str) -> str:
+def package_version(name: str) -> str | None:
+    """The version of a package that this Python has; None without it."""
     try:
-        return metadata.version(package)
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return None

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tiers import examples
 
 from ciwrap import _core
-from ciwrap.base.errors import GoldenMissingError
+from ciwrap.base.errors import CorruptGoldenError, GoldenMissingError
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.golden.show import stored_places
 from ciwrap.golden.store import GoldenStore
@@ -90,6 +90,23 @@ class ModuleStates(RuleBasedStateMachine):
             assert seen == value
         if seen is not None:
             self.model[name] = seen
+
+    @rule(name=NAMES, step=st.integers(0, 14))
+    def be_killed_while_removing(self, name: str, step: int) -> None:
+        with DyingProcess(self.top, step):
+            store = ModuleStore(self.folder)
+            with store.locked():
+                store.remove(name)
+        try:
+            seen = self.seen(name)
+        except CorruptGoldenError:
+            seen = None  # one of a pair of files is gone
+        assert seen in (self.model.get(name), None)
+        if seen is None and name in self.model:
+            # A manifest without its binary may be left: what removes it is removing it again.
+            with self.stores[0].locked():
+                self.stores[0].remove(name)
+            del self.model[name]
 
     @rule(which=STORES)
     def close(self, which: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from typing import TYPE_CHECKING
 
@@ -222,6 +223,57 @@ def test_a_kill_leaves_the_old_golden_or_the_new_one(
     assert count >= 3
 
 
+@pytest.mark.parametrize(
+    ("act", "after"), [(grow, 2.0), (shrink, 2.0), (remove, None)], ids=["grow", "shrink", "remove"]
+)
+def test_a_kill_brings_back_no_golden_of_before_a_move(
+    store: ModuleStore, act: Callable[[ModuleStore], None], after: float | None
+) -> None:
+    """The shared file has its older lines until the journal of the move is put in place."""
+    put(store, variable(1.0))
+    kept = ModuleStore(store.folder, is_kept=True)
+    put(kept, large(4.0))
+    for killed, process in killed_everywhere(store, act):
+        # Of a pair of files one may be gone, as when any golden is removed.
+        with contextlib.suppress(*((CorruptGoldenError,) if act is remove else ())):
+            assert read(killed) in (4.0, after), process.steps
+
+
+def test_another_journal_of_the_same_inode_is_read_from_its_beginning(
+    store: ModuleStore, tmp_path: Path
+) -> None:
+    """As when all goldens were removed, the journal with them, and then others were written."""
+    other = ModuleStore(tmp_path / "other" / store.folder.name, is_kept=True)
+    for name in ("test_b", "test_c", "test_d"):
+        write(other, name, 2.0)
+    kept = ModuleStore(store.folder, is_kept=True)
+    write(kept, CHECK, 1.0)
+    assert kept.leftover is not None
+    assert other.leftover is not None
+    inode = kept.leftover.stat().st_ino
+    kept.leftover.write_bytes(other.leftover.read_bytes())
+    assert kept.leftover.stat().st_ino == inode
+    assert [read(kept, f"test_{one}") for one in "abcd"] == [None, 2.0, 2.0, 2.0]
+    other.close()
+
+
+def test_a_journal_of_an_earlier_release_counts(store: ModuleStore) -> None:
+    """It has no head of its own, and goes on without one."""
+    kept = ModuleStore(store.folder, is_kept=True)
+    write(kept, CHECK, 1.0)
+    assert kept.leftover is not None
+    head, _, rest = kept.leftover.read_bytes().partition(b"\n")
+    assert head.startswith(b'{"ciwrap goldens":1,"journal":')
+    kept.leftover.write_bytes(rest)
+    others = [ModuleStore(store.folder, is_kept=True) for _ in range(2)]
+    for number, one in enumerate(others):
+        write(one, f"test_{number}", 2.0)
+        assert [read(other, f"test_{number}") for other in others] == [2.0, 2.0]
+    assert read(kept) == 1.0
+    others[0].close()
+    assert [read(store, one) for one in (CHECK, "test_0", "test_1")] == [1.0, 2.0, 2.0]
+
+
 def test_a_journal_counts_and_is_put_in_place(store: ModuleStore) -> None:
     write(store, CHECK, 1.0)
     kept = ModuleStore(store.folder, is_kept=True)
@@ -253,8 +305,8 @@ def test_writing_is_linear(store: ModuleStore, monkeypatch: pytest.MonkeyPatch) 
     for number in range(50):
         write(kept, f"test[{number}]", float(number))
         assert read(kept, f"test[{number}]") == number
-    # A line for each golden, one for its reason, and two that all have in common.
-    assert len(counted) <= 2 * 50 + 2
+    # A line for each golden, one for its reason, two that all have in common, and the head.
+    assert len(counted) <= 2 * 50 + 3
     kept.close()
 
 

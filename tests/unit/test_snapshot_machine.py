@@ -48,17 +48,17 @@ def fresh() -> Iterator[None]:
 def test_the_processor_has_a_name(
     monkeypatch: pytest.MonkeyPatch, fresh: None, text: str, model: str
 ) -> None:
-    read = machine._kernel_text
+    read = machine._read
 
-    def told(path: Path) -> str:
-        return text if str(path) == "/proc/cpuinfo" else read(path)
+    def told(path: str | Path, most: int) -> bytes:
+        return text.encode() if str(path) == "/proc/cpuinfo" else read(path, most)
 
-    monkeypatch.setattr(machine, "_kernel_text", told)
+    monkeypatch.setattr(machine, "_read", told)
     assert machine.machine_facts()["cpu"] == model
 
 
 def test_a_processor_of_which_nothing_is_told(monkeypatch: pytest.MonkeyPatch, fresh: None) -> None:
-    monkeypatch.setattr(machine, "_kernel_text", lambda path: "")
+    monkeypatch.setattr(machine, "_read", lambda path, most: b"")
     assert machine.machine_facts()["cpu"] == (
         machine.platform.processor() or machine.platform.machine()
     )
