@@ -8,6 +8,8 @@ raise UsageError (a ValueError); what cannot be compared raises, or is a result 
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.arrays.intake import parts_of
-from ciwrap.arrays.values import ArrayValues, as_bytes
+from ciwrap.arrays.values import ArrayValues, Values, as_bytes
 from ciwrap.base.errors import (
     CiwrapError,
     UnreadableFileError,
@@ -43,11 +45,7 @@ from ciwrap.model import (
 )
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Mapping, Sequence
-
     from ciwrap._core import GoldenVariable, Tree
-    from ciwrap.arrays.values import Values
 
 __all__ = [
     "Golden",

@@ -5,16 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from typing import TYPE_CHECKING
 
-from ciwrap.action.github import MEASURES, Api, Runner, command_line, read_inputs
+from ciwrap.action.github import MEASURES, Api, Inputs, Runner, read_inputs
 from ciwrap.action.orders import carry_out, comment_on_run, run_check, run_merge
 from ciwrap.action.steps import gate, open_pull_request, run_measure, run_update
 from ciwrap.base.errors import CiwrapError, one_line
-from ciwrap.report.markdown import escaped
-
-if TYPE_CHECKING:
-    from ciwrap.action.github import Inputs
+from ciwrap.report.markdown import escaped, workflow_command
 
 
 def main(arguments: list[str]) -> int:
@@ -22,22 +18,13 @@ def main(arguments: list[str]) -> int:
     step = arguments[0] if arguments else ""
     try:
         if step == "gate":
-            return _gate()
+            return gate(os.environ.get("CIWRAP_STATUS", ""), read_inputs().fail_on, os.environ)
         return _compare(step)
     except (CiwrapError, OSError) as error:
-        print(command_line("error", one_line(error), title="ciwrap"), flush=True)
-        _summarize(error)
+        print(workflow_command("error", one_line(error), title="ciwrap"), flush=True)
+        with contextlib.suppress(OSError):
+            Runner.here().add_summary(f"**ciwrap: error.** {escaped(one_line(error), 1000)}\n\n")
         return 1
-
-
-def _summarize(error: CiwrapError | OSError) -> None:
-    """Says in the job summary, too, why a step came to nothing."""
-    with contextlib.suppress(OSError):
-        Runner.here().add_summary(f"**ciwrap: error.** {escaped(one_line(error), 1000)}\n\n")
-
-
-def _gate() -> int:
-    return gate(os.environ.get("CIWRAP_STATUS", ""), read_inputs().fail_on, os.environ)
 
 
 def _compare(step: str) -> int:
@@ -67,7 +54,7 @@ def _with_token(step: str, inputs: Inputs, runner: Runner) -> int:
     elif step == "pull-request":
         runner.set_output("pull-request-url", open_pull_request(inputs, runner, api))
     else:
-        print(command_line("error", f"there is no step {one_line(step)!r}", title="ciwrap"))
+        print(workflow_command("error", f"there is no step {one_line(step)!r}", title="ciwrap"))
         return 2
     return 0
 

@@ -22,10 +22,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -41,9 +42,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.processes import all_processes
 from ciwrap.project.settings import CONFIG_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from ciwrap.report.markdown import workflow_command
 
 # A job summary of more is dropped as a whole; some room is left for other writers of the step.
 SUMMARY_BYTES = 1024 * 1024 - 4096
@@ -144,27 +143,6 @@ def cut_markdown(text: str, most_bytes: int) -> str:
     return head.rpartition("\n")[0] + _CUT
 
 
-def escape_data(text: str) -> str:
-    """The text as the message of a workflow command."""
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def escape_property(text: str) -> str:
-    """The text as a property of a workflow command."""
-    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
-
-
-def command_line(kind: str, message: str, **properties: object) -> str:
-    """One workflow command, `::error file=a,line=3::message`; properties that are None are left
-    out."""
-    given = ",".join(
-        f"{name}={escape_property(str(value))}"
-        for name, value in properties.items()
-        if value is not None
-    )
-    return f"::{kind}{' ' + given if given else ''}::{escape_data(message)}"
-
-
 def say(text: str) -> None:
     """Prints lines of the log, control characters escaped, in their place among a child's output.
 
@@ -178,7 +156,7 @@ def say(text: str) -> None:
 def plain_log(title: str) -> Iterator[None]:
     """A folded part of the log in which nothing is an order to the runner, whatever it says."""
     token = secrets.token_hex(16)
-    print(command_line("group", title), flush=True)
+    print(workflow_command("group", title), flush=True)
     print(f"::stop-commands::{token}", flush=True)
     try:
         yield
@@ -367,9 +345,7 @@ class Api:
 
     def download(self, path: str, most_bytes: int) -> bytes:
         """The bytes behind a path. Raises RemoteError for more than `most_bytes`."""
-        return self._request(
-            "GET", self.url + path, None, most_bytes, "application/vnd.github+json"
-        )
+        return self._request("GET", self.url + path, None, most_bytes)
 
     def _json(
         self,
@@ -383,17 +359,15 @@ class Api:
         if query:
             url += "?" + urllib.parse.urlencode({name: str(v) for name, v in query.items()})
         data = None if body is None else json.dumps(body).encode()
-        text = self._request(method, url, data, _MOST_JSON_BYTES, "application/vnd.github+json")
+        text = self._request(method, url, data, _MOST_JSON_BYTES)
         try:
             return json.loads(text) if text else None
         except (ValueError, RecursionError):
             raise RemoteError(f"{method} {path}: the answer is not JSON") from None
 
-    def _request(
-        self, method: str, url: str, data: bytes | None, most_bytes: int, accept: str
-    ) -> bytes:
+    def _request(self, method: str, url: str, data: bytes | None, most_bytes: int) -> bytes:
         request = urllib.request.Request(url, data=data, method=method)
-        request.add_header("Accept", accept)
+        request.add_header("Accept", "application/vnd.github+json")
         request.add_header("X-GitHub-Api-Version", "2022-11-28")
         request.add_header("User-Agent", "ciwrap")
         if data is not None:
@@ -428,9 +402,7 @@ def _refusal(what: str, error: urllib.error.HTTPError) -> str:
     except (ValueError, AttributeError, OSError):
         said = ""
     more = f": {said}" if said else ""
-    hint = ""
-    if error.code in (401, 403, 404):
-        hint = " (do the job's permissions allow it?)"
+    hint = " (do the job's permissions allow it?)" if error.code in (401, 403, 404) else ""
     return f"{what}: {error.code} {error.reason}{more}{hint}"
 
 
@@ -471,8 +443,9 @@ class Clone:
         """Runs `git fetch` or `git push`, which alone are given the token, for this host alone."""
         *options, what = arguments
         basic = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
-        header = {f"http.{server_of(runner)}/.extraHeader": f"Authorization: Basic {basic}"}
-        words = (verb, *options, remote_url(runner), what)
+        server = runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
+        header = {f"http.{server}/.extraHeader": f"Authorization: Basic {basic}"}
+        words = (verb, *options, f"{server}/{runner.repository}.git", what)
         return self._run(words, header if self.token else {})
 
     def git(self, *arguments: str) -> str:
@@ -531,8 +504,7 @@ class Clone:
         Raises UsageError for a folder outside of the clone.
         """
         for folder in golden_dirs:
-            if not folder.resolve().is_relative_to(self.folder.resolve()):
-                raise UsageError("the goldens' folder is outside of the repository", file=folder)
+            refuse_outside(folder, self.folder)
             if folder.exists():
                 self.git("add", "--force", "--", str(folder.resolve()))
         changed = [
@@ -553,20 +525,18 @@ class Clone:
         self.remote(runner, "push", "--quiet", target)
 
 
+def refuse_outside(golden_dir: Path, root: Path) -> None:
+    """Raises UsageError for a folder of goldens that is not within a checkout, links resolved."""
+    if not golden_dir.resolve().is_relative_to(root.resolve()):
+        raise UsageError("the goldens' folder is outside of the repository", file=golden_dir)
+
+
 def safe_branch(name: str) -> str:
     """A branch name that git cannot take for anything else. Raises UsageError."""
     strange = ("..", "//", "@{", "/.", ".lock")
     if not _BRANCH.fullmatch(name) or any(one in name for one in strange) or name[-1] in "/.":
         raise UsageError(f"the branch name {name[:200]!r} is not supported")
     return name
-
-
-def server_of(runner: Runner) -> str:
-    return runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
-
-
-def remote_url(runner: Runner) -> str:
-    return f"{server_of(runner)}/{runner.repository}.git"
 
 
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
@@ -600,7 +570,8 @@ def run_to_the_end(command: Sequence[str], *, cwd: Path, env: Mapping[str, str])
 
     Its output goes to stdout, whatever it was printed to.
     """
-    _adopt_orphans()
+    with contextlib.suppress(OSError, AttributeError):  # not Linux: no orphans are adopted
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     done = subprocess.run(
         command,
         cwd=cwd,
@@ -613,16 +584,11 @@ def run_to_the_end(command: Sequence[str], *, cwd: Path, env: Mapping[str, str])
     return done.returncode
 
 
-def _adopt_orphans() -> None:
-    """Makes this process the parent of whatever its descendants leave behind."""
-    with contextlib.suppress(OSError, AttributeError):  # not Linux: nothing is adopted
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 def _end_children() -> None:
     """Ends all children, and those that come to us as their parents end."""
+    own = os.getpid()
     for _ in range(_MOST_ROUNDS):
-        children = _children()
+        children = [one.pid for one in all_processes() if one.parent == own and one.state != "X"]
         if not children:
             return
         for child in children:
@@ -632,10 +598,10 @@ def _end_children() -> None:
                 os.waitpid(child, 0)
 
 
-def _children() -> list[int]:
-    own = os.getpid()
-    return [one.pid for one in all_processes() if one.parent == own and one.state != "X"]
-
+# What an artifact holds, beside its page: the result, what it says of itself, goldens to accept.
+RESULT = "result.json"
+META = "meta.json"
+PENDING = "pending"
 
 MOST_ZIP_BYTES = 256 << 20
 MOST_ARTIFACTS = 200
@@ -674,7 +640,7 @@ def unpack(data: bytes, folder: Path, name: str) -> None:
 
 def read_meta(folder: Path) -> Meta:
     """Raises CorruptFileError for a description that is not one of ours."""
-    path = folder / "meta.json"
+    path = folder / META
     try:
         with path.open("rb") as stream:
             meta = to_record(load_json(stream.read(_MOST_META_BYTES)), Meta)
@@ -698,7 +664,7 @@ def source_folder(inputs: Inputs, runner: Runner) -> Path:
 def results_below(folder: Path) -> Iterator[Path]:
     """The folders of artifacts in a folder: itself, or those in it, sorted by name."""
     for one in (folder, *sorted(path for path in folder.iterdir() if path.is_dir())):
-        if (one / "result.json").is_file() or (one / "meta.json").is_file():
+        if (one / RESULT).is_file() or (one / META).is_file():
             yield one
 
 

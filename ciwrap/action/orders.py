@@ -15,9 +15,10 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -25,16 +26,23 @@ from msgspec.structs import replace
 from ciwrap.action.github import (
     ERROR,
     GOOD,
+    META,
     NO_COMMAND,
     NOT_COMPARABLE,
+    PENDING,
+    RESULT,
     STATUSES,
+    Api,
     Clone,
+    Inputs,
     Meta,
+    Runner,
     cut_markdown,
     fetch,
     plain_log,
     quoted,
     read_meta,
+    refuse_outside,
     results_below,
     run_to_the_end,
     safe_branch,
@@ -43,7 +51,6 @@ from ciwrap.action.github import (
 )
 from ciwrap.action.outputs import (
     CHANGES,
-    CheckChanges,
     StepOutcome,
     changes_of_results,
     find_changes,
@@ -57,6 +64,7 @@ from ciwrap.base.documents import DocumentError, to_record
 from ciwrap.base.errors import CiwrapError, NotComparableError, UsageError
 from ciwrap.model import Message, MessageLevel, RunResult, VariableId, Verdict
 from ciwrap.project.config import find_config, load_config
+from ciwrap.project.settings import Config
 from ciwrap.report.document import (
     from_document,
     load_document,
@@ -66,15 +74,8 @@ from ciwrap.report.document import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.text import bytes_text, percent_text, plural
-from ciwrap.review.accept import AcceptDocument
+from ciwrap.review.accept import AcceptDocument, AcceptedCheck, AcceptedVariable
 from ciwrap.review.artifact import ALLOWED_WORDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ciwrap.action.github import Api, Inputs, Runner
-    from ciwrap.project.settings import Config
-    from ciwrap.review.accept import AcceptedCheck, AcceptedVariable
 
 _MOST_ROWS = 100
 _MOST_NAMES = 3
@@ -141,7 +142,7 @@ def take_pending(
         key = meta.platform_key
         golden_dir = golden_dir_below(root, inputs, key)
         golden_dirs.append(golden_dir)
-        more = ["--from", str(folder / "pending"), "--commit", meta.commit]
+        more = ["--from", str(folder / PENDING), "--commit", meta.commit]
         more += [f"--{word}" for word in allowed]
         # After `--`, a pattern is no option, whatever it begins with.
         more += ["--", pattern] if pattern else []
@@ -160,8 +161,7 @@ def golden_dir_below(root: Path, inputs: Inputs, key: str) -> Path:
     path = root / inputs.config if inputs.config else find_config(root)
     base = root / inputs.golden_dir if inputs.golden_dir else load_config(path).golden_dir
     folder = base / key if key else base
-    if not folder.resolve().is_relative_to(root.resolve()):
-        raise UsageError("the goldens' folder is outside of the repository", file=folder)
+    refuse_outside(folder, root)
     return folder
 
 
@@ -169,9 +169,7 @@ def accept(
     root: Path, inputs: Inputs, golden_dir: Path | None, more: Iterable[str], reason: str
 ) -> AcceptDocument:
     """`ciwrap accept` in the checkout; its document. Raises NotComparableError."""
-    options = ["--config", inputs.config] if inputs.config else []
-    if golden_dir is not None:
-        options += ["--golden-dir", str(golden_dir)]
+    options = project_options(inputs, golden_dir)
     with tempfile.TemporaryDirectory() as name:
         target = Path(name, "accept.json")
         command = [sys.executable, "-I", "-m", "ciwrap", "accept", "--json", str(target)]
@@ -236,9 +234,6 @@ def _variable_row(variable: AcceptedVariable) -> str:
     return f"| {escaped(identity.text)} | {escaped(variable.change)} | {', '.join(notes)} |"
 
 
-MERGE_RESULT = "result.json"
-
-
 def run_merge(inputs: Inputs, runner: Runner) -> None:
     """Reads what `actions/download-artifact` put into the input `source`."""
     if not inputs.source:
@@ -247,13 +242,13 @@ def run_merge(inputs: Inputs, runner: Runner) -> None:
     outcome = merge_folders(folders, inputs)
     stage = fresh_stage(runner, inputs.artifact_name)
     if outcome.result is not None:
-        write_document(to_document(outcome.result), str(stage / MERGE_RESULT))
+        write_document(to_document(outcome.result), str(stage / RESULT))
     publish(outcome, inputs, runner, stage, changes=changes_of_results(runner, folders))
 
 
 def merge_folders(folders: Sequence[Path], inputs: Inputs) -> StepOutcome:
     """One outcome of those in the folders; the worst of them, and of their number."""
-    outcomes = [(_key_of(folder), read_result(folder / MERGE_RESULT)) for folder in folders]
+    outcomes = [(_key_of(folder), read_result(folder / RESULT)) for folder in folders]
     problems = [f"{key or 'result'}: {one.problem}" for key, one in outcomes if one.problem]
     results = [(key, one.result) for key, one in outcomes if one.result is not None]
     wanted = inputs.expect
@@ -310,8 +305,10 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, runner.repository, int(run["id"]), Path(name))
         outcome = held_against(run, merge_folders(folders, inputs))
-        changes = changes_of(folders)
-        can_accept = any((one / "pending").is_dir() for one in folders)
+        # What several artifacts say alike is told once.
+        found = [read_changes(folder / CHANGES) for folder in folders]
+        changes = list({one.markdown: one for one in found if one.markdown}.values())
+        can_accept = any((one / PENDING).is_dir() for one in folders)
     body = comment_body(
         summary(outcome, inputs, changes), run, runner, inputs, can_accept=can_accept
     )
@@ -334,13 +331,6 @@ def held_against(run: dict[str, Any], outcome: StepOutcome) -> StepOutcome:
     )
     # Without the results: a headline that says "match" would contradict the run.
     return StepOutcome.failed(problem)
-
-
-def changes_of(folders: Sequence[Path]) -> list[CheckChanges]:
-    """What is checked otherwise, as the artifacts say; what several of them say alike is shown
-    once."""
-    found = [read_changes(folder / CHANGES) for folder in folders]
-    return list({one.markdown: one for one in found if one.markdown}.values())
 
 
 def find_pull_request(run: dict[str, Any], repository: str, api: Api) -> int | None:
@@ -504,7 +494,7 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
     run_id = _run_of(order, inputs.workflow, repository, branch, api)
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, repository, run_id, Path(name, "artifacts"))
-        artifacts = [one for one in folders if (one / "pending").is_dir()]
+        artifacts = [one for one in folders if (one / PENDING).is_dir()]
         if any(read_meta(one).sha != order.sha for one in artifacts):
             raise RefusedError("the pending goldens of the run are of another commit")
         if not artifacts:
@@ -558,11 +548,6 @@ def _run_of(order: Order, workflow: str, repository: str, branch: str, api: Api)
     return int(newest["id"])
 
 
-CHECK_RESULT = "result.json"
-PENDING = "pending"
-META = "meta.json"
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of the command line and what it left: its exit code and its JSON result."""
@@ -575,13 +560,18 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     """Mode `check`: the program if there is one to run, then the comparison."""
     stage = fresh_stage(runner, inputs.artifact_name)
     config = job_config(inputs, runner)
-    options = common_options(inputs, runner, config)
+    options = project_options(inputs, golden_folder(inputs, runner, config))
     # Before the program runs: afterwards the files may be what it made of them.
     changes = find_changes(
-        runner, stage, _given(inputs), lambda words, path: call_cli(words, runner, path).exit_code
+        runner,
+        stage,
+        # Goldens of a platform lay where the configuration of the base says, and below that folder
+        # all of them are looked at.
+        project_options(inputs, inputs.golden_dir),
+        lambda words, path: call_cli(words, runner, path).exit_code,
     )
     arguments = [*verb(inputs, config), *options, *inputs.checks]
-    call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / CHECK_RESULT)
+    call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
     write_meta(inputs, runner, stage)
     place = place_of(config, runner.workspace)
     publish(finished(call), inputs, runner, stage, place, changes)
@@ -623,20 +613,10 @@ def verb(inputs: Inputs, config: Config | None) -> list[str]:
     return ["run"] if config.command is not None or own else ["check"]
 
 
-def _given(inputs: Inputs) -> list[str]:
-    """What the workflow itself says of configuration and goldens: those of a platform lay where the
-    configuration of the base says, below which all of them are looked at.
-    """
+def project_options(inputs: Inputs, golden_dir: Path | str | None) -> list[str]:
+    """Which configuration and which folder of goldens; none for those that are found anyway."""
     options = ["--config", inputs.config] if inputs.config else []
-    return [*options, "--golden-dir", inputs.golden_dir] if inputs.golden_dir else options
-
-
-def common_options(inputs: Inputs, runner: Runner, config: Config | None) -> list[str]:
-    options = ["--config", inputs.config] if inputs.config else []
-    folder = golden_folder(inputs, runner, config)
-    if folder is not None:
-        options += ["--golden-dir", str(folder)]
-    return options
+    return [*options, "--golden-dir", str(golden_dir)] if golden_dir else options
 
 
 def golden_folder(inputs: Inputs, runner: Runner, config: Config | None) -> Path | None:
@@ -658,11 +638,7 @@ def call_cli(arguments: list[str], runner: Runner, result_path: Path) -> Call:
     """Runs ciwrap as a child: if it crashes, there still is somebody to say so."""
     command = [sys.executable, "-I", "-m", "ciwrap", *arguments, "--json", str(result_path)]
     with plain_log(f"ciwrap {arguments[0]}"):
-        done = run_to_the_end(
-            command,
-            cwd=runner.workspace,
-            env=runner.program_environment,
-        )
+        done = run_to_the_end(command, cwd=runner.workspace, env=runner.program_environment)
     return Call(done, result_path)
 
 

@@ -9,34 +9,26 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 
-from ciwrap.action.github import ERROR, command_line
+from ciwrap.action.github import ERROR, PENDING, RESULT, Inputs, Runner
 from ciwrap.base.documents import DocumentError, to_record
 from ciwrap.base.errors import CommandFailedError, RepositoryError, UsageError
 from ciwrap.base.repository import Repository, ask_git
-from ciwrap.model import MessageLevel, Verdict
+from ciwrap.model import MessageLevel, RunResult, Verdict
+from ciwrap.project.settings import Config
 from ciwrap.report.document import from_document, load_document
 from ciwrap.report.lead import difference_sentence
 from ciwrap.report.lead import place as findings_place
-from ciwrap.report.markdown import escaped, render_markdown
+from ciwrap.report.markdown import escaped, render_markdown, workflow_command
 from ciwrap.report.outputs import write_picture, write_report
 from ciwrap.report.text import plural, portable, safe_name
-from ciwrap.report.view import groups_of, where_words
+from ciwrap.report.view import Group, groups_of, where_words
 from ciwrap.report.words import headline, sides_of
 from ciwrap.studies.changes.find import line_of, markdown_table
 from ciwrap.studies.changes.state import Change, ChangesDocument
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.action.github import Inputs, Runner
-    from ciwrap.model import CommandOutcome, Message, RunResult
-    from ciwrap.project.settings import Config
-    from ciwrap.report.view import Group
 
 # GitHub keeps this many of each kind from a step and drops the rest without a word.
 MOST_ANNOTATIONS = 10
@@ -72,26 +64,21 @@ def markdown(outcome: StepOutcome, inputs: Inputs) -> str:
 
 def from_artifact(outcome: StepOutcome, inputs: Inputs, stage: Path) -> str:
     """How the numbers of this run become goldens; '' where none wait."""
-    if outcome.result is None or not (stage / "pending").is_dir() or not inputs.upload:
+    if outcome.result is None or not (stage / PENDING).is_dir() or not inputs.upload:
         return ""
     name = inputs.artifact_name
     options = f" --config {shlex.quote(inputs.config)}" if inputs.config else ""
-    folder = _golden_dir_words(outcome.result, inputs)
+    paths = [one.golden_path for one in outcome.result.checks if one.golden_path is not None]
+    folder = ""
+    if paths and (inputs.golden_dir or inputs.platform_key):
+        # The goldens of this platform have a folder of their own.
+        folder = f" --golden-dir {shlex.quote(PurePosixPath(paths[0]).parent.as_posix())}"
     words = f"ciwrap accept --from {name}.zip{options}{folder} --reason 'WHY'"
     fence = "`" * 8
     return (
         f"Of this very run, with the artifact `{name}` (its page is `report.html`) beside a clone:"
         f"\n\n{fence}sh\n{safe_name(words, _LONGEST_ANNOTATION)}\n{fence}\n"
     )
-
-
-def _golden_dir_words(result: RunResult, inputs: Inputs) -> str:
-    """The option that names the goldens of this platform, where they have a folder of their own."""
-    paths = (check.golden_path for check in result.checks if check.golden_path is not None)
-    path = next(paths, None)
-    if path is None or not (inputs.golden_dir or inputs.platform_key):
-        return ""
-    return f" --golden-dir {shlex.quote(PurePosixPath(path).parent.as_posix())}"
 
 
 def _last_lines(text: str) -> str:
@@ -153,7 +140,7 @@ def _of_messages(result: RunResult, level: MessageLevel, place: Place) -> list[s
 
 
 def _annotation(kind: str, text: str, title: str, place: Place, check: str | None = None) -> str:
-    return command_line(
+    return workflow_command(
         kind,
         safe_name(text, _LONGEST_ANNOTATION),
         title=safe_name(title),
@@ -166,42 +153,25 @@ def limited(kind: str, found: list[str]) -> Iterator[str]:
     yield from found[: MOST_ANNOTATIONS - (len(found) > MOST_ANNOTATIONS)]
     if len(found) > MOST_ANNOTATIONS:
         more = f"+{len(found) - MOST_ANNOTATIONS + 1} more: see the job summary"
-        yield command_line(kind, more, title="ciwrap")
+        yield workflow_command(kind, more, title="ciwrap")
 
 
 _MOST_LINES = 20
 _LONGEST_COMMAND = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """problem: which command ended how. last_lines: the end of what it printed."""
-
-    problem: str
-    last_lines: str = ""
-
-
-def crash_of(result: RunResult) -> Crash | None:
-    """The first command of a result that failed; None if none did."""
-    for command in _commands(result):
-        if command.exit_code != 0:
+def crash_of(result: RunResult) -> tuple[str, str] | None:
+    """The first command of a result that failed: how it ended, and the end of what it printed. None
+    if none failed.
+    """
+    for command in (result.command, *(check.command for check in result.checks)):
+        if command is not None and command.exit_code != 0:
             name = " ".join(command.command.split())[:_LONGEST_COMMAND]
             lines = command.output_tail.rstrip().splitlines()[-_MOST_LINES:]
-            return Crash(f"the command {name!r} {command.ending}", "\n".join(lines))
-    failed = [one for one in _messages(result) if one.slug == CommandFailedError.slug]
-    return Crash(failed[0].text) if failed else None
-
-
-def _commands(result: RunResult) -> Iterator[CommandOutcome]:
-    for one in (result.command, *(check.command for check in result.checks)):
-        if one is not None:
-            yield one
-
-
-def _messages(result: RunResult) -> Iterator[Message]:
-    yield from result.messages
-    for check in result.checks:
-        yield from check.messages
+            return f"the command {name!r} {command.ending}", "\n".join(lines)
+    messages = [*result.messages, *(one for check in result.checks for one in check.messages)]
+    failed = [one.text for one in messages if one.slug == CommandFailedError.slug]
+    return (failed[0], "") if failed else None
 
 
 CHANGES = "changes.json"
@@ -307,17 +277,14 @@ def base_of(runner: Runner) -> str | None:
     """
     repository = Repository.around(runner.workspace)
     head, *parents = repository.git("rev-list", "--parents", "-n", "1", "HEAD").split()
-    if len(parents) == _MERGED_PARENTS and _is_of_github(runner, head, parents[1]):
-        first = parents[0]
-        if _is_there(runner, first):
+    if len(parents) == _MERGED_PARENTS:
+        first, merged = parents
+        # GitHub's own merge is of the head of the pull request, or of the merge queue.
+        is_of_github = _named(runner, "head") == (merged if _is_pull_request(runner) else head)
+        if is_of_github and _is_there(runner, first):
             return first
     named = _named(runner, "base")
     return named if named and _is_there(runner, named) else None
-
-
-def _is_of_github(runner: Runner, merge: str, merged: str) -> bool:
-    """Whether a merge is GitHub's own: of the head of the pull request, or of the merge queue."""
-    return _named(runner, "head") == (merged if _is_pull_request(runner) else merge)
 
 
 def _is_there(runner: Runner, commit: str) -> bool:
@@ -348,15 +315,19 @@ def change_annotations(found: CheckChanges) -> Iterator[str]:
     """
     if found.problem:
         text = safe_name(f"what this pull request checks is not known: {found.problem}", _LONGEST)
-        yield command_line("warning", text, title="ciwrap")
+        yield workflow_command("warning", text, title="ciwrap")
     told = [one for one in found.changes or () if one.wider is not False or one.what == "values"]
-    yield from limited("warning", [_annotation_of(one) for one in told])
-
-
-def _annotation_of(change: Change) -> str:
-    text = safe_name(line_of(change), _LONGEST)
-    title = _TITLES[change.wider]
-    return command_line("warning", text, title=title, file=change.file, line=change.line)
+    lines = [
+        workflow_command(
+            "warning",
+            safe_name(line_of(one), _LONGEST),
+            title=_TITLES[one.wider],
+            file=one.file,
+            line=one.line,
+        )
+        for one in told
+    ]
+    yield from limited("warning", lines)
 
 
 _USAGE = 2
@@ -410,7 +381,7 @@ def read_result(path: Path, *, exit_code: int | None = None) -> StepOutcome:
         )
     crash = crash_of(result)
     if crash is not None:
-        return StepOutcome(ERROR, result, crash.problem, crash.last_lines)
+        return StepOutcome(ERROR, result, *crash)
     if stated == _USAGE:
         return StepOutcome(ERROR, result, "; ".join(one.text for one in result.messages))
     if stated != int(result.verdict.exit_code):
@@ -466,7 +437,7 @@ def publish(
 
 def tell_files(inputs: Inputs, runner: Runner, stage: Path) -> None:
     """The outputs that say where the files of a call are."""
-    report, result, pending = stage / REPORT, stage / "result.json", stage / "pending"
+    report, result, pending = stage / REPORT, stage / RESULT, stage / PENDING
     for name, value in {
         "artifact-name": inputs.artifact_name,
         "artifact-path": stage if inputs.upload else "",

@@ -10,21 +10,27 @@ from __future__ import annotations
 import shlex
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ciwrap.action.github import (
     DONE,
     ERROR,
     GOLDEN_SUFFIXES,
     GOOD,
+    META,
     NO_COMMAND,
     NOT_COMPARABLE,
+    PENDING,
+    RESULT,
     STATUSES,
+    Api,
     Clone,
     FailOn,
-    command_line,
+    Inputs,
+    Runner,
     cut_markdown,
     results_below,
     safe_branch,
@@ -32,19 +38,17 @@ from ciwrap.action.github import (
     source_folder,
 )
 from ciwrap.action.orders import (
-    CHECK_RESULT,
     MARK,
-    META,
-    PENDING,
+    Call,
     Taken,
     accept,
     call_cli,
-    common_options,
     finished,
     fresh_stage,
     golden_dir_below,
     golden_folder,
     job_config,
+    project_options,
     take_pending,
     write_meta,
 )
@@ -63,17 +67,11 @@ from ciwrap.action.outputs import (
 from ciwrap.base.documents import DocumentError
 from ciwrap.base.errors import NotComparableError, UsageError
 from ciwrap.report.document import load_document
-from ciwrap.report.markdown import escaped
+from ciwrap.report.markdown import escaped, workflow_command
 from ciwrap.report.text import safe_name
 from ciwrap.review.artifact import ALLOWED_WORDS
 from ciwrap.review.change import ci_job
 from ciwrap.review.pending import PendingGoldens
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ciwrap.action.github import Api, Inputs, Runner
-    from ciwrap.action.orders import Call
 
 # What a command says by exit code 1: bounds that do not hold, or that B takes longer.
 _ONES = {"repeat": "differ", "time": "slower"}
@@ -88,7 +86,7 @@ def run_measure(inputs: Inputs, runner: Runner) -> None:
     arguments = [inputs.mode, *_arguments(inputs, runner)]
     stage = fresh_stage(runner, inputs.artifact_name)
     outputs = ["--markdown", str(stage / SUMMARY), "--report", str(stage / REPORT)]
-    call = call_cli([*arguments, *outputs], runner, stage / CHECK_RESULT)
+    call = call_cli([*arguments, *outputs], runner, stage / RESULT)
     write_meta(inputs, runner, stage)
     if call.exit_code in (0, 1, 3) and (stage / SUMMARY).is_file():
         _tell(inputs, runner, stage, call)
@@ -105,10 +103,10 @@ def _arguments(inputs: Inputs, runner: Runner) -> list[str]:
         own = shlex.split(inputs.arguments)
     except ValueError as error:
         raise UsageError(f"the input arguments cannot be read: {error}") from None
-    config = job_config(inputs, runner)
     if inputs.mode == "time":
-        return [*(["--config", inputs.config] if inputs.config else []), *own]
-    options = common_options(inputs, runner, config)
+        return [*project_options(inputs, None), *own]
+    folder = golden_folder(inputs, runner, job_config(inputs, runner))
+    options = project_options(inputs, folder)
     if inputs.mode == "repeat":
         return [*options, *own, *inputs.checks]
     return [*options, *own, *_results(inputs, runner)]
@@ -120,17 +118,16 @@ def _results(inputs: Inputs, runner: Runner) -> list[str]:
         raise UsageError("mode trend needs the input source: the folder of the results")
     folder = runner.workspace / inputs.source
     found = sorted(
-        path for path in folder.rglob("*.json") if path.is_file() and not _is_beside(path)
+        path
+        for path in folder.rglob("*.json")
+        # Our artifacts have more beside their results.
+        if path.is_file()
+        and not (path.name in (META, CHANGES) and path.with_name(RESULT).is_file())
     )
     if not found:
         raise UsageError("holds no results (*.json)", file=folder)
     here = runner.workspace
     return [str(path.relative_to(here) if path.is_relative_to(here) else path) for path in found]
-
-
-def _is_beside(path: Path) -> bool:
-    """Whether it is what one of our artifacts has beside its result."""
-    return path.name in (META, CHANGES) and path.with_name(CHECK_RESULT).is_file()
 
 
 def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:
@@ -139,8 +136,7 @@ def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:
     runner.set_output("status", codes[call.exit_code])
     tell_files(inputs, runner, stage)
     runner.add_summary((stage / SUMMARY).read_text(encoding="utf-8"))
-    lines = [*_annotations(inputs.mode, stage / CHECK_RESULT)]
-    for line in lines[:MOST_ANNOTATIONS]:
+    for line in [*_annotations(inputs.mode, stage / RESULT)][:MOST_ANNOTATIONS]:
         print(line, flush=True)
     copy_report(stage / REPORT, inputs, runner)
 
@@ -152,11 +148,11 @@ def _annotations(mode: str, result: Path) -> Iterator[str]:
     except (OSError, DocumentError):
         return
     for text in document.get("warnings", ()) if mode == "trend" else ():
-        yield command_line("warning", safe_name(text, _LONGEST), title="ciwrap trend")
+        yield workflow_command("warning", safe_name(text, _LONGEST), title="ciwrap trend")
     for one in document.get("messages", ()) if mode == "repeat" else ():
         if one["level"] in ("error", "warning"):
             text = safe_name(one["text"], _LONGEST)
-            yield command_line(one["level"], text, title="ciwrap repeat")
+            yield workflow_command(one["level"], text, title="ciwrap repeat")
 
 
 _BODY_BYTES = 60_000
@@ -174,7 +170,7 @@ def run_update(inputs: Inputs, runner: Runner) -> None:
     text = (
         f"### ciwrap: {'goldens changed' if changed else 'no golden changed'}\n\n{taken.markdown}"
     )
-    summary = stage / "summary.md"
+    summary = stage / SUMMARY
     summary.write_text(text, encoding="utf-8", errors="backslashreplace")
     runner.add_summary(text)
     for name, value in {
@@ -192,8 +188,8 @@ def _take(inputs: Inputs, runner: Runner, reason: str) -> Taken:
         raise UsageError("holds no artifact of ciwrap", file=folder)
     for one in results:
         refuse_unusable(one)
-    folders = [one for one in results if (one / "pending").is_dir()]
-    # A pull request is made of it, in which all of this is shown and reviewed.
+    folders = [one for one in results if (one / PENDING).is_dir()]
+    # A pull request is made of it, in which all of this is told and reviewed.
     return take_pending(folders, runner.workspace, inputs, reason, inputs.pattern, ALLOWED_WORDS)
 
 
@@ -203,7 +199,7 @@ def refuse_unusable(folder: Path) -> None:
     Usable is one that matches, or all of whose other checks have left a golden that waits: a
     program that crashed, or outputs that could not be read, are no new numbers.
     """
-    outcome = read_result(folder / CHECK_RESULT)
+    outcome = read_result(folder / RESULT)
     if outcome.status == ERROR or outcome.result is None:
         raise NotComparableError(
             f"the result is an error: {outcome.problem}",
@@ -223,13 +219,13 @@ def refuse_unusable(folder: Path) -> None:
 def _make(inputs: Inputs, runner: Runner, stage: Path, reason: str) -> Taken:
     config = job_config(inputs, runner)
     verb = checking_verb(inputs, config)
-    options = common_options(inputs, runner, config)
+    folder = golden_folder(inputs, runner, config)
+    options = project_options(inputs, folder)
     if verb[0] == "run" and inputs.run != NO_COMMAND:
-        result = stage / "result.json"
-        outcome = finished(call_cli([*verb, *options, *inputs.checks], runner, result))
+        call = call_cli([*verb, *options, *inputs.checks], runner, stage / RESULT)
+        outcome = finished(call)
         if outcome.status == ERROR:
             raise NotComparableError(outcome.problem, remedy="no golden was changed")
-    folder = golden_folder(inputs, runner, config)
     document = accept(runner.workspace, inputs, folder, inputs.checks, reason)
     golden_dir = folder or (config.golden_dir if config else None)
     dirs = () if golden_dir is None else (runner.workspace / golden_dir,)
@@ -313,12 +309,6 @@ _WIDER_WORDS = (
 )
 
 
-def _is_refused_wider(environment: Mapping[str, str]) -> bool:
-    """Whether the job is to fail for what is checked less; '' is known of no pull request."""
-    is_asked = environment.get("CIWRAP_INPUT_FAIL_ON_WIDER", "").strip().lower() == "true"
-    return is_asked and environment.get("CIWRAP_WIDER", "") not in ("", "0")
-
-
 def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
     """The exit code of the job's last step."""
     known = status if status in STATUSES else ERROR
@@ -327,14 +317,16 @@ def gate(status: str, fail_on: FailOn, environment: Mapping[str, str]) -> int:
         # A match of nothing is none, whoever says so.
         known = NOT_COMPARABLE
     text = f"{known.replace('-', ' ')}: {_WORDS[known]}"
-    is_refused = _is_refused_wider(environment)
+    is_asked = environment.get("CIWRAP_INPUT_FAIL_ON_WIDER", "").strip().lower() == "true"
+    # '' is known of no pull request.
+    is_refused = is_asked and environment.get("CIWRAP_WIDER", "") not in ("", "0")
     if is_refused:
-        print(command_line("error", _WIDER_WORDS, title="ciwrap"))
+        print(workflow_command("error", _WIDER_WORDS, title="ciwrap"))
     if known in _FAILS[fail_on]:
-        print(command_line("error", text, title="ciwrap"))
+        print(workflow_command("error", text, title="ciwrap"))
         return 1
     if known not in GOOD:
-        print(command_line("warning", f"{text}; fail-on: {fail_on.value}", title="ciwrap"))
+        print(workflow_command("warning", f"{text}; fail-on: {fail_on.value}", title="ciwrap"))
     else:
         print(text)
     return int(is_refused)

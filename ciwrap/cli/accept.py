@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
 
 import click
 from msgspec import Struct
@@ -24,6 +26,7 @@ from ciwrap.base.files import WORK_DIR
 from ciwrap.base.repository import DIRTY
 from ciwrap.cli.json_documents import PruneDocument, RejectDocument
 from ciwrap.cli.main import (
+    Session,
     ask_key,
     check_option,
     config_options,
@@ -46,10 +49,11 @@ from ciwrap.model.results import command_words
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.outputs import write_report
-from ciwrap.report.terminal import Text
+from ciwrap.report.terminal import Console, Text
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
 from ciwrap.report.words import GOLDEN_AND_NEW, arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept import (
+    PendingChange,
     accept,
     accept_document,
     accept_outputs,
@@ -64,8 +68,9 @@ from ciwrap.review.accept import (
 )
 from ciwrap.review.artifact import ALLOWED_WORDS, project_with
 from ciwrap.review.change import GoldenChange, Status, VariableChange
-from ciwrap.review.pending import reject, reject_all
+from ciwrap.review.pending import PendingGolden, reject, reject_all
 from ciwrap.review.project import (
+    Project,
     checks_of_others,
     find_project,
     load_project,
@@ -74,18 +79,8 @@ from ciwrap.review.project import (
 )
 from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
-    from ciwrap.cli.main import Session
-    from ciwrap.report.terminal import Console
-    from ciwrap.review.accept import PendingChange
-    from ciwrap.review.pending import PendingGolden
-    from ciwrap.review.project import Project
-
-
-@click.command(name="accept", short_help="Make goldens of the outputs, or replace them.")
+@click.command(name="accept")
 @click.argument("names", nargs=-1, metavar="[CHECK|PATTERN]...")
 @check_option
 @click.option("--pending", "is_pending", is_flag=True, help="Accept goldens that wait for review.")
@@ -150,16 +145,17 @@ def accept_command(
     if is_pending or source is not None or _means_pending(config_path, names, check_names):
         if check_names or force:
             raise UsageError("--check and --force are for outputs, not for goldens that wait")
-        changes = _accept_pending(
-            find_project(config_path, golden_dir),
-            names,
-            reason,
-            source,
-            commit,
-            allowed=allowed if source is not None else ALLOWED_WORDS,
-            dry_run=dry_run,
-            variant=variant,
-        )
+        project = find_project(config_path, golden_dir)
+        given = nullcontext(project) if source is None else project_with(project, source, commit)
+        with given as there:
+            changes = accept_pending(
+                there,
+                names,
+                reason,
+                allowed=ALLOWED_WORDS if source is None else allowed,
+                dry_run=dry_run,
+                variant=variant,
+            )
         if not changes:
             session.console.print("nothing waits for review")
             return 0
@@ -168,49 +164,24 @@ def accept_command(
             raise UsageError("--variant is for goldens that wait")
         project = load_project(config_path, golden_dir, (*names, *check_names))
         if not (names or check_names):
-            project = _without_ensembles(project)
-        changes = _accept_outputs(session, project, reason, force=force, dry_run=dry_run)
-    _tell(session, changes, reason, dry_run=dry_run)
-    return 0
-
-
-def _without_ensembles(project: Project) -> Project:
-    """The project without checks whose goldens outputs do not make."""
-    checks = tuple(check for check in project.checks if not check.ensemble)
-    return replace(project, checks=checks) if checks else project
-
-
-def _accept_outputs(
-    session: Session, project: Project, reason: str | None, **options: bool
-) -> list[GoldenChange]:
-    with progress_bar() as progress:
-        return accept_outputs(
-            project, reason, resources=session.resources, progress=progress, **options
-        )
-
-
-def _accept_pending(
-    project: Project,
-    patterns: Sequence[str],
-    reason: str | None,
-    source: str | None,
-    commit: str | None,
-    **options: Any,
-) -> list[GoldenChange]:
-    if source is None:
-        return accept_pending(project, patterns, reason, **options)
-    with project_with(project, source, commit) as there:
-        return accept_pending(there, patterns, reason, **options)
-
-
-def _tell(
-    session: Session, changes: Sequence[GoldenChange], reason: str | None, *, dry_run: bool
-) -> None:
+            # Goldens of checks with an ensemble are not made of outputs.
+            checks = tuple(check for check in project.checks if not check.ensemble)
+            project = replace(project, checks=checks) if checks else project
+        with progress_bar() as progress:
+            changes = accept_outputs(
+                project,
+                reason,
+                force=force,
+                dry_run=dry_run,
+                resources=session.resources,
+                progress=progress,
+            )
     # First what became of the goldens: to write the document may fail.
     print_changes(changes, session.console, dry_run=dry_run, verbose=session.verbose)
     if dry_run:
         session.console.print(DRY_RUN)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
+    return 0
 
 
 def _means_pending(
@@ -241,7 +212,7 @@ def _means_pending(
     return all(is_pending)
 
 
-@click.command(name="reject", short_help="Throw pending goldens away.")
+@click.command(name="reject")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--all", "is_all", is_flag=True, help="All that wait.")
 @click.option("-m", "--reason", metavar="TEXT", help="Why; noted in .ciwrap/rejected.jsonl.")
@@ -284,7 +255,7 @@ def reject_command(
     return int(ExitCode.NOT_COMPARABLE) if of_later else 0
 
 
-@click.command(name="prune", short_help="Delete goldens that nothing uses any more.")
+@click.command(name="prune")
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted.")
 @config_options
@@ -371,7 +342,9 @@ def _look(project: Project) -> _Unused:
         notes.append(f"snapshots stay: {error}")
     return _Unused(
         goldens=goldens,
-        ensembles=() if known is None else tuple(_unused_ensembles(project, known)),
+        ensembles=()
+        if known is None
+        else tuple(orphans(project.golden_dir, known, ENSEMBLE_SUFFIX).values()),
         snapshots=tuple(map(str, snapshots)),
         notes=tuple(notes),
         is_other=other is not None,
@@ -413,13 +386,6 @@ def _known_checks(project: Project, notes: list[str]) -> set[str] | None:
             " uses"
         )
         return None
-
-
-def _unused_ensembles(project: Project, known: set[str]) -> list[Path]:
-    """Ensembles of checks that no configuration knows. One of a check that names no runs yet may
-    have been made a moment ago.
-    """
-    return list(orphans(project.golden_dir, known, ENSEMBLE_SUFFIX).values())
 
 
 def _unused_of_checks(project: Project, known: set[str], notes: list[str]) -> list[UnusedGolden]:
@@ -487,7 +453,7 @@ _HELP = """\
   q  end; what is not decided stays"""
 
 
-@click.command(name="review", short_help="Look at pending goldens; accept or reject each.")
+@click.command(name="review")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @config_options
 @json_option
@@ -533,15 +499,14 @@ def _look_at_all(
     project: Project, goldens: list[PendingGolden]
 ) -> list[PendingChange | CiwrapError]:
     here = checkout_of(project)
-    looked = (_look_or_fail(project, golden) for golden in goldens)
-    return [one if isinstance(one, CiwrapError) else with_stale_reason(one, here) for one in looked]
 
+    def look(golden: PendingGolden) -> PendingChange | CiwrapError:
+        try:
+            return with_stale_reason(look_at(project, golden), here)
+        except CiwrapError as error:
+            return error
 
-def _look_or_fail(project: Project, golden: PendingGolden) -> PendingChange | CiwrapError:
-    try:
-        return look_at(project, golden)
-    except CiwrapError as error:
-        return error
+    return [look(golden) for golden in goldens]
 
 
 def _tell_commands(session: Session, project: Project, goldens: list[PendingGolden]) -> None:
@@ -790,8 +755,8 @@ def print_changes(
     changes: Sequence[GoldenChange], console: Console, *, dry_run: bool, verbose: bool
 ) -> None:
     """Prints what became of each golden; of variables only those that really changed."""
-    for change in changes:
-        _print_golden(change, console, dry_run, verbose)
+    for golden in changes:
+        _print_golden(golden, console, dry_run, verbose)
 
 
 def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose: bool) -> None:
@@ -807,13 +772,9 @@ def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose
         console.print(Text("  identical to the existing golden, byte for byte"))
         return
     if status is Status.KEPT:
-        used = used_words(golden.largest_bound_share)
-        console.print(
-            Text(
-                f"  every variable matches the golden{used}; it stays as it is"
-                " (--force replaces it all the same)"
-            )
-        )
+        words = f"  every variable matches the golden{used_words(golden.largest_bound_share)}"
+        more = "; it stays as it is (--force replaces it all the same)"
+        console.print(Text(words + more))
         return
     if golden.old.problem is not None:
         console.print(Text(f"  instead of one that cannot be read: {golden.old.problem}"))
@@ -833,7 +794,12 @@ def _print_variables(golden: GoldenChange, console: Console, verbose: bool) -> N
     quiet = [one for one in golden.changes if change_word(one) in ("equal", "within")]
     loud = [one for one in golden.changes if one not in quiet]
     if golden.old.golden is None:
-        _print_first(golden, console, verbose)
+        made = [change for change in golden.changes if change.new is not None]
+        kinds = Counter(change.new.evidence for change in made if change.new is not None)
+        evidence = ", ".join(f"{count} with {words}" for words, count in sorted(kinds.items()))
+        console.print(Text(f"  {_arrays(made)}: {evidence}"))
+        for change in golden.changes if verbose else ():
+            _print_variable(change, console)
         return
     shown = loud if verbose else loud[:_MOST_VARIABLES]
     for change in shown:
@@ -844,15 +810,6 @@ def _print_variables(golden: GoldenChange, console: Console, verbose: bool) -> N
         shares = [share for one in quiet if (share := one.used_share) is not None]
         note = used_words(max(shares, default=None))
         console.print(Text(f"  {_arrays(quiet)} within the bound{note}"))
-
-
-def _print_first(golden: GoldenChange, console: Console, verbose: bool) -> None:
-    made = [change for change in golden.changes if change.new is not None]
-    kinds = Counter(change.new.evidence for change in made if change.new is not None)
-    evidence = ", ".join(f"{count} with {words}" for words, count in sorted(kinds.items()))
-    console.print(Text(f"  {_arrays(made)}: {evidence}"))
-    for change in golden.changes if verbose else ():
-        _print_variable(change, console)
 
 
 def _arrays(changes: Sequence[VariableChange]) -> str:

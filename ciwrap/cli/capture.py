@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -15,14 +15,16 @@ from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.findings import grouped_messages
 from ciwrap.cli.compare import RuleOptions, own_files, rule_options
 from ciwrap.cli.json_documents import CapturedBound, CaptureDocument, CheckpointFault, WithoutTree
-from ciwrap.cli.main import json_option, progress_bar, resource_options, verbose_option
+from ciwrap.cli.main import Session, json_option, progress_bar, resource_options, verbose_option
+from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.golden.places import ensemble_path
 from ciwrap.project.outputs import files_of, folders_of_runs, is_recording
+from ciwrap.project.settings import Check
 from ciwrap.recording.recorded_run import merge_recording
 from ciwrap.report.lead import rate_text
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text, seconds_text
-from ciwrap.review.project import load_config_if_any, load_project
-from ciwrap.runs.capture import CaptureOptions, capture_run
+from ciwrap.review.project import Project, load_config_if_any, load_project
+from ciwrap.runs.capture import CaptureOptions, CaptureReport, capture_run
 from ciwrap.runs.capture_index import NONE_GIVEN, GivenSnapshot
 from ciwrap.runs.sides import DEFAULT_INSIDE, capture_paths
 from ciwrap.snapshot.difference import (
@@ -43,18 +45,9 @@ from ciwrap.studies.ensemble import (
     write_ensemble,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ciwrap.cli.main import Session
-    from ciwrap.formats.find_outputs import FoundOutputs
-    from ciwrap.project.settings import Check
-    from ciwrap.review.project import Project
-    from ciwrap.runs.capture import CaptureReport
-
 
 class EnsembleOptions(Struct, frozen=True):
-    """What the options of `ensemble_options` say."""
+    """What those options of `capture` say that are of an ensemble."""
 
     features: str
     blocks: int
@@ -63,63 +56,6 @@ class EnsembleOptions(Struct, frozen=True):
     reason: str
     replace: bool
     golden_dir: str | None
-
-
-_OPTIONS = (
-    click.option(
-        "--features",
-        default="mean,std",
-        show_default=True,
-        metavar="LIST",
-        help="Of mean, std and lag (the mean product of neighbours).",
-    ),
-    click.option(
-        "--blocks",
-        type=click.IntRange(1, 1000),
-        default=1,
-        show_default=True,
-        help="Cut each variable into this many stretches, and take features of each.",
-    ),
-    click.option(
-        "--from-iteration",
-        type=int,
-        metavar="N",
-        help="Leave out checkpoints of earlier iterations.",
-    ),
-    click.option(
-        "--rate",
-        type=click.FloatRange(0.0001, 0.5),
-        default=0.01,
-        show_default=True,
-        help="How often honest runs may be called inconsistent.",
-    ),
-    click.option("--reason", default="", help="Why the ensemble is made, for the record."),
-    click.option("--replace", is_flag=True, help="Replace an ensemble that is there."),
-    click.option(
-        "--golden-dir",
-        type=click.Path(file_okay=False),
-        help="Folder of the ensemble, instead of the configured one of the goldens.",
-    ),
-)
-
-
-def ensemble_options(function: Callable[..., int]) -> Callable[..., int]:
-    """The options of an ensemble; the command takes all of them as `of_ensemble`."""
-    names = ensemble_names()
-
-    @wraps(function)
-    def command(*arguments: Any, **given: Any) -> int:
-        chosen = EnsembleOptions(**{name: given.pop(name) for name in names})
-        return function(*arguments, of_ensemble=chosen, **given)
-
-    for decorate in reversed(_OPTIONS):
-        command = decorate(command)
-    return command
-
-
-def ensemble_names() -> tuple[str, ...]:
-    """The names of the options."""
-    return EnsembleOptions.__struct_fields__
 
 
 def capture_ensemble(
@@ -266,7 +202,7 @@ _MOST_BOUNDS = 3
 _MOST_NAMES = 4
 
 
-@click.command(name="capture", short_help="Capture a whole run as trees.")
+@click.command(name="capture")
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path())
 @click.option(
     "-o",
@@ -309,13 +245,47 @@ _MOST_NAMES = 4
     metavar="CHECK",
     help="Keep the statistics of many runs as the golden of CHECK, in place of trees of one.",
 )
-@ensemble_options
+@click.option(
+    "--features",
+    default="mean,std",
+    show_default=True,
+    metavar="LIST",
+    help="Of mean, std and lag (the mean product of neighbours).",
+)
+@click.option(
+    "--blocks",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="Cut each variable into this many stretches, and take features of each.",
+)
+@click.option(
+    "--from-iteration",
+    type=int,
+    metavar="N",
+    help="Leave out checkpoints of earlier iterations.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(0.0001, 0.5),
+    default=0.01,
+    show_default=True,
+    help="How often honest runs may be called inconsistent.",
+)
+@click.option("--reason", default="", help="Why the ensemble is made, for the record.")
+@click.option("--replace", is_flag=True, help="Replace an ensemble that is there.")
+@click.option(
+    "--golden-dir",
+    type=click.Path(file_okay=False),
+    help="Folder of the ensemble, instead of the configured one of the goldens.",
+)
 @json_option
 @verbose_option
 @resource_options
 @click.pass_obj
 def capture_command(
     session: Session,
+    /,
     runs: tuple[str, ...],
     output: str | None,
     residues: bool,
@@ -327,7 +297,7 @@ def capture_command(
     merge: bool,
     chosen: RuleOptions,
     ensemble_check: str | None,
-    of_ensemble: EnsembleOptions,
+    **of_ensemble: Any,
 ) -> int:
     """Capture the run in folder RUN: every checkpoint's variables as error-bounded trees.
 
@@ -343,7 +313,8 @@ def capture_command(
     """
     _refuse_others(is_ensemble=ensemble_check is not None)
     if ensemble_check is not None:
-        return capture_ensemble(session, ensemble_check, runs, chosen.config_path, of_ensemble)
+        options = EnsembleOptions(**of_ensemble)
+        return capture_ensemble(session, ensemble_check, runs, chosen.config_path, options)
     if len(runs) != 1:
         raise UsageError("capture takes one run", remedy="--ensemble takes many")
     (run,) = runs
@@ -407,7 +378,7 @@ def _snapshot(found: FoundOutputs) -> GivenSnapshot | None:
 def _refuse_others(*, is_ensemble: bool) -> None:
     """Raises UsageError for an option that belongs to the other kind of capture."""
     context = click.get_current_context()
-    of_ensemble = {*ensemble_names(), "ensemble_check"}
+    of_ensemble = {*EnsembleOptions.__struct_fields__, "ensemble_check"}
     for one in context.command.params:
         if not one.expose_value or one.name in (None, "runs", "config_path"):
             continue

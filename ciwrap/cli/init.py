@@ -7,24 +7,26 @@ import re
 import subprocess
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
 from ciwrap.base.files import writing
-from ciwrap.cli.json_documents import ImportDocument, NotImported
-from ciwrap.cli.main import json_option, resource_options, verbose_option
+from ciwrap.cli.json_documents import ImportDocument
+from ciwrap.cli.main import Session, json_option, resource_options, verbose_option
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import find_outputs, is_output_folder
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
 from ciwrap.formats.log_template import Proposal, propose
 from ciwrap.formats.look import MAX_FILES, Survey, is_text, survey
-from ciwrap.formats.reader import InputFile
+from ciwrap.formats.reader import InputFile, VariableInfo
+from ciwrap.model import RunResult
 from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.settings import CONFIG_NAME
 from ciwrap.project.starter import (
@@ -37,17 +39,10 @@ from ciwrap.project.starter import (
 )
 from ciwrap.report.document import SCHEMA_VERSION, to_document
 from ciwrap.report.terminal import render
-from ciwrap.report.text import plural, safe_text
+from ciwrap.report.text import plural, relative_to, safe_text
 from ciwrap.report.words import arrays_words
 from ciwrap.studies.demo import run_demo
 from ciwrap.studies.importers import import_cp2k, import_lammps, import_testcode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ciwrap.cli.main import Session
-    from ciwrap.formats.reader import VariableInfo
-    from ciwrap.model import RunResult
 
 _ATTRIBUTES_LINES = ("*.golden binary diff=ciwrap", "*.goldens text eol=lf diff=ciwrap")
 _GIT_FILES = {
@@ -59,7 +54,7 @@ _SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "test
 _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 
 
-@click.command(name="init", short_help="Write a commented ciwrap.yaml from the outputs found here.")
+@click.command(name="init")
 @click.argument("outputs", nargs=-1, metavar="[OUTPUT]...")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
 @click.option("--logs", is_flag=True, help="Propose values from the logs of two runs.")
@@ -94,7 +89,13 @@ def init_command(
         if session.json_target != "-":
             click.echo(starter.text, nl=False)
         return 0
-    _write_new(target, starter.text)
+    with writing(target), target.open("x", encoding="utf-8") as stream:
+        try:
+            stream.write(starter.text)
+            stream.flush()
+        except BaseException:
+            target.unlink()
+            raise
     _tell(session, starter, left_out, target)
     if git:
         _set_up_git(session)
@@ -106,16 +107,6 @@ def init_command(
             f"  git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
         )
     return 0
-
-
-def _write_new(target: Path, text: str) -> None:
-    with writing(target), target.open("x", encoding="utf-8") as stream:
-        try:
-            stream.write(text)
-            stream.flush()
-        except BaseException:
-            target.unlink()
-            raise
 
 
 def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: Path) -> None:
@@ -176,8 +167,6 @@ def _add_line(path: Path, line: str) -> bool:
 
 
 _MOST_NAMED = 5
-
-__all__ = ["Starter", "starter_for"]
 
 
 def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]:
@@ -408,12 +397,12 @@ def _line(one: Proposal, *, is_live: bool) -> str:
     )
 
 
-_KINDS = ("cp2k", "testcode", "lammps")
+_IMPORTERS = {"cp2k": import_cp2k, "testcode": import_testcode, "lammps": import_lammps}
 _MOST_LISTED = 20
 
 
-@click.command(name="import", short_help="Make checks of the tests of other runners.")
-@click.argument("kind", type=click.Choice(_KINDS))
+@click.command(name="import")
+@click.argument("kind", type=click.Choice(list(_IMPORTERS)))
 @click.argument("source", metavar="PATH", type=click.Path())
 @click.option("--output", metavar="DIR", help="Where the files go; default: beside the tests.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
@@ -431,12 +420,7 @@ def import_command(
     Exit codes: 0 done, 2 usage.
     """
     path = Path(source)
-    if kind == "cp2k":
-        found = import_cp2k(path)
-    elif kind == "testcode":
-        found = import_testcode(path)
-    else:
-        found = import_lammps(path)
+    found = _IMPORTERS[kind](path)
     folder = Path(output) if output is not None else path if path.is_dir() else path.parent
     if not dry_run:
         found.write(folder)
@@ -449,7 +433,7 @@ def import_command(
             found.test_count,
             found.carried_count,
             tuple(found.files),
-            tuple(NotImported(one.what, one.reason) for one in found.left_out),
+            tuple(found.left_out),
             tuple(found.notes),
         )
     )
@@ -470,7 +454,7 @@ def import_command(
     return 0
 
 
-@click.command(name="demo", short_help="See it work: a noisy simulation and a defect.")
+@click.command(name="demo")
 @click.option(
     "--simulation-threads",
     type=click.IntRange(1, 64),
@@ -506,11 +490,10 @@ def demo_command(session: Session, simulation_threads: int, folder: str | None) 
 
 
 def _run(session: Session, folder: Path, threads: int) -> int:
-    def say(text: str) -> None:
-        session.console.print(text)
+    say = session.console.print
 
     def show(result: RunResult) -> None:
-        render(_from(folder, result), session.console, verbose=session.verbose)
+        render(relative_to(result, folder), session.console, verbose=session.verbose)
 
     demonstration = run_demo(
         folder, say=say, show=show, threads=threads, resources=session.resources
@@ -532,14 +515,3 @@ def _run(session: Session, folder: Path, threads: int) -> int:
         f" {demonstration.good.verdict.words}, then {demonstration.defective.verdict.words}."
     )
     return int(ExitCode.DIFFER)
-
-
-def _from(folder: Path, result: RunResult) -> RunResult:
-    """The result with its goldens named from the demonstration's folder."""
-    checks = tuple(
-        replace(check, golden_path=str(Path(check.golden_path).relative_to(folder)))
-        if check.golden_path
-        else check
-        for check in result.checks
-    )
-    return replace(result, checks=checks)

@@ -6,47 +6,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
+from ciwrap.base.documents import DocumentHead
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import EnvironmentDifference, RunResult
 from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.report.document import document_schema
 from ciwrap.review.accept import AcceptDocument
+from ciwrap.runs.capture_index import BoundRow
 from ciwrap.runs.sides import ShownCapture
 from ciwrap.snapshot.records import Snapshot
 from ciwrap.studies.bisect import BisectDocument
 from ciwrap.studies.changes.state import ChangesDocument
 from ciwrap.studies.ensemble import CaptureEnsembleDocument
+from ciwrap.studies.importers import NotImported
 from ciwrap.studies.selftest import SelftestDocument
 from ciwrap.studies.timing import TimingDocument
 from ciwrap.studies.trend import TrendDocument
 from ciwrap.studies.variability.judge import VariabilityDocument
 
-if TYPE_CHECKING:
-    from ciwrap.runs.capture_index import BoundRow
 
-
-class SnapshotDocument(msgspec.Struct, frozen=True):
+class SnapshotDocument(DocumentHead, frozen=True):
     """A snapshot that was taken or shown. identity: its name, a digest of all that it holds."""
 
-    schema_version: Literal[1]
     kind: Literal["snapshot"]
     identity: str
     snapshot: Snapshot
 
 
-class SnapshotDiffDocument(msgspec.Struct, frozen=True):
+class SnapshotDiffDocument(DocumentHead, frozen=True):
     """What differs between two snapshots, the likeliest to change numbers first.
 
     first, second: their identities. objects_compared: whether objects of both are known.
     differences: golden is the first, run the second.
     """
 
-    schema_version: Literal[1]
     kind: Literal["snapshot-diff"]
     exit_code: Literal[0, 1, 3]
     first: str
@@ -55,27 +53,25 @@ class SnapshotDiffDocument(msgspec.Struct, frozen=True):
     differences: tuple[EnvironmentDifference, ...]
 
 
-class SnapshotRestoreDocument(msgspec.Struct, frozen=True):
+class SnapshotRestoreDocument(DocumentHead, frozen=True):
     """What restore wrote.
 
     files: relative to its folder. not_restorable: what no file brings back.
     """
 
-    schema_version: Literal[1]
     kind: Literal["snapshot-restore"]
     identity: str
     files: tuple[str, ...]
     not_restorable: tuple[str, ...]
 
 
-class SnapshotVerifyDocument(msgspec.Struct, frozen=True):
+class SnapshotVerifyDocument(DocumentHead, frozen=True):
     """How the objects of an environment that was built again compare with those of a snapshot.
 
     equal: how many are the same build. differing, missing, extra: paths of the others, as in the
     snapshot; extra ones are in the new environment alone.
     """
 
-    schema_version: Literal[1]
     kind: Literal["snapshot-verify"]
     exit_code: Literal[0, 1, 3]
     identity: str
@@ -85,11 +81,7 @@ class SnapshotVerifyDocument(msgspec.Struct, frozen=True):
     extra: tuple[str, ...]
 
 
-class _Document(msgspec.Struct, frozen=True):
-    schema_version: Literal[1]
-
-
-class ShowDocument(_Document, frozen=True):
+class ShowDocument(DocumentHead, frozen=True):
     """The table of a golden."""
 
     kind: Literal["show"]
@@ -105,14 +97,14 @@ class ShownGolden(msgspec.Struct, frozen=True):
     variables: tuple[ShownVariable, ...]
 
 
-class ShowGoldensDocument(_Document, frozen=True):
+class ShowGoldensDocument(DocumentHead, frozen=True):
     """All goldens of a file that the small ones of a test file share."""
 
     kind: Literal["show-goldens"]
     goldens: tuple[ShownGolden, ...]
 
 
-class ShowCaptureDocument(_Document, frozen=True):
+class ShowCaptureDocument(DocumentHead, frozen=True):
     """What a capture says of itself, and its table of variables."""
 
     kind: Literal["show-capture"]
@@ -150,7 +142,7 @@ class CapturedBound(msgspec.Struct, frozen=True):
         return cls(*msgspec.structs.astuple(row))
 
 
-class CaptureDocument(_Document, frozen=True):
+class CaptureDocument(DocumentHead, frozen=True):
     """What capture did with each checkpoint of a run.
 
     identity: a digest of all that the capture holds. captured, kept, dropped: iteration and rank of
@@ -205,7 +197,7 @@ class FoundConfig(msgspec.Struct, frozen=True):
     checks: tuple[KnownCheck, ...]
 
 
-class DoctorDocument(_Document, frozen=True):
+class DoctorDocument(DocumentHead, frozen=True):
     """What doctor found.
 
     lacking: what cannot be read for want of a package, and the extra that brings it.
@@ -233,7 +225,7 @@ class StarterCheck(msgspec.Struct, frozen=True):
     files: Count
 
 
-class InitDocument(_Document, frozen=True):
+class InitDocument(DocumentHead, frozen=True):
     """What init wrote."""
 
     kind: Literal["init"]
@@ -242,7 +234,7 @@ class InitDocument(_Document, frozen=True):
     checks: tuple[StarterCheck, ...]
 
 
-class DemoDocument(_Document, frozen=True):
+class DemoDocument(DocumentHead, frozen=True):
     """Both halves of the demonstration."""
 
     kind: Literal["demo"]
@@ -251,7 +243,7 @@ class DemoDocument(_Document, frozen=True):
     defective: RunResult
 
 
-class RejectDocument(_Document, frozen=True):
+class RejectDocument(DocumentHead, frozen=True):
     """What reject did. checks: names of the checks whose pending goldens were removed."""
 
     kind: Literal["reject"]
@@ -259,7 +251,7 @@ class RejectDocument(_Document, frozen=True):
     checks: tuple[str, ...]
 
 
-class PruneDocument(_Document, frozen=True):
+class PruneDocument(DocumentHead, frozen=True):
     """What prune did. unused: paths of goldens that nothing uses. unused_snapshots: of snapshots
     that no golden that stays was made with.
     """
@@ -285,7 +277,7 @@ class FoundValue(msgspec.Struct, frozen=True):
     fault: str | None = None
 
 
-class ValuesDocument(_Document, frozen=True):
+class ValuesDocument(DocumentHead, frozen=True):
     """What the rules of a log find in a file."""
 
     kind: Literal["values"]
@@ -294,14 +286,7 @@ class ValuesDocument(_Document, frozen=True):
     problems: tuple[str, ...]
 
 
-class NotImported(msgspec.Struct, frozen=True):
-    """A test, or a part of one, that was not carried over, and why."""
-
-    what: str
-    reason: str
-
-
-class ImportDocument(_Document, frozen=True):
+class ImportDocument(DocumentHead, frozen=True):
     """What import made of somebody's tests. tests: how many there are; carried_over: whole."""
 
     kind: Literal["import"]

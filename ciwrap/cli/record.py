@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -16,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import (
+    CiwrapError,
     ExitCode,
     NotComparableError,
     OutputMissingError,
@@ -25,6 +27,7 @@ from ciwrap.base.errors import (
 from ciwrap.check.compatible import message_of
 from ciwrap.cli.compare import RuleOptions
 from ciwrap.cli.main import (
+    Session,
     common_option,
     json_detail_option,
     json_option,
@@ -32,7 +35,16 @@ from ciwrap.cli.main import (
     verbose_option,
 )
 from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
-from ciwrap.model import Message, MessageLevel, RunResult, SettingsLayer, Verdict
+from ciwrap.model import (
+    CheckResult,
+    CommandOutcome,
+    Message,
+    MessageLevel,
+    RunResult,
+    SettingsLayer,
+    VariableId,
+    Verdict,
+)
 from ciwrap.project.outputs import BOUNDS_FILE, journal_paths, remove_run
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, name_matches
@@ -48,6 +60,7 @@ from ciwrap.recording.native import (
     refuse_beyond_trees,
 )
 from ciwrap.recording.online import (
+    Reference,
     WatchedRun,
     golden_file_of,
     judge_recorded,
@@ -63,20 +76,12 @@ from ciwrap.recording.recorded_run import (
     write_snapshot,
 )
 from ciwrap.report.terminal import terminal_width
-from ciwrap.report.text import bytes_text, seconds_text
+from ciwrap.report.text import bytes_text, plural, seconds_text
 from ciwrap.report.words import moved_words
 from ciwrap.review.project import load_config_if_any
 from ciwrap.runs.capture_index import read_checkpoint, read_index
 from ciwrap.snapshot.store import encoded
 from ciwrap.snapshot.take import ProgramWatcher, snapshot_of_program
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ciwrap.base.errors import CiwrapError
-    from ciwrap.cli.main import Session
-    from ciwrap.model import CheckResult, CommandOutcome, VariableId
-    from ciwrap.recording.online import Reference
 
 # Names that nobody else gives: what lies there is deleted.
 _REFERENCE_FOLDER = ".ciwrap.reference"
@@ -94,7 +99,7 @@ _OF_COMPARISON = {
 }
 
 
-@click.command(name="record", short_help="Run a program that records its arrays as it goes.")
+@click.command(name="record")
 @click.option("-o", "--output", default="recorded", help="Folder of the run (`recorded`).")
 @click.option("--check", "check_name", metavar="NAME", help="Bounds of this check of ciwrap.yaml.")
 @click.option("--config", "config_path", metavar="PATH", help="The ciwrap.yaml of that check.")
@@ -204,7 +209,11 @@ def _reference(request: _Request) -> Iterator[Reference | None]:
         raise UsageError("--again goes on with a run, and --replace deletes it", remedy="give one")
     against = request.options["against"]
     if against is None:
-        _refuse_without_reference()
+        context = click.get_current_context()
+        for one in context.command.params:
+            is_given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+            if is_given and one.name in _OF_COMPARISON:
+                raise UsageError(f"{one.opts[0]} needs --against", remedy="give --against RUN")
         yield None
         return
 
@@ -234,15 +243,6 @@ def _refuse_beyond_golden(against: Path) -> None:
             refuse_beyond_trees(check)
 
 
-def _refuse_without_reference() -> None:
-    """Raises UsageError for an option that is of the comparison alone."""
-    context = click.get_current_context()
-    for one in context.command.params:
-        is_given = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
-        if is_given and one.name in _OF_COMPARISON:
-            raise UsageError(f"{one.opts[0]} needs --against", remedy="give --against RUN")
-
-
 def _run(request: _Request, reference: Reference | None) -> CommandOutcome:
     library = library_path()
     folder, chosen = request.folder, request.chosen
@@ -258,7 +258,10 @@ def _run(request: _Request, reference: Reference | None) -> CommandOutcome:
             " is a restart of it",
         )
     shown = CommandSettings(request.words, Path.cwd()).text
-    write_run_file(folder, RunFile(command=shown, bounds_from=_bounds_from(chosen)))
+    bounds_from = "given" if chosen.layer.given else None
+    if chosen.check is not None:
+        bounds_from = f"check {chosen.check.name}"
+    write_run_file(folder, RunFile(command=shown, bounds_from=bounds_from))
     env = {
         "CIWRAP_RECORD": _absolute(folder),
         "CIWRAP_RECORD_LIBRARY": str(library),
@@ -288,13 +291,6 @@ def _run(request: _Request, reference: Reference | None) -> CommandOutcome:
 
 def _absolute(path: Path) -> str:
     return os.path.abspath(path)  # noqa: PTH100 - resolve() would follow links
-
-
-def _bounds_from(chosen: RuleOptions) -> str | None:
-    """Who asked for bounds; None if nobody did."""
-    if chosen.check is not None:
-        return f"check {chosen.check.name}"
-    return "given" if chosen.layer.given else None
 
 
 def _tell_recorded(request: _Request, outcome: CommandOutcome) -> int:
@@ -328,7 +324,11 @@ def _tell_compared(
             one for one in capture.suspects if not capture.leaves_out(one, rules.is_ignored)
         )
         open_journals = capture.open_journals
-        is_ended = _was_to_end(request, capture, suspects)
+        # A process is told to end once it had its checkpoints of patience.
+        patience = request.options["patience"]
+        is_ended = request.options["on_divergence"] in ("stop", "abort") and any(
+            capture.followed.get(one, -1) >= patience for one in suspects
+        )
     ended_for = next(iter(suspects if is_ended else ()), None)
     result = judge_recorded(
         reference,
@@ -341,10 +341,11 @@ def _tell_compared(
     if all(rules.is_ignored(one) for one in result.left_out_variables):
         ended_for = None  # all that counts is there
     is_good = result.verdict.is_good
+    fault: CiwrapError | None = None
     if is_good:
         fault = _fault(request, outcome, ended_for, has_open=bool(open_journals))
-    else:
-        fault = None if is_ended else _failure(outcome)
+    elif not is_ended and outcome.exit_code != 0:  # perhaps why it does not match
+        fault = failure_of(outcome, so="so what it recorded may not be all")
     is_lost = fault is not None and is_good
     run = RunResult(
         Verdict.NOT_COMPARABLE if is_lost else result.verdict,
@@ -357,23 +358,6 @@ def _tell_compared(
         seconds=outcome.seconds,
     )
     return session.emit(run, Path.cwd())
-
-
-def _was_to_end(
-    request: _Request, capture: RecordedCapture, suspects: Iterable[VariableId]
-) -> bool:
-    """Whether a process was told to end for one of these: it had its checkpoints of patience."""
-    patience = request.options["patience"]
-    return request.options["on_divergence"] in ("stop", "abort") and any(
-        capture.followed.get(one, -1) >= patience for one in suspects
-    )
-
-
-def _failure(outcome: CommandOutcome) -> CiwrapError | None:
-    """What went wrong with a command whose run does not match: perhaps why."""
-    if outcome.exit_code == 0:
-        return None
-    return failure_of(outcome, so="so what it recorded may not be all")
 
 
 def _fault(
@@ -475,10 +459,9 @@ def _why_nothing(
 def recorded_text(capture: RecordedCapture, folder: Path) -> str:
     keys = read_index(capture).checkpoints
     ranks = len({rank for _, rank in keys})
-    iterations = len({iteration for iteration, _ in keys})
+    iterations = plural(len({iteration for iteration, _ in keys}), "iteration")
     text = (
-        f"recorded {iterations} {'iteration' if iterations == 1 else 'iterations'}"
-        f" of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
+        f"recorded {iterations} of {ranks} {'process' if ranks == 1 else 'processes'} in {folder}"
     )
     if not capture.costs:
         return text
@@ -511,7 +494,7 @@ def first_words(result: CheckResult, first: VariableId | None) -> Iterator[Messa
 _LOOK_SECONDS = 0.2
 
 
-@click.command(name="watch", short_help="Show how far a recorded run is from its bounds, live.")
+@click.command(name="watch")
 @click.argument("run", metavar="RUN", type=click.Path())
 @click.option("--once", is_flag=True, help="Show how it stands now, and end.")
 @click.option(
@@ -589,16 +572,12 @@ class _Screen:
         self._shown_at = time.monotonic()
         lines = [*watch_lines(watched, has_ended=has_ended, has_bars=self._has_bars)]
         if self._is_terminal:
-            lines = [line[: _columns() - 1] for line in lines]
+            lines = [line[: max(20, terminal_width()) - 1] for line in lines]
             if self._height:
                 sys.stdout.write(f"\x1b[{self._height}A\x1b[J")
             self._height = len(lines)
         sys.stdout.write("\n".join(lines) + "\n")
         sys.stdout.flush()
-
-
-def _columns() -> int:
-    return max(20, terminal_width())
 
 
 def _code(watched: WatchedRun, *, has_ended: bool) -> int:
@@ -611,7 +590,7 @@ def _code(watched: WatchedRun, *, has_ended: bool) -> int:
     return int(ExitCode.MATCH if found and is_all else ExitCode.NOT_COMPARABLE)
 
 
-@click.command(name="native", short_help="Say where the recording library and its headers lie.")
+@click.command(name="native")
 @click.option("--include", is_flag=True, help="The folder of ciwrap/record.h.")
 @click.option("--fortran", is_flag=True, help="The folder of ciwrap_record.f90 and its C.")
 @click.option("--cmake", is_flag=True, help="The folder for -Dciwrap-record_DIR of CMake.")

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from secrets import randbelow
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import UsageError
 from ciwrap.cli.main import (
+    Session,
     config_options,
     json_option,
     markdown_option,
@@ -21,36 +24,30 @@ from ciwrap.cli.main import (
     verbose_option,
 )
 from ciwrap.model import Message, MessageLevel
+from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
 from ciwrap.project.config import load_runs
+from ciwrap.project.settings import Config, RunPlace
 from ciwrap.report.document import repeat_document, write_text
 from ciwrap.report.text import relative_to, safe_text, seconds_text
-from ciwrap.review.project import load_project, load_project_if_any, near
+from ciwrap.review.project import Project, load_project, load_project_if_any, near
 from ciwrap.snapshot.difference import describe_environment
+from ciwrap.statistics.factors import Design
 from ciwrap.studies.repeat.edit_config import changed_config
 from ciwrap.studies.repeat.page import render_repeat, repeat_summary, write_repeat_report
 from ciwrap.studies.repeat.result import make_result
 from ciwrap.studies.repeat.run import (
     HowToRepeat,
+    Plan,
     existing_runs,
     find_factors,
     make_plan,
     measure_existing,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ciwrap.cli.main import Session
-    from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
-    from ciwrap.project.settings import Config, RepeatSettings, RunPlace
-    from ciwrap.review.project import Project
-    from ciwrap.statistics.factors import Design
-    from ciwrap.studies.repeat.run import Plan
-
 _MOST_IN_FULL = 4
 
 
-@click.command(name="repeat", short_help="Run the command several times; suggest error bounds.")
+@click.command(name="repeat")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
 @click.option(
@@ -129,15 +126,18 @@ def repeat_command(
     """
     started = time.monotonic()
     if run_globs:
-        _refuse_beside_runs(
-            count=count,
-            vary=factor_names or None,
-            seed=seed,
-            keep=keep or None,
-            perturb=is_perturbed or None,
-            concurrent=None if concurrent == 1 else concurrent,
-            dry_run=(dry_run and not write_bounds) or None,
-        )
+        of_runs_made = {
+            "count": count is not None,
+            "vary": bool(factor_names),
+            "seed": seed is not None,
+            "keep": keep,
+            "perturb": is_perturbed,
+            "concurrent": concurrent != 1,
+            "dry-run": dry_run and not write_bounds,
+        }
+        for option, is_given in of_runs_made.items():
+            if is_given:
+                raise UsageError(f"--{option} has no meaning with --runs, which runs nothing")
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
         return _finish(session, existing, result, started, write_bounds, is_dry=dry_run)
@@ -151,10 +151,11 @@ def repeat_command(
             remedy="give 'perturb' under 'repeat'",
         )
     factors = find_factors(factor_names, settings.factors)
+    usual = "full" if len(factors) <= _MOST_IN_FULL else "fractional"
     plan = make_plan(
         count or settings.runs,
         factors,
-        _design(settings, len(factors)),
+        cast("Design", settings.design or usual),
         randbelow(1 << 31) if seed is None else seed,
     )
     if dry_run and not write_bounds:
@@ -190,14 +191,6 @@ def _planned_runs(
     )
 
 
-def _refuse_beside_runs(**given: object) -> None:
-    """Raises UsageError for options that say how to run, where nothing is."""
-    for name, value in given.items():
-        if value is not None:
-            option = name.replace("_", "-")
-            raise UsageError(f"--{option} has no meaning with --runs, which runs nothing")
-
-
 def _existing_runs(
     session: Session,
     project: Project | None,
@@ -215,11 +208,7 @@ def _existing_runs(
         resources=session.resources,
         on_run=_teller(session, len(paths)),
     )
-    found = measure_existing(
-        paths,
-        () if project is None else project.checks,
-        how,
-    )
+    found = measure_existing(paths, () if project is None else project.checks, how)
     return make_result(
         found.measurers, found.runs, reference=reference or "first", is_checked=is_checked
     )
@@ -252,13 +241,6 @@ def _write_bounds(
             "goldens keep the bounds they were made with: ciwrap run, then"
             " ciwrap accept --reason '...'"
         )
-
-
-def _design(settings: RepeatSettings, factors: int) -> Design:
-    """As configured; else all combinations, or a fraction of them where these are many."""
-    if settings.design is not None:
-        return cast("Design", settings.design)
-    return "full" if factors <= _MOST_IN_FULL else "fractional"
 
 
 def _config_of(project: Project) -> Callable[[RunPlace], Config]:
@@ -303,8 +285,6 @@ def _finish(
     is_dry: bool,
 ) -> int:
     """Tells what was found, writes bounds if asked for, and returns the exit code."""
-    from importlib.metadata import version
-
     result = replace(
         result,
         environment=session.environment or describe_environment(Path.cwd()),

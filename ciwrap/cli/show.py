@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import replace
@@ -32,10 +33,11 @@ from ciwrap.cli.json_documents import (
     Usable,
     ValuesDocument,
 )
-from ciwrap.cli.main import json_option
+from ciwrap.cli.main import Session, json_option
 from ciwrap.formats.find_outputs import reader_names
-from ciwrap.formats.log import LogReader
+from ciwrap.formats.log import LogReader, LogSource
 from ciwrap.formats.reader import lacking
+from ciwrap.golden.manifest import Manifest
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, checks_meant
 from ciwrap.golden.shared_file import MOST_FILE_BYTES, read_shared
 from ciwrap.golden.show import acceptance_line, golden_lines, shown_variables, stored_places
@@ -47,15 +49,8 @@ from ciwrap.review.project import find_project, load_project, near
 from ciwrap.runs.sides import capture_lines, shown_capture
 from ciwrap.snapshot.difference import describe_environment
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ciwrap.cli.main import Session
-    from ciwrap.formats.log import LogSource
-    from ciwrap.golden.manifest import Manifest
-
-
-@click.command(name="show", short_help="Print a golden or a capture as text (serves git diff).")
+@click.command(name="show")
 @click.argument("file", metavar="FILE")
 @click.option("--full", is_flag=True, help="All data and leaves, however many.")
 @json_option
@@ -178,7 +173,7 @@ def _resolve(file: str) -> Path | None:
 _TITLES = ("name", "matches", "first", "last", "line")
 
 
-@click.command(name="values", short_help="Print what a configuration finds in a log.")
+@click.command(name="values")
 @click.argument("file", type=click.Path())
 @click.option("--check", "check_name", metavar="NAME", help="The check whose rules are tried.")
 @click.option("--config", "config_path", type=click.Path(), help="Where that check is configured.")
@@ -261,7 +256,7 @@ def _table(found: Iterable[FoundValue]) -> list[str]:
     ]
 
 
-@click.command(name="doctor", short_help="Say what this installation can do.")
+@click.command(name="doctor")
 @json_option
 @click.pass_obj
 def doctor_command(session: Session) -> int:

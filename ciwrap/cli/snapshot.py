@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import click
 from msgspec.structs import replace
@@ -18,15 +19,17 @@ from ciwrap.cli.json_documents import (
     SnapshotRestoreDocument,
     SnapshotVerifyDocument,
 )
-from ciwrap.cli.main import json_option
+from ciwrap.cli.main import Session, json_option
+from ciwrap.model import CommandOutcome, EnvironmentDifference
 from ciwrap.project.run_command import failure_of, run_command
-from ciwrap.project.settings import CommandSettings
+from ciwrap.project.settings import CommandSettings, Config
 from ciwrap.recording.recorded_run import capture_of, open_capture
+from ciwrap.report.terminal import Console
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
 from ciwrap.runs.capture_index import snapshot_text
 from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind
-from ciwrap.snapshot.records import RANKS, Cleaner
+from ciwrap.snapshot.records import RANKS, Cleaner, Snapshot
 from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, recipes
 from ciwrap.snapshot.store import (
     SUFFIXES,
@@ -44,20 +47,11 @@ from ciwrap.snapshot.store import (
 from ciwrap.snapshot.take import (
     NAMES,
     ProgramWatcher,
+    SeenProgram,
     require_look,
     snapshot_of_machine,
     snapshot_of_program,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ciwrap.cli.main import Session
-    from ciwrap.model import CommandOutcome, EnvironmentDifference
-    from ciwrap.project.settings import Config
-    from ciwrap.report.terminal import Console
-    from ciwrap.snapshot.records import LoadedObject, Snapshot
-    from ciwrap.snapshot.take import SeenProgram
 
 _path_option = click.option(
     "--path",
@@ -68,9 +62,7 @@ _path_option = click.option(
 )
 
 
-@click.group(
-    name="snapshot", no_args_is_help=False, short_help="Keep, compare and restore environments."
-)
+@click.group(name="snapshot", no_args_is_help=False)
 def snapshot_command() -> None:
     """Keep what a program ran on and with, say what differs between two such snapshots, and write
     what is needed to have one back.
@@ -171,11 +163,8 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     found = compare_snapshots(a, b)
     lacks = any(not one.objects for one in (a, b))
     code: Literal[0, 1, 3] = 1 if found else 3 if lacks else 0
-    session.emit_record(
-        SnapshotDiffDocument(
-            1, "snapshot-diff", code, identity_of(a), identity_of(b), not lacks, found
-        )
-    )
+    names = identity_of(a), identity_of(b)
+    session.emit_record(SnapshotDiffDocument(1, "snapshot-diff", code, *names, not lacks, found))
     _print(session, difference_lines(found))
     if lacks:
         session.console.print("objects were not compared: those of a side are not known")
@@ -284,12 +273,9 @@ def snapshot_lines(found: Snapshot) -> list[str]:
         lines.append(f"{one.api}: {one.name} {' '.join(str(part) for part in parts if part)}")
     count = f" ({len(found.objects)})" if found.objects else ""
     lines.append(f"{_SEEN[found.seen]}{count}")
-    lines += [f"  {one.kind:<8} {one.path}  {one.identity}" for one in _in_order(found.objects)]
+    ordered = sorted(found.objects, key=lambda one: (RANKS[one.kind], one.path))
+    lines += [f"  {one.kind:<8} {one.path}  {one.identity}" for one in ordered]
     return [safe_text(line) for line in lines]
-
-
-def _in_order(objects: Sequence[LoadedObject]) -> list[LoadedObject]:
-    return sorted(objects, key=lambda one: (RANKS[one.kind], one.path))
 
 
 def difference_lines(found: Sequence[EnvironmentDifference]) -> list[str]:
@@ -353,14 +339,6 @@ def refuse_others(target: Path, texts: Mapping[str, str]) -> None:
             )
 
 
-def write_texts(target: Path, texts: Mapping[str, str]) -> None:
-    """Writes the files of a restoration. Raises WriteFailedError."""
-    with writing(target):
-        target.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (target / name).write_bytes(text.encode("utf-8", "surrogateescape"))
-
-
 def unpack_kept(archive: Path, target: Path) -> list[str]:
     """Unpacks kept files below `files/`. Raises UsageError if something lies there."""
     folder = target / "files"
@@ -379,13 +357,11 @@ def write_recipes(
     identity = identity_of(found)
     root = project_root()
     target = root / ".ciwrap" / "restored" / identity if folder is None else Path(folder)
-    locks = kept_lock_files(found, root)
     texts = recipes(found)
     lacking = texts[NOT_RESTORED].splitlines()
-    texts |= locks
-    archive = (
-        None if name.startswith("golden:") else archive_of(store_in(None, root).folder, identity)
-    )
+    texts |= kept_lock_files(found, root)
+    kept = None if name.startswith("golden:") else store_in(None, root).folder
+    archive = None if kept is None else archive_of(kept, identity)
     refuse_others(target, texts)
     written = sorted(texts)
     for file in written if is_dry else ():
@@ -393,7 +369,10 @@ def write_recipes(
         for line in texts[file].splitlines():
             session.console.print(safe_text(hide_secrets(line)))
     if not is_dry:
-        write_texts(target, texts)
+        with writing(target):
+            target.mkdir(parents=True, exist_ok=True)
+            for file, text in texts.items():
+                (target / file).write_bytes(text.encode("utf-8", "surrogateescape"))
         if archive is not None:
             written += unpack_kept(archive, target)
         session.console.print(
@@ -406,11 +385,9 @@ def write_recipes(
         session.console.print(f"  {safe_text(line)}")
     if is_dry:
         session.console.print("dry run: nothing was written")
-    session.emit_record(
-        SnapshotRestoreDocument(
-            1, "snapshot-restore", identity, () if is_dry else tuple(written), tuple(lacking)
-        )
-    )
+    files = () if is_dry else tuple(written)
+    document = SnapshotRestoreDocument(1, "snapshot-restore", identity, files, tuple(lacking))
+    session.emit_record(document)
     return int(ExitCode.MATCH)
 
 
@@ -490,7 +467,8 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
             )
         return store.load(newest)
     if not store.contains(name):
-        goldens = SnapshotStore.of_goldens(_golden_dir(root))
+        config = load_config_if_any(None)
+        goldens = SnapshotStore.of_goldens(root / "golden" if config is None else config.golden_dir)
         if goldens.contains(name):
             return goldens.load(name)
     return store.load(name)
@@ -529,11 +507,6 @@ def project_root() -> Path:
     """The folder of the configuration; where there is none, this one."""
     config = load_config_if_any(None)
     return Path.cwd() if config is None else config.root
-
-
-def _golden_dir(root: Path) -> Path:
-    config = load_config_if_any(None)
-    return root / "golden" if config is None else config.golden_dir
 
 
 def store_in(folder: str | None, root: Path) -> SnapshotStore:

@@ -7,9 +7,10 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from ciwrap.base.processes import ends_are_interrupts
 from ciwrap.base.repository import Repository
 from ciwrap.cli.check import run_and_check, with_command
 from ciwrap.cli.main import (
+    Session,
     check_option,
     config_options,
     json_option,
@@ -27,17 +29,18 @@ from ciwrap.cli.main import (
     resource_options,
     section_options,
 )
+from ciwrap.golden.manifest import Manifest
 from ciwrap.golden.show import stored_places
 from ciwrap.golden.store import GoldenStores
-from ciwrap.model import MessageLevel, Verdict
+from ciwrap.model import MessageLevel, RunResult, Verdict
 from ciwrap.project.config import load_config, timing_settings
 from ciwrap.project.run_command import all_cores_but_one
 from ciwrap.project.schema import TIMING
-from ciwrap.project.settings import CommandSettings
+from ciwrap.project.settings import CommandSettings, Config, TimingSettings
 from ciwrap.report.document import plain, to_document, trimmed, write_text
 from ciwrap.report.terminal import Text, render
 from ciwrap.report.text import plural, relative_to, safe_name, safe_text, seconds_text
-from ciwrap.review.project import load_config_if_any, load_project, project_of
+from ciwrap.review.project import Project, load_config_if_any, load_project, project_of
 from ciwrap.snapshot.difference import describe_environment, environment_of_program
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.snapshot.take import ProgramWatcher
@@ -64,10 +67,18 @@ from ciwrap.studies.changes.state import (
     state_of,
 )
 from ciwrap.studies.repeat.run import RunFolders
-from ciwrap.studies.selftest import Damage, SelftestDocument, temporary_folder, try_check
+from ciwrap.studies.selftest import (
+    Damage,
+    Planted,
+    SelftestCheck,
+    SelftestDocument,
+    temporary_folder,
+    try_check,
+)
 from ciwrap.studies.timing import (
     Recipe,
     Side,
+    TimingDocument,
     chosen_timing,
     revision_side,
     take_times,
@@ -83,7 +94,7 @@ from ciwrap.studies.timing_report import (
     table_of,
     timing_summary,
 )
-from ciwrap.studies.trend import collect, find_trends
+from ciwrap.studies.trend import ShareSeries, TrendDocument, collect, find_trends
 from ciwrap.studies.trend_report import (
     bars,
     change_lines,
@@ -95,20 +106,8 @@ from ciwrap.studies.trend_report import (
     walk_words,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
-    from ciwrap.cli.main import Session
-    from ciwrap.golden.manifest import Manifest
-    from ciwrap.model import RunResult
-    from ciwrap.project.settings import Config, TimingSettings
-    from ciwrap.review.project import Project
-    from ciwrap.studies.selftest import Planted, SelftestCheck
-    from ciwrap.studies.timing import TimingDocument
-    from ciwrap.studies.trend import ShareSeries, TrendDocument
-
-
-@click.command(name="time", short_help="Say whether one command is slower than another.")
+@click.command(name="time")
 @click.argument("commands", nargs=-1, metavar="[A B]")
 @click.option("--base", metavar="REF", help="Take the command in this revision as A.")
 @click.option("--head", metavar="REF", help="And in this one as B, instead of the working tree.")
@@ -160,7 +159,9 @@ def time_command(
         raise UsageError("a duet is one run of each side, so --concurrent has no meaning in it")
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
-        watchers = _watchers(config, settings)
+        # They look at both sides in their first warm-up run.
+        keeps = config is not None and config.snapshot.objects and settings.warm_up
+        watchers = (ProgramWatcher(), ProgramWatcher()) if keeps else ()
         found = _measure(session, sides, settings, seed, concurrent, watchers)
     session.emit_record(found)
     session.emit_summary(timing_summary(found))
@@ -256,15 +257,6 @@ def _print_timing(line: str) -> None:
         print(line, file=sys.stderr)
 
 
-def _watchers(config: Config | None, settings: TimingSettings) -> tuple[ProgramWatcher, ...]:
-    """What looks at both sides in their first warm-up run; nothing without a project to keep
-    snapshots in.
-    """
-    if config is None or not config.snapshot.objects or not settings.warm_up:
-        return ()
-    return ProgramWatcher(), ProgramWatcher()
-
-
 def _measure(
     session: Session,
     sides: tuple[Side, Side],
@@ -273,10 +265,7 @@ def _measure(
     concurrent: int,
     watchers: Sequence[ProgramWatcher],
 ) -> TimingDocument:
-    from importlib.metadata import version
-
     scipy("stats", "`ciwrap time`")  # before anything has run for an hour
-    assert settings.confidence is not None
     load = os.getloadavg()[0]
     started = time.monotonic()
     taken = take_times(
@@ -296,18 +285,13 @@ def _measure(
     return timing_document(
         sides,
         taken,
-        margin=settings.margin,
-        confidence=settings.confidence,
-        gate=settings.gate,
+        settings=settings,
         seed=seed,
-        warm_up=settings.warm_up,
-        reserve_core=settings.reserve_core,
         environment=environments[0] if environments else describe_environment(Path.cwd()),
         ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         load=load,
-        duet=settings.duet,
         snapshots=(
             (environments[0].get("snapshot"), environments[1].get("snapshot"))
             if environments
@@ -338,7 +322,7 @@ def _print(session: Session, found: TimingDocument) -> None:
 _MOST_VARIABLES = 12
 
 
-@click.command(name="trend", short_help="Say what moves from result to result.")
+@click.command(name="trend")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @section_options(TIMING, "margin")
 @markdown_option
@@ -369,7 +353,11 @@ def trend_command(
         collect([Path(result) for result in results]),
         [] if folder is None else _manifests(folder),
         margin=settings.margin if margin is None else margin,
-        snapshots=_snapshots(Path.cwd() if config is None else config.root, folder),
+        # Snapshots of results lie beside goldens, and where runs here have left them.
+        snapshots=[
+            *([] if folder is None else [SnapshotStore.of_goldens(folder)]),
+            SnapshotStore.of_project(Path.cwd() if config is None else config.root),
+        ],
     )
     session.emit_record(document)
     session.emit_summary(trend_summary(document))
@@ -377,12 +365,6 @@ def trend_command(
         write_text(render_trend_html(document), session.report_target, "the report")
     _print_trend(session, document)
     return 0
-
-
-def _snapshots(root: Path, golden_dir: Path | None) -> list[SnapshotStore]:
-    """Where snapshots of results may lie: beside goldens, and where runs here have left them."""
-    stores = [SnapshotStore.of_project(root)]
-    return stores if golden_dir is None else [SnapshotStore.of_goldens(golden_dir), *stores]
 
 
 def _manifests(folder: Path) -> list[Manifest]:
@@ -401,8 +383,11 @@ def _print_trend(session: Session, document: TrendDocument) -> None:
         console.print("nothing to warn of")
     if document.shares:
         console.print("\nshare of the bound used, at its worst checkpoint")
-        for row in _aligned([_share_row(one) for one in document.shares[:_MOST_VARIABLES]]):
-            console.print(f"  {row}")
+        rows = [_share_row(one) for one in document.shares[:_MOST_VARIABLES]]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            console.print(f"  {'  '.join(cells)}".rstrip())
         rest = len(document.shares) - _MOST_VARIABLES
         if rest > 0:
             console.print(f"  ... and {plural(rest, 'more variable')} with no larger share")
@@ -426,15 +411,7 @@ def _share_row(one: ShareSeries) -> tuple[str, ...]:
     )
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-@click.command(name="bisect", short_help="Find the commit that moved a number.")
+@click.command(name="bisect")
 @click.argument("good")
 @click.argument("bad")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND]")
@@ -669,7 +646,7 @@ def _print_bisection(session: Session, document: BisectDocument) -> int:
 _MOST_LINES = 12
 
 
-@click.command(name="selftest", short_help="Plant damage, and see that it is caught.")
+@click.command(name="selftest")
 @check_option
 @config_options
 @json_option
@@ -742,7 +719,7 @@ def _missed(planted: list[Planted]) -> list[str]:
     ]
 
 
-@click.command(name="changes", short_help="Say what is checked differently since a commit.")
+@click.command(name="changes")
 @click.option("--base", required=True, metavar="REF", help="The commit, branch or tag to look at.")
 @markdown_option
 @config_options
@@ -764,7 +741,8 @@ def changes_command(
     commit = repository.commit(base)
     where = _where(repository, config_path, golden_dir)
     new = state_of(WorkingTree(repository.top), where)
-    _refuse_unreadable(new.problem, where, new.config_name)
+    if new.problem is not None and new.config_name is not None:
+        load_config(where.top / new.config_name)  # raises ConfigError, with its line
     tree = CommitTree(repository, commit)
     old = state_of(tree, where)
     if old.problem is not None:  # where it had its goldens cannot be read either
@@ -786,12 +764,6 @@ def _where(repository: Repository, config_path: str | None, golden_dir: str | No
         config_name=None if config_path is None else below(Path(config_path).absolute(), top),
         golden_dir=None if golden_dir is None else below(Path(golden_dir).absolute(), top),
     )
-
-
-def _refuse_unreadable(problem: str | None, where: Where, name: str | None) -> None:
-    """Raises ConfigError for a configuration of today that cannot be read, with its line."""
-    if problem is not None and name is not None:
-        load_config(where.top / name)
 
 
 def _print_changes(session: Session, document: ChangesDocument) -> None:

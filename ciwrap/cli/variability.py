@@ -6,18 +6,21 @@ import math
 import os
 import sys
 import time
+from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ciwrap.base.errors import UsageError
-from ciwrap.cli.main import json_option, report_option
+from ciwrap.cli.main import Session, json_option, report_option
 from ciwrap.report.document import write_text
 from ciwrap.snapshot.difference import describe_environment
 from ciwrap.statistics.spread import scipy
 from ciwrap.studies.variability.fit import (
     FittedMap,
+    MapFile,
     fit_maps,
     map_of,
     plan_next,
@@ -31,21 +34,13 @@ from ciwrap.studies.variability.report import lines_of, render_variability_html
 from ciwrap.studies.variability.runs import Roles, read_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ciwrap.cli.main import Session
-    from ciwrap.studies.variability.fit import MapFile
     from ciwrap.studies.variability.runs import Numbers
 
 _MAP = "variability-map.json"
 _NEXT = 3  # how many configurations to measure next
 
 
-@click.group(
-    name="variability",
-    no_args_is_help=False,
-    short_help="Map how much runs vary, by configuration.",
-)
+@click.group(name="variability", no_args_is_help=False)
 def variability_command() -> None:
     """Say how much the runs of a configuration vary that was never run.
 
@@ -111,7 +106,7 @@ def fit(
         seed=seed,
         only=_predictor(predictor),
         made=session.started_at,
-        ciwrap_version=_version(),
+        ciwrap_version=version("ciwrap"),
         tell=_tell,
     )
     write_map(fitted.file, output)
@@ -144,14 +139,8 @@ def predict(
     if not 0 < confidence < 1:
         raise UsageError("--confidence must be between 0 and 1")
     maps, fitted, point = _ask(map_file, configuration)
-    found = _document(
-        session,
-        "predict",
-        map_file,
-        maps,
-        started,
-        predictions=(fitted.predict(point, confidence),),
-    )
+    predictions = (fitted.predict(point, confidence),)
+    found = _document(session, "predict", map_file, maps, started, predictions=predictions)
     return _end(session, found)
 
 
@@ -202,20 +191,13 @@ def plan(
         for one in plan_next(FittedMap(stored), count, seed=maps.seed, **wanted)
     ]
     candidates.sort(key=lambda one: -one.uncertainty)
-    found = _document(
-        session, "plan", map_file, maps, started, candidates=tuple(candidates[:count])
-    )
+    first = tuple(candidates[:count])
+    found = _document(session, "plan", map_file, maps, started, candidates=first)
     return _end(session, found)
 
 
 def _require_scipy() -> None:
     scipy("linalg", "`ciwrap variability`")
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("ciwrap")
 
 
 def _tell(line: str) -> None:
@@ -277,7 +259,7 @@ def _document(
         value=asked.value,
         seed=asked.seed,
         environment=describe_environment(Path.cwd()),
-        ciwrap_version=_version(),
+        ciwrap_version=version("ciwrap"),
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         **{**parts, **found},

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.model import Verdict
-from ciwrap.model.variable_result import MOST_EXPLANATIONS, MOST_LEVELS, MOST_WORST
+from ciwrap.model import DifferingElement, MovedElement, VariableResult, Verdict
+from ciwrap.model.variable_result import (
+    MOST_EXPLANATIONS,
+    MOST_LEVELS,
+    MOST_WORST,
+    DifferingNumbers,
+    UnpairedLines,
+)
 from ciwrap.report.drawing import effect_facts, number, view_text
 from ciwrap.report.figures import figures_of, is_suspect
 from ciwrap.report.lead import check_title, cut, match_words, place, sentence_on
@@ -27,7 +33,7 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
-from ciwrap.report.view import growth_of, row_of, timeline_of, timeline_words, where_words
+from ciwrap.report.view import Group, growth_of, row_of, timeline_of, timeline_words, where_words
 from ciwrap.report.words import (
     GOLDEN_AND_NEW,
     bound_text,
@@ -50,13 +56,6 @@ from ciwrap.report.words import (
     unknown_golden,
     variable_is_exact,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ciwrap.model import DifferingElement, MovedElement, VariableResult
-    from ciwrap.model.variable_result import DifferingNumbers, UnpairedLines
-    from ciwrap.report.view import Group
 
 _BAR = Markup(
     '<svg class="bar" viewBox="0 0 220 10" preserveAspectRatio="none" aria-hidden="true">'
@@ -153,6 +152,13 @@ _COLUMNS = (
     ("ULPs", "ulps"),
     ("of the bound", "share"),
 )
+# Of the first part of a card.
+_FIRST_TITLES = {
+    Verdict.MATCH: "Where it moved most",
+    Verdict.DIFFER: "First difference",
+    Verdict.SUSPECT: "First suspect",
+    Verdict.NOT_COMPARABLE: "First not comparable",
+}
 # What stands before the words on the page.
 _TO_DECIDE = "to decide what is suspect"
 
@@ -170,7 +176,8 @@ def card_of(
     first, worst = group.first, group.worst
     is_bad = group.verdict is not Verdict.MATCH
     sides = sides_of(group.check, first)
-    parts = [_part(first, _first_title(group), sides, folded=False, has_view=not is_folded)]
+    title = _FIRST_TITLES[first.verdict] if group.is_history else ""
+    parts = [_part(first, title, sides, folded=False, has_view=not is_folded)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
         title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
@@ -202,17 +209,6 @@ def card_of(
         ),
         parts=tuple(parts),
     )
-
-
-def _first_title(group: Group) -> str:
-    if not group.is_history:
-        return ""
-    return {
-        Verdict.MATCH: "Where it moved most",
-        Verdict.DIFFER: "First difference",
-        Verdict.SUSPECT: "First suspect",
-        Verdict.NOT_COMPARABLE: "First not comparable",
-    }[group.first.verdict]
 
 
 def _part(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
+from markupsafe import Markup
 from msgspec import Struct
 
+from ciwrap.model import Shift
 from ciwrap.model.variable_result import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES, SUSPECT
 from ciwrap.report.drawing import (
     NARROW,
     WIDTH,
+    Colour,
     Frame,
     axes,
     box,
@@ -32,6 +35,7 @@ from ciwrap.report.drawing import (
     share_colour,
     some_of,
     text,
+    triangle,
     turned_text,
 )
 from ciwrap.report.text import (
@@ -42,14 +46,6 @@ from ciwrap.report.text import (
     scale_ticks,
     short_number,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from markupsafe import Markup
-
-    from ciwrap.model import Shift
-    from ciwrap.report.drawing import Colour
 
 # Of an image, the longer side; and of the colours under a narrow one, which have two numbers.
 _SIDE, _LEAST_BAR = 300.0, 110.0
@@ -176,7 +172,12 @@ def line_chart(
     is a bound that may be drawn; else the lane says where the two differ.
     """
     frame, lane = Frame(left=76, bottom=150), Frame(left=76, top=166, bottom=232)
-    parts = [*_spans(classes, frame, lane), *_value_lines(frame, scale)]
+    parts = [
+        # Where anything is no number, or beyond its bound: shaded over both lanes.
+        *_shaded(classes, frame, lane, "sx", range(NO_NUMBER, NO_NUMBER + 1)),
+        *_shaded(classes, frame, lane, "sp", range(BOUND_CLASS, SHARE_CLASSES)),
+        *_value_lines(frame, scale),
+    ]
     for side, band, thin in zip(sides, ("bg", "bw"), ("lg", "ln"), strict=True):
         parts.append(
             path(_band(side, frame), band) if side.low else path(_line(side.values, frame), thin)
@@ -254,12 +255,6 @@ def _band(curve: Curve, frame: Frame) -> Iterator[str]:
         if low is not None and high is not None:
             top = frame.y(high) - 0.5
             yield box(frame.left + i * wide, top, wide, max(frame.y(low) + 0.5 - top, 1))
-
-
-def _spans(classes: bytes, frame: Frame, lane: Frame) -> Iterator[Markup]:
-    """Where anything is beyond its bound, or no number: shaded over both lanes."""
-    yield from _shaded(classes, frame, lane, "sx", range(NO_NUMBER, NO_NUMBER + 1))
-    yield from _shaded(classes, frame, lane, "sp", range(BOUND_CLASS, SHARE_CLASSES))
 
 
 def _shaded(
@@ -418,8 +413,7 @@ def _mark(x: float, y: float, point: Point) -> Markup:
     words = f"iteration {point.iteration}: {said}"
     if point.is_beyond:
         # A shape of its own, not a colour alone.
-        shape = f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z"
-        return path((shape,), "mo" if point.share is not None else "mu", words)
+        return triangle(x, y, words, "mo" if point.share is not None else "mu")
     return dot(x, y, 2.6, words)
 
 
@@ -427,6 +421,7 @@ def _mark(x: float, y: float, point: Point) -> Markup:
 CROSSES, DASHES = "xx", "xx na"
 # Of a cell of the timeline: a class of the share, or one of these.
 CELL_MATCH, CELL_DIFFER, CELL_NOT_COMPARABLE, CELL_NONE = 100, 101, 102, 103
+_BAD_CELLS = (CELL_DIFFER, CELL_NOT_COMPARABLE, SUSPECT)
 
 
 def timeline(
@@ -457,7 +452,8 @@ def timeline(
             x, y = left + j * cell_width, 8 + i * cell_height
             w, h = cell_width - gap, cell_height - gap
             paths.setdefault(cell, []).append(box(x, y, w, h))
-            if _is_bad(cell) and cell_width >= 6 and cell_height >= 8:
+            is_bad = cell in _BAD_CELLS or BOUND_CLASS <= cell < SHARE_CLASSES
+            if is_bad and cell_width >= 6 and cell_height >= 8:
                 r = min(w, h) * 0.22
                 cx, cy = x + w / 2, y + h / 2
                 if cell == CELL_NOT_COMPARABLE:
@@ -485,12 +481,6 @@ def timeline(
     parts.append(text(left + columns * cell_width / 2, below + 32, "iteration", class_="lb"))
     parts.append(turned_text(12, 8 + rows * cell_height / 2, "rank" if any(ranks) else ""))
     return chart(label, join(parts), height=height)
-
-
-def _is_bad(cell: int) -> bool:
-    return cell in (CELL_DIFFER, CELL_NOT_COMPARABLE, SUSPECT) or (
-        BOUND_CLASS <= cell < SHARE_CLASSES
-    )
 
 
 def _cells(cell: int, drawn: str) -> Markup:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import stat
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -56,14 +58,10 @@ from ciwrap.model.variable_result import (
     MOST_RUNS,
     MOST_WORST,
     SHARE_CLASSES,
+    HistoryFacts,
 )
 from ciwrap.report.places import by_name
 from ciwrap.report.view import groups_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ciwrap.model.variable_result import HistoryFacts
 
 SCHEMA_VERSION = 1
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.
@@ -224,6 +222,12 @@ def _coverage(coverage: Coverage) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """Any tree of records, enums, tuples and numbers as strict JSON values."""
     return to_plain(value, ALWAYS)
+
+
+def digest_of(document: dict[str, Any]) -> str:
+    """Of all but the document's own `digest`, to tell damage."""
+    rest = {name: value for name, value in document.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def from_document(document: object) -> RunResult:
@@ -409,7 +413,11 @@ def _reduced(check: CheckResult, detail: Detail) -> CheckResult:
     else:
         bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
         kept = {one.id for one in _first(check)}
-        listed = _brief(bad[:MOST_LISTED], kept)
+        shown = bad[:MOST_LISTED]
+        # Of each name the first and the worst one keep all that they say.
+        for some in by_name(shown).values():
+            kept |= {some[0].id, worst_of(some).id}
+        listed = [one if one.id in kept else brief(one) for one in shown]
         kept.difference_update(one.id for one in listed)
         listed += [one for one in _first(check) if one.id in kept]
     ids = {one.id for one in listed}
@@ -432,13 +440,6 @@ def _first(check: CheckResult) -> list[VariableResult]:
     found = (check.first_divergence, check.first_numeric_divergence)
     variables = {one.variable.id: one.variable for one in found if one is not None}
     return list(variables.values())
-
-
-def _brief(bad: Sequence[VariableResult], whole: set[VariableId]) -> list[VariableResult]:
-    """Of each name the first and the worst one, and those in `whole`, keep all that they say."""
-    for some in by_name(bad).values():
-        whole |= {some[0].id, worst_of(some).id}
-    return [one if one.id in whole else brief(one) for one in bad]
 
 
 def _counted(check: CheckResult, left_out: Sequence[VariableResult]) -> Unlisted:

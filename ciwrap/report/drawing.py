@@ -12,20 +12,22 @@ import json
 import math
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from markupsafe import Markup, escape
 from msgspec import Struct
 
-from ciwrap.model import number_text
-from ciwrap.model.variable_result import BOUND_CLASS, NO_CELL, NO_NUMBER, SHARE_CLASSES, SUSPECT
+from ciwrap.model import VariableResult, number_text
+from ciwrap.model.variable_result import (
+    BOUND_CLASS,
+    NO_CELL,
+    NO_NUMBER,
+    SHARE_CLASSES,
+    SUSPECT,
+    Effect,
+    View,
+)
 from ciwrap.report.text import percent_text, range_words, safe_name, short_number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from ciwrap.model import VariableResult
-    from ciwrap.model.variable_result import Effect, View
 
 WIDTH, HEIGHT = 460, 210
 NARROW = 348
@@ -58,15 +60,11 @@ def number(value: float) -> str:
 
 def element(name: str, body: object = "", /, **attributes: object) -> Markup:
     """One element; `_` in names of attributes stands for `-`, and `class_` for `class`."""
-    parts = [
-        f' {key.rstrip("_").replace("_", "-")}="{escape(_attribute(value))}"'
-        for key, value in attributes.items()
-    ]
+    parts = []
+    for key, value in attributes.items():
+        words = number(value) if isinstance(value, (int, float)) else str(value)
+        parts.append(f' {key.rstrip("_").replace("_", "-")}="{escape(words)}"')
     return Markup(f"<{name}{''.join(parts)}>{escape(body)}</{name}>")
-
-
-def _attribute(value: object) -> str:
-    return number(value) if isinstance(value, (int, float)) else str(value)
 
 
 def text(x: float, y: float, words: object, anchor: str = "middle", class_: str = "tk") -> Markup:
@@ -120,9 +118,9 @@ def rect(
     return element("rect", body, **shape, class_=class_)
 
 
-def dot(x: float, y: float, radius: float, title: str) -> Markup:
-    """title: what stands under the pointer."""
-    return element("circle", element("title", title), cx=x, cy=y, r=radius, class_="mi")
+def dot(x: float, y: float, radius: float, said: str, class_: str = "mi") -> Markup:
+    """said: what stands under the pointer."""
+    return element("circle", element("title", said), cx=x, cy=y, r=radius, class_=class_)
 
 
 def box(x: float, y: float, width: float, height: float) -> str:
@@ -157,9 +155,16 @@ def value_lines(frame: Frame, high: float, words: Callable[[float], str]) -> lis
     return parts
 
 
-def triangle(x: float, y: float, title: Markup) -> Markup:
-    """A mark of its own shape, for what its colour alone does not show."""
-    return element("path", title, d=f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z", class_="mo")
+def triangle(x: float, y: float, said: str, class_: str = "mo") -> Markup:
+    """A mark of its own shape, for what is not told by its colour alone."""
+    return path((f"M{number(x)} {number(y - 5)}l4.6 8h-9.2z",), class_, said)
+
+
+def beside_line(frame: Frame, x: float, y: float, words: str, gap: float = 4) -> Markup:
+    """Words beside an upright line, on the side that has more room for them."""
+    is_right = x > (frame.left + frame.right) / 2
+    side, shift = ("end", -gap) if is_right else ("start", gap)
+    return text(x + shift, y, words, side, "lb")
 
 
 def power_label(exponent: int) -> Markup:
@@ -297,30 +302,23 @@ def palette_png(values: bytes, rows: int, columns: int, palette: Sequence[Colour
     assert len(palette) == 256
     # Each line begins with the number of its filter: 0, none.
     lines = b"".join(b"\0" + values[i * columns : (i + 1) * columns] for i in range(rows))
-    return b"".join(
-        (
-            b"\x89PNG\r\n\x1a\n",
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", columns, rows, 8, 3, 0, 0, 0)),
-            _chunk(b"PLTE", bytes(part for colour in palette for part in colour[:3])),
-            _chunk(b"tRNS", bytes(colour[3] for colour in palette)),
-            _chunk(b"IDAT", zlib.compress(lines, 9)),
-            _chunk(b"IEND", b""),
-        )
-    )
+    colours = bytes(part for colour in palette for part in colour[:3])
+    opacities = bytes(colour[3] for colour in palette)
+    shown = _chunk(b"PLTE", colours) + _chunk(b"tRNS", opacities)
+    return _png(columns, rows, 3, lines, shown)
 
 
 def rgb_png(lines: Sequence[bytes]) -> bytes:
     """An image of lines of pixels, three bytes each."""
     width = len(lines[0]) // 3
     assert all(len(line) == 3 * width for line in lines)
-    return b"".join(
-        (
-            b"\x89PNG\r\n\x1a\n",
-            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, len(lines), 8, 2, 0, 0, 0)),
-            _chunk(b"IDAT", zlib.compress(b"".join(b"\0" + line for line in lines), 9)),
-            _chunk(b"IEND", b""),
-        )
-    )
+    return _png(width, len(lines), 2, b"".join(b"\0" + line for line in lines))
+
+
+def _png(width: int, height: int, colour_type: int, lines: bytes, more: bytes = b"") -> bytes:
+    head = _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, 0))
+    body = _chunk(b"IDAT", zlib.compress(lines, 9)) + _chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + head + more + body
 
 
 def data_uri(png: bytes) -> str:
@@ -377,10 +375,6 @@ def palettes_text() -> str:
     return base64.b64encode(bytes(part for colour in colours for part in colour)).decode("ascii")
 
 
-def _beside(words: str) -> str:
-    return f" ({words})" if words else ""
-
-
 def effect_facts(
     effect: Effect, sides: tuple[str, str], *, is_whole: bool = True
 ) -> Iterator[tuple[str, str]]:
@@ -388,7 +382,8 @@ def effect_facts(
 
     is_whole: whether every element is a number on both sides; what is none is left out.
     """
-    rms, bias = (_beside(range_words(effect, value)) for value in (effect.rms, effect.bias))
+    shares = (range_words(effect, value) for value in (effect.rms, effect.bias))
+    rms, bias = (f" ({words})" if words else "" for words in shares)
     yield "root mean square", f"{short_number(effect.rms)}{rms}"
     if not is_whole:
         yield "numbers on both sides", f"{effect.element_count:,}; mean, range and sum are of these"

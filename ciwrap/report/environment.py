@@ -6,18 +6,14 @@ prove that it does; what is equal follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 from ciwrap.report.lead import check_title
 from ciwrap.report.text import plural, safe_name
 from ciwrap.snapshot.difference import compare_summaries, ranked, verb_of, words_of_kind
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 
 _MOST_TABLES = 8
 MOST_DIFFERENCES = 40
@@ -88,20 +84,15 @@ def environments_of(run: RunResult) -> tuple[Environment, ...]:
     return tuple(tables)
 
 
-def differences_of(check: CheckResult, run: RunResult) -> tuple[EnvironmentDifference, ...]:
-    """The differences that a result tells of; of a document that has none, what its facts say."""
-    return check.environment_differences or compare_summaries(
-        check.golden_environment, check.environment or run.environment
-    )
-
-
 def worst_differences(run: RunResult) -> tuple[EnvironmentDifference, ...]:
     """The differences of all checks that do not match, each once, in their order."""
     found = {
         (one.kind, one.name): one
         for check in run.checks
         if check.verdict.severity
-        for one in differences_of(check, run)
+        # Of a document that has no differences, what its facts say.
+        for one in check.environment_differences
+        or compare_summaries(check.golden_environment, check.environment or run.environment)
     }
     return ranked(found.values())
 

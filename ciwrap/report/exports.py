@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
 from msgspec.structs import replace
 
-from ciwrap.model import MessageLevel, Verdict
+from ciwrap.model import (
+    CheckResult,
+    Message,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
 from ciwrap.report.lead import check_prefix, check_title, golden_file, sentence_on, worst_words
 from ciwrap.report.lead import place as findings_place
 from ciwrap.report.places import by_name
 from ciwrap.report.text import portable, safe_name, safe_text
-from ciwrap.report.view import groups_of, more_words
+from ciwrap.report.view import Group, groups_of, more_words
 from ciwrap.report.words import detail_lines, headline, sides_of, unlisted_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ciwrap.model import CheckResult, Message, RunResult, VariableId, VariableResult
-    from ciwrap.report.view import Group
 
 _LONGEST_JUNIT_TEXT = 4000
 _MOST_CHECKPOINTS = 20
@@ -61,7 +63,11 @@ def _suite(check: CheckResult, run: RunResult) -> ElementTree.Element:
         cases, errors = [_error_case(name, "statistics", errors, check.verdict)], []
     if errors or not cases:
         cases.append(_error_case(name, "outputs", errors or ["nothing was compared"]))
-    cases += [_skipped_case(name, one) for one in check.left_out_variables]
+    for one in check.left_out_variables:
+        # What the golden holds and the configuration left out.
+        cases.append(_empty_case(name, one.text))
+        words = "not compared: left out by the configuration"
+        ElementTree.SubElement(cases[-1], "skipped", message=words)
     suite = _finished(name, cases, check.seconds, run)
     suite.insert(0, _properties(check, run))
     return suite
@@ -118,13 +124,6 @@ def _case(check: str, results: list[VariableResult], sides: tuple[str, str]) -> 
 def _lines(one: VariableResult, sides: tuple[str, str], is_alone: bool) -> list[str]:
     lines = [headline(one), *detail_lines(one, sides)]
     return lines if is_alone else [f"{safe_text(one.id.text)}: {lines[0]}", *lines[1:]]
-
-
-def _skipped_case(check: str, variable: VariableId) -> ElementTree.Element:
-    """What the golden holds and the configuration left out."""
-    case = _empty_case(check, variable.text)
-    ElementTree.SubElement(case, "skipped", message="not compared: left out by the configuration")
-    return case
 
 
 def _error_case(
@@ -185,18 +184,13 @@ def render_sarif(run: RunResult) -> str:
         notes.append(_note(unlisted))
     if not run.coverage.is_whole:
         notes.append(_note(run.coverage.text))
-    document = {
-        "$schema": SCHEMA_URL,
-        "version": "2.1.0",
-        "runs": [
-            {
-                "tool": {"driver": _driver(run)},
-                "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
-                "columnKind": "unicodeCodePoints",
-                "results": results[:MOST_RESULTS],
-            }
-        ],
+    one_run = {
+        "tool": {"driver": _driver(run)},
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
+        "columnKind": "unicodeCodePoints",
+        "results": results[:MOST_RESULTS],
     }
+    document = {"$schema": SCHEMA_URL, "version": "2.1.0", "runs": [one_run]}
     return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
@@ -247,19 +241,13 @@ def _of_group(run: RunResult, group: Group) -> dict[str, Any]:
 def _result(rule: str, text: str, file: str | None, key: tuple[str, str]) -> dict[str, Any]:
     # The same finding in the next run has the same print, whatever its numbers.
     fingerprint = hashlib.sha256("\0".join((rule, *key)).encode("utf-8", "surrogatepass"))
+    place = {"artifactLocation": {"uri": _uri(file)}, "region": {"startLine": 1}}
     return {
         "ruleId": rule,
         "ruleIndex": [one for one, _, _ in _RULES].index(rule),
         "level": "error",
         "message": {"text": safe_name(text, _LONGEST_SARIF_TEXT)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": _uri(file)},
-                    "region": {"startLine": 1},
-                }
-            }
-        ],
+        "locations": [{"physicalLocation": place}],
         "partialFingerprints": {"ciwrap/v1": fingerprint.hexdigest()},
     }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from ciwrap.model import Evidence, Verdict, worst_first
+from ciwrap.model import CheckResult, Evidence, VariableResult, Verdict, worst_first
 from ciwrap.model.variable_result import Cause
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
@@ -33,11 +33,6 @@ from ciwrap.report.words import (
     used_words,
     variable_is_exact,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ciwrap.model import CheckResult, VariableResult
 
 MOST_LINES = 20
 _MOST_ELEMENTS = 4

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 from msgspec import Struct
 
+from ciwrap.model import VariableResult
 from ciwrap.model.variable_result import (
     BOUND_CLASS,
     MOST_MAPS,
@@ -15,6 +16,8 @@ from ciwrap.model.variable_result import (
     NOT_FINITE,
     SHARE_CLASSES,
     SUSPECT,
+    Picture,
+    ShareMap,
     cells,
 )
 from ciwrap.report.charts import (
@@ -34,19 +37,13 @@ from ciwrap.report.drawing import (
     SHARE_PALETTE,
     SIGNED_PALETTE,
     VALUE_PALETTE,
+    Colour,
     css_colour,
     palette_png,
     share_colour,
 )
 from ciwrap.report.text import axes_words, capital, scale_ticks, short_number
 from ciwrap.report.words import lost_count, variable_is_exact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ciwrap.model import VariableResult
-    from ciwrap.model.variable_result import Picture, ShareMap
-    from ciwrap.report.drawing import Colour
 
 # Of so few a histogram says nothing.
 _FEW_ELEMENTS = 8
@@ -72,7 +69,8 @@ def histogram_of(result: VariableResult) -> Figure | None:
     if (result.element_count or 0) < _FEW_ELEMENTS:
         return None
     counts = _without_masked(result.bound_share_histogram, result)
-    if counts is not None and _can_be_drawn(counts) and not variable_is_exact(result):
+    can_be_drawn = counts is not None and len(counts) == SHARE_CLASSES and any(counts)
+    if counts is not None and can_be_drawn and not variable_is_exact(result):
         lost = lost_count(result)
         label = f"{result.name}: elements by |difference| / bound"
         note = f"not a number on one side: {lost:,}" if lost else ""
@@ -96,10 +94,6 @@ def _without_masked(
     if not counts or not result.masked_count:
         return counts
     return (max(0, counts[0] - result.masked_count), *counts[1:])
-
-
-def _can_be_drawn(counts: Sequence[int]) -> bool:
-    return len(counts) == SHARE_CLASSES and any(count > 0 for count in counts)
 
 
 def pictures_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[Figure]:
@@ -180,9 +174,8 @@ def _plane_figures(
 
     plane = _where(picture, shape)
     part = _part_words(picture)
-    worst = ""
-    if picture.cell_elements > 1:
-        worst = f"each cell: the worst of {picture.cell_elements} elements"
+    count = picture.cell_elements
+    worst = f"each cell: the worst of {count} elements" if count > 1 else ""
     wide, values = image_width(*_sides(picture, shape)), _value_bar(picture, shape)
     for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
         name = f"{capital(title)}{part}"
@@ -265,12 +258,6 @@ def _sides(one: Picture | ShareMap, shape: tuple[int, ...]) -> tuple[Side | None
     return row, column
 
 
-def _is_marked(picture: Picture) -> bool:
-    """Whether suspect chunks can be seen on the new values."""
-    classes = cells(picture.classes, picture.rows, picture.columns)
-    return picture.row_axis is None or bool(outline(classes, picture.rows, picture.columns))
-
-
 def outline(classes: bytes, rows: int, columns: int) -> list[tuple[float, float, float, float]]:
     """The edges around suspect cells as (left, top, right, bottom), from 0 to 1; none if there are
     too many to be seen.
@@ -346,8 +333,12 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
     if result.details is None or shape is None:
         return
     picture, shown = result.details.picture, None
-    if picture is not None and (picture.golden or _is_marked(picture)):
-        shown = (picture.row_axis, picture.column_axis)
+    if picture is not None:
+        classes = cells(picture.classes, picture.rows, picture.columns)
+        is_seen = picture.golden or picture.row_axis is None
+        # On new values alone, suspect chunks may be too many to be outlined.
+        if is_seen or outline(classes, picture.rows, picture.columns):
+            shown = (picture.row_axis, picture.column_axis)
     for one in result.details.share_maps[:MOST_MAPS]:
         if not _fits(one, shape):
             continue

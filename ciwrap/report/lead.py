@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ciwrap.model import Divergence, DivergenceKind, Evidence, Verdict, worst_of
+from ciwrap.model import (
+    CheckResult,
+    Divergence,
+    DivergenceKind,
+    EnsembleFacts,
+    Evidence,
+    Message,
+    RunResult,
+    Shift,
+    VariableResult,
+    Verdict,
+    worst_of,
+)
 from ciwrap.model.variable_result import Cause
 from ciwrap.report.places import together_text, where_listed
 from ciwrap.report.text import (
@@ -49,11 +61,6 @@ from ciwrap.report.words import (
     variable_is_exact,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ciwrap.model import CheckResult, EnsembleFacts, Message, RunResult, Shift, VariableResult
-
 _LONGEST_REASON = 400
 _LONGEST_VALUE = 60
 
@@ -90,7 +97,7 @@ def leading(run: RunResult) -> list[_Leading]:
     return found[:1] if len(found) == 2 and found[0] == found[1] else found
 
 
-_Leading = tuple["CheckResult", Divergence]
+_Leading = tuple[CheckResult, Divergence]
 
 
 def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Leading | None:
@@ -120,12 +127,8 @@ def lead(run: RunResult) -> list[str]:
     return list(_lead(run, None)) or [match_sentence(run)]
 
 
-def lead_beside(run: RunResult, shown: Divergence) -> list[str]:
-    """The same without the sentence on a divergence that has been reported."""
-    return list(_lead(run, shown))
-
-
 def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
+    """without: a divergence that has been told of."""
     counts = run.verdict_counts
     told = leading(run)
     for number, (check, divergence) in enumerate(told):
@@ -373,7 +376,7 @@ def top_of_page(run: RunResult) -> Top:
     if not alarms:
         return Top(tuple(lead(run)))
     check, divergence = alarms[0]
-    sentences = tuple(lead_beside(run, divergence))
+    sentences = tuple(_lead(run, divergence))
     earlier = 0 if told[0] == alarms[0] else 1
     facts = _three_facts(run, check, divergence)
     return Top(sentences[earlier:], facts, sentences[:earlier])

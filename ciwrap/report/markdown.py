@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ciwrap.model import MessageLevel, Verdict
+from ciwrap.model import MessageLevel, RunResult, Verdict
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.lead import (
     check_prefix,
@@ -22,10 +22,9 @@ from ciwrap.report.lead import (
     sentence_on,
     title,
 )
-from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.terminal import accept_command
 from ciwrap.report.text import capital, counts_words, percent_text, plural, portable, safe_name
-from ciwrap.report.view import card_numbers, groups_of, more_words, numbers_too_words, row_of
+from ciwrap.report.view import Group, card_numbers, groups_of, more_words, numbers_too_words, row_of
 from ciwrap.report.words import (
     HINT,
     decide_words,
@@ -35,12 +34,6 @@ from ciwrap.report.words import (
     sides_of,
     unlisted_words,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ciwrap.model import RunResult
-    from ciwrap.report.view import Group
 
 # GitHub drops a summary of more than 1 MiB as a whole, and all steps of a job share it.
 MOST_BYTES = 128 * 1024
@@ -88,8 +81,8 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     counts = Counter(group.verdict for group in groups)
     said = counts_words(counts)
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {title(run)}", ""]
-    lead = findings_lead(run)
-    for sentence in lead:
+    sentences = lead(run)
+    for sentence in sentences:
         lines += [f"**{escaped(sentence, 900)}**", ""]
     unlisted = unlisted_words(run)
     if said:
@@ -97,7 +90,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
         lines += [f"{plural(len(run.checks), 'check')}; {noun}: {said}.", ""]
     lines += [f"{capital(unlisted)}.", ""] if unlisted else []
     lines += [f"{capital(run.coverage.text)}.", ""]
-    lines += _messages(run, lead)
+    lines += _messages(run, sentences)
     lines += _environment(run)
     if picture:
         lines += [f"![golden, new and difference]({_address(picture)})", ""]
@@ -303,19 +296,27 @@ def _of_messages(run: RunResult, level: MessageLevel) -> list[_Annotation]:
 
 def _first_of_kind(kind: str, found: list[_Annotation]) -> list[str]:
     shown = found if len(found) <= MOST_PER_TYPE else found[: MOST_PER_TYPE - 1]
-    lines = [_line(kind, *one) for one in shown]
     if len(found) > len(shown):
         rest = f"+{len(found) - len(shown):,} more; see the summary or the report"
-        lines.append(_line(kind, "ciwrap", rest, None))
-    return lines
+        shown = [*shown, ("ciwrap", rest, None)]
+    return [
+        workflow_command(
+            kind, safe_name(text, _LONGEST), file=_in_repository(file), title=safe_name(title)
+        )
+        for title, text, file in shown
+    ]
 
 
-def _line(kind: str, title: str, text: str, file: str | None) -> str:
-    properties = [f"title={_property(title)}"]
-    inside = _in_repository(file)
-    if inside is not None:
-        properties.insert(0, f"file={_property(inside)}")
-    return f"::{kind} {','.join(properties)}::{_escaped(safe_name(text, _LONGEST))}"
+def workflow_command(kind: str, message: str, **properties: object) -> str:
+    """One workflow command, `::error file=a,line=3::message`; properties that are None are left
+    out.
+    """
+    given = ",".join(
+        f"{name}={_escaped(str(value)).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in properties.items()
+        if value is not None
+    )
+    return f"::{kind}{' ' + given if given else ''}::{_escaped(message)}"
 
 
 def _in_repository(file: str | None) -> str | None:
@@ -329,12 +330,8 @@ def _in_repository(file: str | None) -> str | None:
         except ValueError:
             return None
     path = PurePosixPath(file)
-    return None if ".." in path.parts else str(path)
+    return None if ".." in path.parts else safe_name(str(path))
 
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _escaped(safe_name(text)).replace(":", "%3A").replace(",", "%2C")

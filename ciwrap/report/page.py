@@ -10,6 +10,7 @@ import base64
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
@@ -20,14 +21,22 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.model import MessageLevel, Verdict
-from ciwrap.model.variable_result import cells
+from ciwrap.model import (
+    CheckResult,
+    CommandOutcome,
+    MessageLevel,
+    RunResult,
+    VariableResult,
+    Verdict,
+)
+from ciwrap.model.variable_result import Picture, cells
 from ciwrap.report.cards import card_of
 from ciwrap.report.charts import MOST_SHIFTS, shift_bars
 from ciwrap.report.drawing import (
     SHARE_PALETTE,
     SIGNED_PALETTE,
     VALUE_PALETTE,
+    Colour,
     palettes_text,
     rgb_png,
 )
@@ -52,18 +61,11 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
 )
-from ciwrap.report.view import MOST_CARDS, bundles_of, groups_of, has_thumbnail, row_of
+from ciwrap.report.view import MOST_CARDS, Group, Row, bundles_of, groups_of, has_thumbnail, row_of
 from ciwrap.report.words import HINT, counted_evidence, sides_of, unlisted_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import jinja2
-
-    from ciwrap.model import CheckResult, CommandOutcome, RunResult, VariableResult
-    from ciwrap.model.variable_result import Picture
-    from ciwrap.report.drawing import Colour
-    from ciwrap.report.view import Group, Row
 
 # A word with letters that are written from right to left, without what follows it.
 _RIGHT_TO_LEFT = re.compile(r"\S*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]\S*?(?=[:,.)]*(?:\s|$))")
@@ -332,10 +334,8 @@ def _left_out_words(rest: Sequence[Group]) -> str:
         return ""
     bad = sum(group.verdict is not Verdict.MATCH for group in rest)
     what = f"not matching: {bad:,}" if bad else "matching"
-    return (
-        f"... and {plural(len(rest), 'more variable')}, not listed here ({what}); the JSON"
-        " result has all."
-    )
+    more = plural(len(rest), "more variable")
+    return f"... and {more}, not listed here ({what}); the JSON result has all."
 
 
 # Thousands of lines: put together as plain text, each part escaped, since Markup takes ten times
@@ -374,11 +374,6 @@ def _check_cell(row: Row, columns: Columns) -> str:
 def _name_cell(row: Row) -> str:
     name = f"<bdi>{escape(row.name)}</bdi>"
     return f'<a href="#c{row.number}">{name}</a>' if row.number else name
-
-
-def joined(rows: Sequence[str]) -> Markup:
-    """Lines whose parts were escaped."""
-    return Markup("\n".join(rows))
 
 
 MOST_MATCHING_CARDS = 4
@@ -446,8 +441,9 @@ def render_html(run: RunResult) -> str:
         palettes=palettes_text() if "data-view=" in cards else "",
         # What the head of the page tells of stands first, though another variable may be worse.
         rows_title=f"Variables, {'' if keys == sorted(keys) else told}worst first",
-        rows=joined(rows.bad),
-        matching_rows=joined(rows.matching),
+        # Lines whose parts were escaped.
+        rows=Markup("\n".join(rows.bad)),
+        matching_rows=Markup("\n".join(rows.matching)),
         matching_words=f"{listed}{plural(matching, 'variable')} that {verb}",
         matching_open=len(rows.matching) <= FEW_ROWS,
         rows_left_out=rows.left_out,
@@ -536,10 +532,9 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     left_out = len(bad) - len(card_of_group)
     words = ""
     if bad and left_out > 0:
-        words = (
-            f"... and {plural(left_out, 'more variable')} that"
-            f" {'does' if left_out == 1 else 'do'} not match; the JSON result has everything."
-        )
+        verb = "does" if left_out == 1 else "do"
+        words = f"... and {plural(left_out, 'more variable')} that {verb} not match"
+        words += "; the JSON result has everything."
     return Markup("").join(Markup(text) for text in parts), card_of_group, words
 
 
@@ -563,9 +558,8 @@ def picture_file(run: RunResult) -> PictureFile | None:
         shape = variable.golden_shape or variable.shape
         if picture is None or not picture.golden or shape is None:
             continue
-        if variable.verdict.is_alarm and max(picture.row_axis or 0, picture.column_axis) < len(
-            shape
-        ):
+        last_axis = max(picture.row_axis or 0, picture.column_axis)
+        if variable.verdict.is_alarm and last_axis < len(shape):
             return _drawn(check, variable, picture, shape)
     return None
 
@@ -573,13 +567,11 @@ def picture_file(run: RunResult) -> PictureFile | None:
 def _drawn(
     check: CheckResult, variable: VariableResult, picture: Picture, shape: tuple[int, ...]
 ) -> PictureFile:
-    panels = [(picture.golden, VALUE_PALETTE), (picture.new, VALUE_PALETTE)]
     golden, new = sides_of(check, variable)
-    what = f"{new} - {golden}" if picture.signed else "|difference| / bound"
-    is_signed = bool(picture.signed)
-    panels.append(
-        (picture.signed, SIGNED_PALETTE) if is_signed else (picture.classes, SHARE_PALETTE)
-    )
+    what, third = "|difference| / bound", (picture.classes, SHARE_PALETTE)
+    if picture.signed:
+        what, third = f"{new} - {golden}", (picture.signed, SIGNED_PALETTE)
+    panels = [(picture.golden, VALUE_PALETTE), (picture.new, VALUE_PALETTE), third]
     is_line = picture.row_axis is None
     size = (_LINE_HEIGHT, _LINE_WIDTH) if is_line else _size(picture, shape)
     drawn = [_panel(picture, text, palette, size) for text, palette in panels]

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from ciwrap.model import DivergenceKind, Verdict
+from ciwrap.model import CheckResult, Divergence, DivergenceKind, VariableResult, Verdict
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
 from ciwrap.report.text import counts_words, index_text, plural, safe_name
 from ciwrap.report.words import cause_lines, element_share_text, sides_of, variable_is_exact
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ciwrap.model import CheckResult, Divergence, VariableResult
 
 _MOST_RANKS = 6
 _MOST_STAGES = 3
@@ -36,8 +31,7 @@ def where_listed(
     if check.unlisted is None and not _has_ended_early(check):
         return where_text(results, alarms_only=alarms_only)
     bad = _bad(results, alarms_only=alarms_only)
-    hit = sorted({one.iteration for one in bad if one.iteration is not None})
-    ranks = {one.rank for one in bad if one.rank is not None}
+    hit, ranks = _iterations(bad), _ranks(bad)
     words = [f"in {len(hit)} iterations, first in {hit[0]}"] if len(hit) > 1 else []
     words += [f"on {len(ranks)} ranks"] if len(ranks) > 1 else []
     return ", ".join(words)
@@ -57,15 +51,16 @@ def where_text(results: Sequence[VariableResult], *, alarms_only: bool = False) 
     bad = _bad(results, alarms_only=alarms_only)
     if len(results) < 2 or not bad:
         return ""
-    iterations, hit = _iterations(results), _iterations(bad)
-    ranks = sorted({one.rank for one in results if one.rank is not None})
+    iterations, hit, ranks = _iterations(results), _iterations(bad), _ranks(results)
     ranks_at: dict[int, set[int]] = {iteration: set() for iteration in hit}
     for one in bad:
         if one.iteration is not None and one.rank is not None:
             ranks_at[one.iteration].add(one.rank)
     if len(ranks) > 1 and len(set(map(frozenset, ranks_at.values()))) > 1:
         return _growing(results, ranks_at, iterations, ranks)
-    words = [_when(iterations, hit), _on_ranks(ranks, _ranks(bad)) if len(ranks) > 1 else ""]
+    words, hit_ranks = [_when(iterations, hit)], _ranks(bad)
+    if len(ranks) > 1 and hit_ranks:
+        words.append(f"{_on_these(ranks, hit_ranks)}{' only' if len(hit_ranks) == 1 else ''}")
     return ", ".join(word for word in words if word)
 
 
@@ -90,7 +85,10 @@ def extent_words(check: CheckResult) -> str:
         match = "matches" if len(names) == 1 else "match"
         return f"{each} that could be compared {match}, and not everything could be"
     compared = "compared " if _has_ended_early(check) else ""
-    verdicts = _verdicts(bad)
+    # Of each name the worst verdict.
+    verdicts = {
+        name: Verdict.worst(one.verdict for one in some) for name, some in by_name(bad).items()
+    }
     parts = [f"{len(verdicts):,} of {plural(len(names), 'variable')}"]
     if len(set(verdicts.values())) > 1:
         parts[0] += f" do not match ({counts_words(Counter(verdicts.values()))})"
@@ -104,11 +102,6 @@ def extent_words(check: CheckResult) -> str:
         which = f"{kinds.pop().words}: " if len(kinds) == 1 else ""
         return f"not everything could be compared; {which}{words}"
     return words
-
-
-def _verdicts(bad: Sequence[VariableResult]) -> dict[str, Verdict]:
-    """Of each name the worst verdict."""
-    return {name: Verdict.worst(one.verdict for one in some) for name, some in by_name(bad).items()}
 
 
 def _iterations(results: Iterable[VariableResult]) -> list[int]:
@@ -129,12 +122,6 @@ def _when(iterations: Sequence[int], hit: Sequence[int]) -> str:
     if hit == [iteration for iteration in iterations if iteration >= hit[0]]:
         return f"from iteration {hit[0]} on"
     return f"in {len(hit)} of {len(iterations)} iterations, first in {hit[0]}"
-
-
-def _on_ranks(ranks: Sequence[int], hit: Sequence[int]) -> str:
-    if not hit:
-        return ""
-    return f"{_on_these(ranks, hit)} only" if len(hit) == 1 else _on_these(ranks, hit)
 
 
 def _rank_list(ranks: Sequence[int]) -> str:
@@ -236,10 +223,12 @@ def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str, list[s
     if not check.is_history:
         return
     first, numeric = check.first_divergence, check.first_numeric_divergence
-    if first is not None:
-        yield _divergence(check, "first divergence", first)
-    if numeric is not None and numeric != first:
-        yield _divergence(check, "first numeric divergence", numeric)
+    numeric = None if numeric == first else numeric
+    for what, one in (("first divergence", first), ("first numeric divergence", numeric)):
+        if one is not None:
+            variable = one.variable
+            causes = list(cause_lines(variable, sides_of(check, variable)))
+            yield what, safe_name(variable.id.text), divergence_text(one), causes
 
 
 def together_text(check: CheckResult) -> str:
@@ -253,17 +242,8 @@ def together_text(check: CheckResult) -> str:
     said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
-    if iteration is None:
-        return f"also not matching, without an iteration: {said}{more}"
-    return f"also not matching in iteration {iteration}: {said}{more}"
-
-
-def _divergence(
-    check: CheckResult, what: str, divergence: Divergence
-) -> tuple[str, str, str, list[str]]:
-    variable = divergence.variable
-    causes = list(cause_lines(variable, sides_of(check, variable)))
-    return what, safe_name(variable.id.text), divergence_text(divergence), causes
+    where = ", without an iteration" if iteration is None else f" in iteration {iteration}"
+    return f"also not matching{where}: {said}{more}"
 
 
 def divergence_text(divergence: Divergence) -> str:

@@ -8,13 +8,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from markupsafe import Markup
 from msgspec import Struct
 
-from ciwrap.model import Verdict, severity, worst_of
-from ciwrap.model.variable_result import BOUND_CLASS, NO_CELL, SHARE_CLASSES, SUSPECT, cells
+from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict, severity, worst_of
+from ciwrap.model.variable_result import (
+    BOUND_CLASS,
+    NO_CELL,
+    SHARE_CLASSES,
+    SUSPECT,
+    Picture,
+    ShareMap,
+    cells,
+)
 from ciwrap.report.charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -50,12 +58,6 @@ from ciwrap.report.words import (
     variable_is_exact,
     without_share_text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from ciwrap.model import CheckResult, RunResult, VariableResult
-    from ciwrap.model.variable_result import Picture, ShareMap
 
 # Cards that a page has at most.
 MOST_CARDS = 60
@@ -359,26 +361,20 @@ class Row(Struct, frozen=True):
 
 def row_of(number: int, group: Group, iterations: Sequence[int] = ()) -> Row:
     """iterations: all of the run, in order, for an axis that all rows share."""
-    first = group.first
+    first, is_bad = group.first, group.verdict is not Verdict.MATCH
     return Row(
         number=number,
         verdict=group.verdict,
         check=safe_name(check_title(group.check), 80),
         name=safe_name(group.name, 120),
-        first=_first_words(group),
+        first=checkpoint_words(first) if is_bad and group.is_history else "",
         worst=_worst_words(group),
-        is_near=group.verdict is Verdict.MATCH and (group.share or 0.0) >= NEAR_THE_BOUND,
+        is_near=not is_bad and (group.share or 0.0) >= NEAR_THE_BOUND,
         count=_count_words(group),
         pattern=safe_name(_pattern(group, first), 160),
         over_time=mini_timeline(group, iterations),
         thumb=thumbnail(group.worst) or thumbnail(first),
     )
-
-
-def _first_words(group: Group) -> str:
-    """The first checkpoint that does not match."""
-    is_told = group.verdict is not Verdict.MATCH and group.is_history
-    return checkpoint_words(group.first) if is_told else ""
 
 
 def _worst_words(group: Group) -> str:

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from ciwrap.model import Evidence, Verdict, number_text
-from ciwrap.model.variable_result import Cause, IndexBox
+from ciwrap.model import (
+    CheckResult,
+    ChunkRange,
+    Coverage,
+    DifferingElement,
+    Evidence,
+    MovedElement,
+    NewValues,
+    RunResult,
+    VariableResult,
+    Verdict,
+    number_text,
+)
+from ciwrap.model.variable_result import (
+    Cause,
+    DifferingNumbers,
+    Explanation,
+    IndexBox,
+    TextPlace,
+    TextResult,
+    UnpairedLines,
+)
 from ciwrap.report.text import (
     at_most_text,
     counts_words,
@@ -23,27 +43,6 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ciwrap.model import (
-        CheckResult,
-        ChunkRange,
-        Coverage,
-        DifferingElement,
-        MovedElement,
-        NewValues,
-        RunResult,
-        VariableResult,
-    )
-    from ciwrap.model.variable_result import (
-        DifferingNumbers,
-        Explanation,
-        TextPlace,
-        TextResult,
-        UnpairedLines,
-    )
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
@@ -85,9 +84,10 @@ def without_share_text(variable: VariableResult) -> str:
     """Of a variable whose largest difference is no multiple of its bound that a double holds."""
     if lost_count(variable):
         return "not a number on one side"
-    elements = (one for one in told_elements(variable) if one.bound_share == math.inf)
-    told = (element_share_text(variable, one) for one in elements)
-    return next(told, share_text(math.inf))
+    for one in told_elements(variable):
+        if one.bound_share == math.inf:
+            return element_share_text(variable, one)
+    return share_text(math.inf)
 
 
 def told_elements(variable: VariableResult) -> tuple[DifferingElement, ...]:
@@ -98,12 +98,7 @@ def told_elements(variable: VariableResult) -> tuple[DifferingElement, ...]:
 
 def lost_count(variable: VariableResult) -> int:
     """Elements that are NaN, infinite or missing on one side only."""
-    counts = (
-        variable.nan_mismatch_count,
-        variable.inf_mismatch_count,
-        variable.missing_mismatch_count,
-    )
-    return sum(count or 0 for count in counts)
+    return sum(count for count, _ in special_counts(variable))
 
 
 def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
@@ -204,14 +199,10 @@ def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
     if variable.verdict is Verdict.NOT_COMPARABLE:
         return safe_text(variable.reason)
     if variable.verdict is Verdict.MATCH:
-        return _match_sentence(variable)
+        is_one = variable.element_count == 1 and not variable.masked_count
+        elements = "its one element is" if is_one else f"all {elements_words(variable)}"
+        return f"{elements} {alike_words(variable)}"
     return _differ_sentence(variable, with_percent=with_percent)
-
-
-def _match_sentence(variable: VariableResult) -> str:
-    is_one = variable.element_count == 1 and not variable.masked_count
-    elements = "its one element is" if is_one else f"all {elements_words(variable)}"
-    return f"{elements} {alike_words(variable)}"
 
 
 def elements_words(variable: VariableResult, note: str = "") -> str:
@@ -379,7 +370,8 @@ def fact_lines(
             line += f"; relative {relative}"
         lines.append(line)
     lines += _largest_lines(variable, with_share=with_share)
-    lines += _special_lines(variable)
+    said = [f"{counted_lost(variable, count)} {what}" for count, what in special_counts(variable)]
+    lines += [", ".join(said)] if said else []
     return [*lines, *by_digests_lines(variable)]
 
 
@@ -422,11 +414,6 @@ def _largest_lines(variable: VariableResult, *, with_share: bool) -> list[str]:
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {share_text(share)}")
     return ["; ".join(parts)] if parts else []
-
-
-def _special_lines(variable: VariableResult) -> list[str]:
-    said = [f"{counted_lost(variable, count)} {what}" for count, what in special_counts(variable)]
-    return [", ".join(said)] if said else []
 
 
 def counted_evidence(check: CheckResult) -> str:
@@ -601,7 +588,11 @@ def by_digests_lines(variable: VariableResult) -> list[str]:
     lines = [f"{'element ' * bool(one.index)}{moved_words(one)}" for one in told[:_MOST_RANGES]]
     is_part = variable.suspect_chunks != variable.chunk_count
     if variable.differing_count is None and variable.suspect_ranges and is_part:
-        lines.append(_ranges_line(variable))
+        shown = variable.suspect_ranges[:_MOST_RANGES]
+        shape = variable.golden_shape or variable.shape or ()
+        rest = (variable.suspect_range_count or len(variable.suspect_ranges)) - len(shown)
+        more = f" and {rest} more ranges" if rest > 0 else ""
+        lines.append(f"in elements {', '.join(range_text(one, shape) for one in shown)}{more}")
     new = variable.new_values
     if new is not None and not (new.number_count == 1 and variable.moved_elements):
         lines.append(f"in the suspect chunks: {new_values_words(new)}")
@@ -707,16 +698,6 @@ def lost_words(new: NewValues) -> str:
     return " and ".join(f"{count:,} {what}" for count, what in counts if count)
 
 
-def _ranges_line(variable: VariableResult) -> str:
-    shown = variable.suspect_ranges[:_MOST_RANGES]
-    shape = variable.golden_shape or variable.shape or ()
-    line = "in elements " + ", ".join(range_text(item, shape) for item in shown)
-    total = variable.suspect_range_count or len(variable.suspect_ranges)
-    if total > len(shown):
-        line += f" and {total - len(shown)} more ranges"
-    return line
-
-
 def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
     """Elements that follow one another in storage: `[100:120, :]` where that is a box of the array,
     else `[0, 3] to [3, 127] in storage order`.
@@ -749,11 +730,8 @@ def summary_line(text: TextResult) -> str:
     parts = []
     if text.differing:
         verb = "differs" if text.differing == 1 else "differ"
-        places = f"{text.place_count:,} {'place' if text.place_count == 1 else 'places'}"
-        parts.append(
-            f"{text.differing:,} of {text.numbers:,} {'number' if text.numbers == 1 else 'numbers'}"
-            f" {verb}, in {places}"
-        )
+        numbers, places = plural(text.numbers, "number"), plural(text.place_count, "place")
+        parts.append(f"{text.differing:,} of {numbers} {verb}, in {places}")
     unpaired = sum(text.unpaired_lines)
     if unpaired:
         parts.append(f"{unpaired:,} {'line has' if unpaired == 1 else 'lines have'} no partner")
@@ -785,9 +763,10 @@ def _rest(count: int, shown: int, noun: str) -> list[str]:
 
 def text_place_words(place: DifferingNumbers) -> str:
     """`6 x "MD| step [s] #" number 1, first at 747:52: 2.5 / 15.3`."""
+    golden, new = (safe_name(one.text, _LONGEST_TEXT) for one in (place.golden, place.new))
     return (
         f'{place.count:,} x "{safe_name(place.template, _LONGEST_TEMPLATE)}" number {place.number},'
-        f" first at {position(place.golden, place.new)}: {pair_text(place)}"
+        f" first at {position(place.golden, place.new)}: {golden} / {new}"
     )
 
 
@@ -795,11 +774,6 @@ def position(golden: TextPlace, new: TextPlace) -> str:
     """`747:52`, and the other side's place where that is another."""
     ours, theirs = (f"{one.line}:{one.column}" for one in (golden, new))
     return ours if ours == theirs else f"{ours} / {theirs}"
-
-
-def pair_text(place: DifferingNumbers) -> str:
-    golden, new = (safe_name(one.text, _LONGEST_TEXT) for one in (place.golden, place.new))
-    return f"{golden} / {new}"
 
 
 def difference_text(place: DifferingNumbers) -> str:

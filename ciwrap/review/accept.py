@@ -8,61 +8,57 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
+from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime, timezone
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
-from ciwrap.base.documents import DocumentError
+from ciwrap.base.documents import DocumentError, DocumentHead
 from ciwrap.base.errors import PendingConflictError, UnreadableFileError, UsageError
 from ciwrap.base.files import read_regular
-from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import DIRTY, ask_git, git_commit, git_user
 from ciwrap.check.check import needs_golden
 from ciwrap.check.compatible import Work
 from ciwrap.check.judge import check_golden
 from ciwrap.explain.across import explainer
 from ciwrap.formats.reader import as_elements
-from ciwrap.golden.manifest import Count, Root, VariableRow
-from ciwrap.golden.places import TestPlace
+from ciwrap.golden.manifest import Count, PendingOrigin, Root, VariableRow
+from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.show import shared_stores
+from ciwrap.golden.store import GoldenStore, StoredGolden
 from ciwrap.golden.test_goldens import telling_what_is_done
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
-from ciwrap.model import VariableResult, Verdict
+from ciwrap.model import CheckResult, VariableId, VariableResult, Verdict
 from ciwrap.model.variable_result import Number
 from ciwrap.project.outputs import Outputs
 from ciwrap.report.document import from_document
 from ciwrap.review.artifact import ALLOWED_WORDS, refuse_less
 from ciwrap.review.change import (
     GoldenChange,
+    Moved,
     OldGolden,
     Origin,
     Status,
+    VariableChange,
     capture_change,
     demand_reason,
     origin_of,
     write_change,
 )
+from ciwrap.review.pending import PendingGolden
 from ciwrap.snapshot.difference import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-    from pathlib import Path
-
-    from ciwrap import _core
-    from ciwrap.base.progress import Progress
-    from ciwrap.golden.manifest import PendingOrigin
-    from ciwrap.golden.places import Place
-    from ciwrap.golden.store import GoldenStore, StoredGolden
-    from ciwrap.model import CheckResult, VariableId
     from ciwrap.project.settings import Check
-    from ciwrap.review.change import Moved, VariableChange
-    from ciwrap.review.pending import PendingGolden
     from ciwrap.review.project import Project
 
 _DIGITS = 12
@@ -136,12 +132,8 @@ def look_at(project: Project, golden: PendingGolden, variant: str | None = None)
     """
     place = golden.place
     stored = project.pending.store(place).read(place.name)
-    change = _change(
-        stored,
-        project.goldens.at(place),
-        place,
-        lambda: recorded_result(project, golden),
-    )
+    store = project.goldens.at(place)
+    change = _change(stored, store, place, lambda: recorded_result(project, golden))
     looked = PendingChange(golden, stored, place, golden.origin, change)
     _refuse_stale(looked, change)
     return looked if variant is None else _for_variant(project, looked, variant)
@@ -326,7 +318,10 @@ def accept_outputs(
     All are captured before one is written. Raises as `capture_change` and `write_change` do,
     UsageError if one replaces a golden and there is no reason, LockBusyError.
     """
-    checks = _that_need_goldens(project.checks)
+    # Without those of which the configuration itself says what all values have to be; all of them
+    # if there are no others, so that capturing tells.
+    checks = [one for one in project.checks if not one.expected or _has_open_values(one)]
+    checks = checks or [*project.checks]
     lock = contextlib.nullcontext() if dry_run else project.store.locked()
     with lock:
         changes = [
@@ -337,10 +332,12 @@ def accept_outputs(
         ]
         if not dry_run:
             demand_reason(changes, reason)
+            keeps = project.config is None or project.config.snapshot.objects
+            snapshots = SnapshotStore.of_goldens(project.golden_dir) if keeps else None
             with telling_what_is_done(_ACCEPTED) as done:
                 for check, change in zip(checks, changes, strict=True):
                     if change.needs_writing:
-                        origin = origin_of(check, project.root, _snapshots_of(project))
+                        origin = origin_of(check, project.root, snapshots)
                         write_change(change, project.store, reason, origin)
                         done.append(check.name)
     return changes
@@ -385,21 +382,6 @@ def _accept_all(project: Project, looked: Sequence[PendingChange], reason: str |
         for one in looked:
             accept(project, one, reason, who)
             done.append(one.change.check)
-
-
-def _snapshots_of(project: Project) -> SnapshotStore | None:
-    """Where snapshots of goldens are kept; None where the configuration says not to take any."""
-    if project.config is not None and not project.config.snapshot.objects:
-        return None
-    return SnapshotStore.of_goldens(project.golden_dir)
-
-
-def _that_need_goldens(checks: tuple[Check, ...]) -> list[Check]:
-    """Without those of which the configuration itself says what all values have to be; all of them
-    if there are no others, so that capturing tells.
-    """
-    kept = [check for check in checks if not check.expected or _has_open_values(check)]
-    return kept or [*checks]
 
 
 def _has_open_values(check: Check) -> bool:
@@ -455,10 +437,9 @@ class AcceptedCheck(msgspec.Struct, frozen=True):
     misspelt: tuple[str, ...] = ()
 
 
-class AcceptDocument(msgspec.Struct, frozen=True):
+class AcceptDocument(DocumentHead, frozen=True):
     """What accept did, or with --dry-run would do."""
 
-    schema_version: Literal[1]
     kind: Literal["accept"]
     dry_run: bool
     reason: str | None
@@ -468,8 +449,7 @@ class AcceptDocument(msgspec.Struct, frozen=True):
 def accept_document(
     changes: Sequence[GoldenChange], *, reason: str | None, dry_run: bool
 ) -> AcceptDocument:
-    checks = tuple(_check(change) for change in changes)
-    return AcceptDocument(1, "accept", dry_run, reason, checks)
+    return AcceptDocument(1, "accept", dry_run, reason, tuple(map(_check, changes)))
 
 
 def _check(change: GoldenChange) -> AcceptedCheck:
@@ -531,13 +511,10 @@ def _variable(change: VariableChange) -> Hashable:
     if change_word(change) == "redefined":
         # It matters in what: other evidence is not another shape.
         told = tuple(None if row is None else replace(row, root="") for row in rows)
-    return change.identity, change_word(change), told, _magnitude(change.used_share)
-
-
-def _magnitude(share: float | None) -> float | None:
-    if share is None or not share > 0 or math.isinf(share):
-        return share
-    return math.floor(math.log10(share))
+    share = change.used_share
+    if share is not None and 0 < share < math.inf:
+        share = math.floor(math.log10(share))
+    return change.identity, change_word(change), told, share
 
 
 _MOST_BYTES = 4 << 20
@@ -560,14 +537,11 @@ def source_of(place: Place, root: Path) -> str:
     except (FileNotFoundError, SyntaxError, ValueError):
         raise UnreadableFileError("is not there, or is not Python", file=path) from None
     for name in test.test.split("::"):
-        nodes = [one for node in nodes for one in _children(node) if one.name == name]
+        children = [one for node in nodes for one in ast.iter_child_nodes(node)]
+        nodes = [one for one in children if isinstance(one, _Node) and one.name == name]
     if not nodes:
         raise UnreadableFileError(f"has no {test.test}; it may be inherited", file=path)
     node = nodes[-1]
     assert isinstance(node, _Node)
     first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
-
-
-def _children(node: ast.AST) -> list[_Node]:
-    return [one for one in ast.iter_child_nodes(node) if isinstance(one, _Node)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,13 @@ from ciwrap.base.archive import copy_files, folder_files, refused, zip_files
 from ciwrap.base.errors import ArtifactError, CiwrapError, PendingConflictError
 from ciwrap.base.repository import DIRTY, git_commit
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX, SHARED_SUFFIX, STAGED_SUFFIX
+from ciwrap.review.change import VariableChange
 from ciwrap.review.pending import INDEX_NAME, RESULT_SUFFIX, PendingGoldens
 from ciwrap.snapshot.store import GOLDEN_FOLDER, NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
-
     from ciwrap.base.archive import Files
     from ciwrap.review.accept import PendingChange
-    from ciwrap.review.change import VariableChange
     from ciwrap.review.project import Project
 
 _SUFFIXES = (
@@ -94,16 +93,12 @@ def _take(files: Files, target: Path, source: Path) -> None:
         inner = name.removeprefix(prefix)
         if not name.startswith(prefix) or PurePosixPath(inner).name in _PASSED_OVER:
             continue
-        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES) and not _is_snapshot(inner):
+        folder, _, own = inner.rpartition("/")
+        is_snapshot = folder == GOLDEN_FOLDER and NAME.fullmatch(own) is not None
+        if inner != INDEX_NAME and not inner.endswith(_SUFFIXES) and not is_snapshot:
             raise refused(name, "is not a file of a pending golden", source)
         taken[inner] = open_file
     copy_files(taken, target, source)
-
-
-def _is_snapshot(inner: str) -> bool:
-    """Whether a file lies where snapshots do, and is called like one."""
-    folder, _, name = inner.rpartition("/")
-    return folder == GOLDEN_FOLDER and NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager
@@ -161,19 +156,15 @@ def _check_commits(
         made_from = golden.origin.commit
         if _is_same_commit(made_from, wanted, whole=commit is None):
             continue
+        other = f"checked out here is {here or '(none)'}"
+        if commit is not None:
+            other = f"--commit {commit} is not the beginning of that, of 7 digits or more"
         raise PendingConflictError(
-            f"it was made from commit {made_from or '(none)'}, {_other_words(here, commit)}",
+            f"it was made from commit {made_from or '(none)'}, {other}",
             file=source,
             variable=golden.check,
             remedy="check that commit out, or say --commit with it if these numbers are meant",
         )
-
-
-def _other_words(here: str | None, commit: str | None) -> str:
-    """What it is not made from: the commit that was asked for, else the one checked out."""
-    if commit is None:
-        return f"checked out here is {here or '(none)'}"
-    return f"--commit {commit} is not the beginning of that, of 7 digits or more"
 
 
 def _is_same_commit(made_from: str | None, wanted: str | None, *, whole: bool) -> bool:

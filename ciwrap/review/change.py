@@ -6,13 +6,16 @@ Writing a golden adds a line to its log, with the CI job that this process runs 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ciwrap import _core
+from ciwrap.arrays.values import Labels, Values
 from ciwrap.base.errors import (
     CiwrapError,
     CorruptGoldenError,
@@ -23,13 +26,14 @@ from ciwrap.base.errors import (
     PeriodError,
     UsageError,
 )
-from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.check import misspelt_words
 from ciwrap.check.compatible import Work, labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.check.judge import check_golden
 from ciwrap.check.other_bounds import Circle, refuse_combined
 from ciwrap.explain.across import explainer
+from ciwrap.formats.catalog import Catalog
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
@@ -40,37 +44,31 @@ from ciwrap.golden.manifest import (
     now_text,
     rows_of,
 )
-from ciwrap.golden.store import golden_id
+from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, bound_of, describe_bound, is_wider
-from ciwrap.model import EvidencePolicy, VariableId, VariableResult, Verdict
+from ciwrap.model import EvidencePolicy, VariableId, VariableResult, VariableSettings, Verdict
 from ciwrap.project.outputs import Outputs, files_of, recorded_run_of
 from ciwrap.recording.recorded_run import RecordedCapture, compare_recorded, refuse_what_needs_data
-from ciwrap.runs.capture_index import read_checkpoint, read_index, read_tree
+from ciwrap.runs.capture_index import (
+    CapturedVariable,
+    StoredTree,
+    read_checkpoint,
+    read_index,
+    read_tree,
+)
 from ciwrap.runs.sides import fitting
 from ciwrap.snapshot.difference import (
     describe_environment,
     environment_for_golden,
     environment_of_outputs,
 )
+from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.arrays.values import Labels, Values
-    from ciwrap.base.progress import Progress
-    from ciwrap.formats.catalog import Catalog
-    from ciwrap.golden.store import GoldenStore, StoredGolden
-    from ciwrap.model import VariableSettings
     from ciwrap.project.settings import Check
-    from ciwrap.runs.capture_index import CapturedVariable, StoredTree
-    from ciwrap.snapshot.store import SnapshotStore
 
-if TYPE_CHECKING:
-    # How far a variable moved, of its old and its new golden; None where nobody can tell.
-    Moved = Callable[
-        [VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None
-    ]
+# How far a variable moved, of its old and its new golden; None where nobody can tell.
+Moved = Callable[[VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None]
 
 
 class Status(str, Enum):
@@ -375,19 +373,15 @@ def change_of_catalog(
         )
     if not wanted:
         raise _nothing_to_accept(check)
-    progress.begin(
-        f"capturing {check.name}",
-        sum(catalog.entries[identity].info.byte_count for identity in wanted),
-    )
+    infos = {identity: catalog.entries[identity].info for identity in wanted}
+    progress.begin(f"capturing {check.name}", sum(one.byte_count for one in infos.values()))
     try:
         variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
     finally:
         progress.end()
     labels = {
-        identity: labels_with_mask(
-            catalog.entries[identity].info.labels, check.settings_for(identity)
-        )
-        for identity in wanted
+        identity: labels_with_mask(info.labels, check.settings_for(identity))
+        for identity, info in infos.items()
     }
 
     def moved(
@@ -401,10 +395,8 @@ def change_of_catalog(
 
 
 def _nothing_to_accept(check: Check) -> NotComparableError:
-    return NotComparableError(
-        f"check {check.name!r} has no variables to accept",
-        remedy="fix 'outputs' or 'ignore'",
-    )
+    text = f"check {check.name!r} has no variables to accept"
+    return NotComparableError(text, remedy="fix 'outputs' or 'ignore'")
 
 
 def _change(

@@ -11,12 +11,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
+from ciwrap import _core
+from ciwrap.arrays.values import Labels
 from ciwrap.base.documents import DocumentError, NewerFormatError, load_json, to_versioned_record
 from ciwrap.base.errors import (
     CiwrapError,
@@ -66,24 +69,24 @@ from ciwrap.golden.places import (
     writer_lock,
 )
 from ciwrap.golden.show import shared_stores
-from ciwrap.golden.store import GoldenStore, GoldenStores
+from ciwrap.golden.store import (
+    GoldenStore,
+    GoldenStores,
+    StoredGolden,
+)
 from ciwrap.golden.test_goldens import ModuleStore, telling_what_is_done
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
+from ciwrap.model import VariableId
 from ciwrap.model.settings import nearest
-from ciwrap.review.change import capture_change, origin_of
+from ciwrap.review.change import GoldenChange, Origin, capture_change, origin_of
 from ciwrap.snapshot.store import SnapshotStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap import _core
-    from ciwrap.arrays.values import Labels
-    from ciwrap.golden.store import StoredGolden
-    from ciwrap.model import VariableId
     from ciwrap.project.settings import Check
-    from ciwrap.review.change import GoldenChange, Origin
     from ciwrap.review.project import Project
+
+
+_ANEW = "delete it, and run the tests again"
 
 
 class PendingGolden(Struct, frozen=True):
@@ -132,11 +135,7 @@ def look_at_pair(folder: str, path: Path) -> Looked:
     except NewerFormatError as error:
         return UnsupportedFormatError(str(error), file=path)
     except (DocumentError, UnreadableFileError, FileLimitError) as error:
-        return CorruptGoldenError(
-            f"is not a pending golden: {error}",
-            file=path,
-            remedy="delete it, and run the tests again",
-        )
+        return CorruptGoldenError(f"is not a pending golden: {error}", file=path, remedy=_ANEW)
 
 
 def look_at_all_shared(folder: str, store: ModuleStore) -> Iterator[Looked]:
@@ -166,11 +165,8 @@ def look_at_shared(place: Place, store: ModuleStore) -> Looked:
         return error
     origin = found.manifest.pending
     if origin is None:
-        return CorruptGoldenError(
-            f"does not say what {place.name!r} was made from",
-            file=found.path,
-            remedy="delete it, and run the tests again",
-        )
+        text = f"does not say what {place.name!r} was made from"
+        return CorruptGoldenError(text, file=found.path, remedy=_ANEW)
     return PendingGolden(place, found.path, found.manifest, origin)
 
 
@@ -227,11 +223,8 @@ def read_index(folder: Path) -> PendingIndex | None:
     except FileNotFoundError:
         return None
     except DocumentError as error:
-        raise CorruptFileError(
-            f"is not a list of pending goldens: {error}",
-            file=path,
-            remedy="delete it, and run the tests again",
-        ) from None
+        text = f"is not a list of pending goldens: {error}"
+        raise CorruptFileError(text, file=path, remedy=_ANEW) from None
 
 
 RESULT_SUFFIX = ".result.json"
@@ -438,18 +431,15 @@ class PendingGoldens:
             if not faults:
                 used = {one.manifest.environment.get("snapshot", "") for one in goldens}
                 self.snapshots.remove_others(used)
-            self._clear_folders()
+            for here, _, _ in os.walk(self.folder, topdown=False):
+                if Path(here) != self.folder:
+                    remove_lock_file(Path(here))
+                    with contextlib.suppress(OSError):  # not empty
+                        Path(here).rmdir()
             entries = tuple(_entry(golden, golden_dir) for golden in goldens)
             index = PendingIndex(golden_dir=golden_dir, checks=entries)
             self._write(self.folder / INDEX_NAME, index_text(index))
         return goldens
-
-    def _clear_folders(self) -> None:
-        for here, _, _ in os.walk(self.folder, topdown=False):
-            if Path(here) != self.folder:
-                remove_lock_file(Path(here))
-                with contextlib.suppress(OSError):  # not empty
-                    Path(here).rmdir()
 
     def _write(self, path: Path, text: str) -> None:
         with writing(path):
@@ -522,18 +512,11 @@ def keep(
 
     Raises WriteFailedError, LockBusyError.
     """
-    old = change.old
     # Something lies there, if nothing that can be read.
-    base_root = old.root if old.problem is None else ""
-    pending.write(
-        place,
-        change.variables,
-        pending_origin(base_root, origin.commit),
-        origin.environment,
-        document,
-        change.labels,
-        change.ignored,
-    )
+    base_root = change.old.root if change.old.problem is None else ""
+    made_from = pending_origin(base_root, origin.commit)
+    facts = (origin.environment, document, change.labels, change.ignored)
+    pending.write(place, change.variables, made_from, *facts)
 
 
 _LOG_NAME = "rejected.jsonl"

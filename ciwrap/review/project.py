@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import re
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -23,17 +24,13 @@ from ciwrap.base.files import PENDING_DIR, WORK_DIR
 from ciwrap.base.repository import ask_git, left_out
 from ciwrap.golden.places import Place
 from ciwrap.golden.show import ProjectState
-from ciwrap.golden.store import GoldenStores
+from ciwrap.golden.store import GoldenStore, GoldenStores
 from ciwrap.model.results import ProjectOptions
 from ciwrap.project.config import find_config, load_config
 from ciwrap.project.schema import read_document
-from ciwrap.project.settings import DEFAULT_GOLDEN_DIR
+from ciwrap.project.settings import DEFAULT_GOLDEN_DIR, Check, Config
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ciwrap.golden.store import GoldenStore
-    from ciwrap.project.settings import Check, Config
     from ciwrap.review.pending import PendingGoldens
 
 
@@ -269,12 +266,9 @@ def other_state_words(then: ProjectState, now: ProjectState) -> str | None:
     if then.digest == now.digest:
         return None
     if then.commit != now.commit:
-        return f"another commit is checked out now than when the tests ran ({_short(then.commit)})"
+        before = "without git" if then.commit is None else then.commit[:10]
+        return f"another commit is checked out now than when the tests ran ({before})"
     return "files of the project have changed since the tests ran"
-
-
-def _short(commit: str | None) -> str:
-    return "without git" if commit is None else commit[:10]
 
 
 def _code(root: Path, golden_dir: str) -> Iterator[str]:
@@ -363,18 +357,13 @@ def checks_of_others(project: Project) -> set[str]:
     names: set[str] = set()
     _refuse_left_out(project.root)
     for found in map(read_document, _candidates(project)):
-        value = found.value
-        if isinstance(value, dict) and any(_keeps_in(found.path, value, one) for one in folders):
+        value = found.value if isinstance(found.value, dict) else {}
+        said = value.get("golden_dir", DEFAULT_GOLDEN_DIR)
+        own = (found.path.parent / said).resolve() if isinstance(said, str) else None
+        # Also one above: with --golden-dir goldens of one kind of machine are kept in one below.
+        if own is not None and any(one.is_relative_to(own) for one in folders):
             names |= _names_in(value.get("checks"))
     return names
-
-
-def _keeps_in(path: Path, value: dict[str, object], folder: Path) -> bool:
-    """Whether the golden folder of a configuration is this one, or one above it: with --golden-dir
-    goldens of one kind of machine are kept in a folder below.
-    """
-    said = value.get("golden_dir", DEFAULT_GOLDEN_DIR)
-    return isinstance(said, str) and folder.is_relative_to((path.parent / said).resolve())
 
 
 def _names_in(checks: object) -> set[str]:
@@ -385,9 +374,13 @@ def _names_in(checks: object) -> set[str]:
 
 
 def _candidates(project: Project) -> list[Path]:
-    own = project.own_config.path.resolve()
-    found = {path.resolve() for path in (*_known_to_git(project.root), *_above(project))}
-    return sorted(path for path in found - {own} if _may_be_one(path))
+    found = {path.resolve() for path in _known_to_git(project.root)}
+    for folder in project.golden_dir.resolve().parents:
+        found |= {path.resolve() for pattern in _PATTERNS for path in folder.glob(pattern)}
+        if (folder / ".git").exists():
+            break
+    found.discard(project.own_config.path.resolve())
+    return sorted(filter(_may_be_one, found))
 
 
 def _known_to_git(root: Path) -> Iterator[Path]:
@@ -412,14 +405,6 @@ def _refuse_left_out(root: Path) -> None:
                 file=top / name,
                 remedy="have it checked out: git sparse-checkout add",
             )
-
-
-def _above(project: Project) -> Iterator[Path]:
-    for folder in project.golden_dir.resolve().parents:
-        for pattern in _PATTERNS:
-            yield from folder.glob(pattern)
-        if (folder / ".git").exists():
-            break
 
 
 def _may_be_one(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,11 +13,8 @@ from ciwrap.base.late import numpy as np
 from ciwrap.statistics.spread import as_times, scipy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
-if TYPE_CHECKING:
     _Numbers = NDArray[np.float64]
 
 # Fewer measurements on one side are an accident as easily as a level.
@@ -235,7 +233,11 @@ def classify(iterations: NDArray[Any], sizes: NDArray[Any], spread: float) -> Gr
     }
     best = min(fits, key=lambda name: fits[name].criterion)
     start, rate = fits["exponential"].coefficients[0], fits["exponential"].coefficients[-1]
-    increase = min(rate, _usual_rate(steps, logs)) * (steps[-1] - steps[0])
+    # From each checkpoint to the one half of the history later. Least squares follow a single wild
+    # checkpoint; a median does not.
+    half = steps.size // 2
+    usual = float(np.median((logs[half:] - logs[:-half]) / (steps[half:] - steps[:-half])))
+    increase = min(rate, usual) * (steps[-1] - steps[0])
     if best == "exponential" and rate > 0 and increase >= math.log(LEAST_INCREASE):
         return Growth("growing", float(rate), float(np.exp(start)))
     return Growth("noise")
@@ -251,14 +253,6 @@ def _free_part(
     end = first + int(beyond[0]) if beyond.size else values.size
     kept = np.arange(first, end)[values[first:end] > 0]
     return steps[kept], values[kept]
-
-
-def _usual_rate(steps: NDArray[np.float64], logs: NDArray[np.float64]) -> float:
-    """The median rate from each checkpoint to the one half of the history later. Least squares
-    follow a single wild checkpoint; a median does not.
-    """
-    half = steps.size // 2
-    return float(np.median((logs[half:] - logs[:-half]) / (steps[half:] - steps[:-half])))
 
 
 class _Fit(Struct, frozen=True):

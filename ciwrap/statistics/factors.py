@@ -10,6 +10,7 @@ v from the reference g: Sohier, de Oliveira Castro, Fevotte, Lathuiliere, Petit 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from enum import Enum
 from itertools import combinations, compress
 from statistics import NormalDist
@@ -22,8 +23,6 @@ from ciwrap.base.late import numpy as np
 from ciwrap.statistics.spread import scipy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
 Design = Literal["full", "fractional", "one-at-a-time"]
@@ -54,17 +53,13 @@ def cells_of(design: Design, factors: int) -> list[Cell]:
     base = _BASE[factors]
     generators = _GENERATORS[: factors - base]
     return [
-        (*cell, *(_parity(cell, one) for one in generators))
+        (*cell, *(sum(cell[at] for at in columns) % 2 == 1 for columns in generators))
         for cell in (_cell(number, base) for number in range(2**base))
     ]
 
 
 def _cell(number: int, factors: int) -> Cell:
     return tuple(bool(number >> position & 1) for position in range(factors))
-
-
-def _parity(cell: Cell, columns: Sequence[int]) -> bool:
-    return sum(cell[one] for one in columns) % 2 == 1
 
 
 class DifferingShare(Struct, frozen=True):
@@ -358,7 +353,7 @@ def _permutation_p(old: _Numbers, new: _Numbers, rate: float, seed: int) -> floa
     variances = (1 - _SHRINK) * scales**2 / (len(pooled) - 1) + _SHRINK
     rows = left * (scales / np.sqrt(variances))
     draws = _draws(len(rows), len(new), rate, np.random.default_rng(seed))
-    lengths = _squared_lengths(rows, draws)
+    lengths: _Numbers = np.sum(rows[draws].mean(axis=1) ** 2, axis=1)
     # The runs themselves are one of the draws, or are counted beside random ones.
     as_far = int(np.sum(lengths[1:] >= lengths[0] * (1 - 1e-12)))
     return (1 + as_far) / len(lengths)
@@ -374,11 +369,6 @@ def _draws(total: int, count: int, rate: float, generator: np.random.Generator) 
     keys = generator.random((draws, total))
     drawn = np.argpartition(keys, count - 1, axis=1)[:, :count]
     return np.concatenate([np.arange(count)[np.newaxis], drawn])
-
-
-def _squared_lengths(rows: _Numbers, draws: NDArray[np.intp]) -> _Numbers:
-    lengths: _Numbers = np.sum(rows[draws].mean(axis=1) ** 2, axis=1)
-    return lengths
 
 
 def _shifts(old: _Numbers, new: _Numbers) -> tuple[FeatureShift, ...]:

@@ -8,6 +8,7 @@ without a change, either run of a pair is as likely to be the slower one. SciPy 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Context, Decimal, localcontext
 from enum import Enum
 from importlib import import_module
@@ -20,8 +21,6 @@ from ciwrap.base.errors import NotAvailableError, UsageError
 from ciwrap.base.late import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import ArrayLike, NDArray
 
 CONFIDENCE = 0.95
@@ -69,20 +68,16 @@ def rounded_up(value: float) -> float:
     Exact: decimals, as people write them, are compared, not their nearest doubles. Raises
     ValueError for what is not finite or not above 0.
     """
+    if not 0 < value < math.inf:
+        raise ValueError(f"{value} is not a positive number")
     with localcontext(_OWN):
-        exponent, wanted = _exponent(value)
-        return float(next(one for one in _steps(exponent) if one >= wanted))
-
-
-def rounded_down(value: float) -> float:
-    """The largest of 1, 2 and 5 x 10^k that is not above a positive number; as `rounded_up`."""
-    with localcontext(_OWN):
-        exponent, wanted = _exponent(value)
-        return float(next(one for one in reversed(_steps(exponent)) if one <= wanted))
-
-
-def _steps(exponent: int) -> list[Decimal]:
-    return [one.scaleb(exponent) for one in _STEPS]
+        wanted = Decimal(repr(float(value)))
+        exponent = wanted.adjusted()
+        # A product such as 3 x 1e-7 is 3.0000000000000004e-07: what lies beyond 15 digits is no
+        # news.
+        wanted = wanted.quantize(Decimal(1).scaleb(exponent - 14))
+        steps = (one.scaleb(wanted.adjusted()) for one in _STEPS)
+        return float(next(one for one in steps if one >= wanted))
 
 
 class Differences(Struct, frozen=True):
@@ -147,15 +142,6 @@ def _is_relative(found: Differences) -> bool:
     if found.has_zeros or not median or not 0 < found.max_rel < math.inf:
         return False
     return found.max_rel < found.max_abs / median
-
-
-def _exponent(value: float) -> tuple[int, Decimal]:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{value} is not a positive number")
-    wanted = Decimal(repr(float(value)))
-    # A product such as 3 x 1e-7 is 3.0000000000000004e-07: what lies beyond 15 digits is no news.
-    wanted = wanted.quantize(Decimal(1).scaleb(wanted.adjusted() - 14))
-    return wanted.adjusted(), wanted
 
 
 def _refuse_few(comparisons: int) -> None:

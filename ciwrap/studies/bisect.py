@@ -10,9 +10,10 @@ import contextlib
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -23,15 +24,11 @@ from ciwrap.base.processes import Closing, later_interrupts
 from ciwrap.base.repository import Repository, ask_git, place_below, revision_folder
 from ciwrap.model import RunResult, Verdict
 from ciwrap.project.config import find_config, load_config, load_text
+from ciwrap.project.settings import Config
 from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.page import cards_of, page_head, render_page, time_words
 from ciwrap.report.places import divergence_text
 from ciwrap.report.text import plural, portable, portable_text, safe_name, seconds_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ciwrap.project.settings import Config
 
 # What git's log of a bisection says once it is at an end; never translated.
 _FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)

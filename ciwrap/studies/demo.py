@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -18,14 +18,9 @@ from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import RunResult, Verdict
 from ciwrap.project.config import load_config
-from ciwrap.project.settings import CONFIG_NAME
+from ciwrap.project.settings import CONFIG_NAME, Check
 from ciwrap.report.words import headline
 from ciwrap.studies.simulation import RANK_COUNT, Settings, run_simulation
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ciwrap.project.settings import Check
 
 CHECK = "particle-mesh"
 # Where the configuration says the simulation writes.

@@ -6,17 +6,18 @@ match.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import as_doubles
+from ciwrap.arrays.values import Values, as_doubles
 from ciwrap.base.documents import DocumentError, DocumentHead, to_versioned_record
 from ciwrap.base.errors import (
     CiwrapError,
@@ -28,27 +29,28 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.check.check import misspelt_words
-from ciwrap.check.compatible import failed_check
+from ciwrap.check.compatible import Work, failed_check
 from ciwrap.golden.places import ensemble_path
-from ciwrap.golden.store import refuse_pointer
-from ciwrap.model import CheckResult, EnsembleFacts, Message, MessageLevel, Shift, Verdict
+from ciwrap.golden.store import GoldenStore, refuse_pointer
+from ciwrap.model import (
+    CheckResult,
+    EnsembleFacts,
+    Message,
+    MessageLevel,
+    Shift,
+    VariableId,
+    Verdict,
+)
 from ciwrap.model.settings import fit_fill_values
 from ciwrap.project.outputs import Outputs, folders_of_runs
-from ciwrap.report.document import MOST_BYTES, parse_document, plain, write_text
+from ciwrap.report.document import MOST_BYTES, digest_of, parse_document, plain, write_text
 from ciwrap.report.lead import ensemble_sentence
 from ciwrap.report.text import plural
 from ciwrap.statistics.factors import EnsembleVerdict, compare_with_ensemble
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Work
-    from ciwrap.golden.store import GoldenStore
-    from ciwrap.model import VariableId
     from ciwrap.project.settings import Check
 
 
@@ -179,7 +181,6 @@ class _Variable(Struct):
     """All checkpoints and ranks of one name."""
 
     blocks: list[_Sums] = field(default_factory=list)
-
     is_rounded: bool = False
 
     def add(self, values: Values, count: int, fills: tuple[float | int, ...]) -> None:
@@ -250,9 +251,8 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
                 continue
             info = catalog.entries[identity].info
             settings = check.settings_for(identity, info.dtype)
-            values = (
-                catalog.values(identity, settings.mask) if info.dtype[1:2] in _NUMBERS else None
-            )
+            is_number = info.dtype[1:2] in _NUMBERS
+            values = catalog.values(identity, settings.mask) if is_number else None
             if values is None or not values.element_count:
                 untaken.others.add(identity)
                 continue
@@ -292,16 +292,13 @@ def _is_left_out(
 
 
 def _named(found: dict[str, _Variable], choice: FeatureChoice) -> dict[str, float]:
-    many = choice.blocks > 1
-    return {
-        f"{name} {statistic}{f', block {number} of {choice.blocks}' if many else ''}": sums.value(
-            statistic
-        )
-        for name, variable in found.items()
-        for number, sums in enumerate(variable.blocks, start=1)
-        if sums.count
-        for statistic in choice.statistics
-    }
+    features = {}
+    for name, variable in found.items():
+        for number, sums in enumerate(variable.blocks, start=1):
+            block = f", block {number} of {choice.blocks}" if choice.blocks > 1 else ""
+            for statistic in choice.statistics if sums.count else ():
+                features[f"{name} {statistic}{block}"] = sums.value(statistic)
+    return features
 
 
 FORMAT_VERSION = 1
@@ -347,7 +344,7 @@ class EnsembleGolden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def write_ensemble(golden: EnsembleGolden, path: Path) -> None:
     """Writes an ensemble, whole or not at all. Raises WriteFailedError."""
     document = plain(golden)
-    document["digest"] = _digest(document)
+    document["digest"] = digest_of(document)
     path.parent.mkdir(parents=True, exist_ok=True)
     # A line for each member, for review.
     rows = document.pop("members")
@@ -377,7 +374,7 @@ def parse_ensemble(data: bytes, path: Path) -> EnsembleGolden:
     except DocumentError as error:
         refuse_pointer(data, path)
         raise CorruptGoldenError(f"is not an ensemble: {error}", file=path) from error
-    if golden.digest != _digest(plain(golden)):
+    if golden.digest != digest_of(plain(golden)):
         raise CorruptGoldenError(
             "the ensemble is damaged, or somebody has edited it",
             file=path,
@@ -386,12 +383,6 @@ def parse_ensemble(data: bytes, path: Path) -> EnsembleGolden:
     if any(len(row) != len(golden.features) for row in golden.members):
         raise CorruptGoldenError("not every member has every feature", file=path)
     return golden
-
-
-def _digest(document: dict[str, Any]) -> str:
-    rest = {name: value for name, value in document.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 _MOST_NAMES = 3

@@ -12,9 +12,10 @@ import configparser
 import math
 import os
 import re
+from collections.abc import Container
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from msgspec import Struct, field
@@ -22,15 +23,12 @@ from msgspec import Struct, field
 from ciwrap.base.errors import UsageError, WriteFailedError
 from ciwrap.formats.log_rules import NAME
 
-if TYPE_CHECKING:
-    from collections.abc import Container
-
 _FIELD = re.compile(r"\{[^{}]*\}")
 MOST_BYTES = 16 << 20
 
 
-class LeftOut(Struct):
-    """Something that was not carried over, and why."""
+class NotImported(Struct, frozen=True):
+    """A test, or a part of one, that was not carried over, and why."""
 
     what: str
     reason: str
@@ -44,8 +42,11 @@ class Imported(Struct):
     files: dict[str, str] = field(default_factory=dict)
     test_count: int = 0
     carried_count: int = 0
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[NotImported] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def leave_out(self, what: str, reason: str) -> None:
+        self.left_out.append(NotImported(what, reason))
 
     @property
     def reasons(self) -> dict[str, int]:
@@ -125,7 +126,7 @@ def template_of(text: str) -> str:
 
 TESTS = "TEST_FILES.toml"
 MATCHERS = "matchers.py"
-SHARED_BY_CP2K = "ciwrap-values.yaml"
+SHARED = "ciwrap-values.yaml"
 _CP2K_HEAD = "Imported from CP2K's {name} by `ciwrap import cp2k`."
 # What a pattern of theirs holds that is no regular expression to them, but to us neither.
 _SPECIAL = set(".^$\\")
@@ -148,7 +149,7 @@ def import_cp2k(folder: Path) -> Imported:
         raise UsageError(f"there is no {TESTS} here or below", file=folder)
     if patterns:
         shared = {"patterns": dict(sorted(patterns.items()))}
-        result.files[SHARED_BY_CP2K] = yaml_text(_CP2K_HEAD.format(name=MATCHERS), shared)
+        result.files[SHARED] = yaml_text(_CP2K_HEAD.format(name=MATCHERS), shared)
     return result
 
 
@@ -236,7 +237,7 @@ def _add_folder(
         result.test_count += 1
         what = f"{where}/{name}"
         if not isinstance(specs, list) or not specs:
-            result.left_out.append(LeftOut(what, "is only run: it compares nothing"))
+            result.leave_out(what, "is only run: it compares nothing")
             continue
         before = len(result.left_out)
         _add_test(name, specs, what, matchers, patterns, checks, result)
@@ -245,9 +246,8 @@ def _add_folder(
     if checks:
         depth = len(here.relative_to(top).parts)
         for check in checks.values():
-            check["include"] = "../" * depth + SHARED_BY_CP2K
-            if "values" not in check:
-                del check["include"]
+            if "values" in check:
+                check["include"] = "../" * depth + SHARED
         path = f"{where}/ciwrap.yaml" if where != "." else "ciwrap.yaml"
         result.files[path] = yaml_text(_CP2K_HEAD.format(name=TESTS), {"checks": checks})
 
@@ -279,15 +279,15 @@ def _add_test(
         matcher = matchers.get(matcher_name)
         if matcher is None or matcher["kind"] not in ("GenericMatcher", "TextPresenceMatcher"):
             reason = f"has the matcher {matcher_name!r}, which matchers.py does not define plainly"
-            result.left_out.append(LeftOut(what, reason))
+            result.leave_out(what, reason)
             continue
         if matcher["kind"] == "GenericMatcher" and not _has_column(matcher):
             reason = f"has the matcher {matcher_name!r}, whose column is not a whole number"
-            result.left_out.append(LeftOut(what, reason))
+            result.leave_out(what, reason)
             continue
         file = given.get("file")
         if not is_path(f"{name}.out" if file is None else file):
-            result.left_out.append(LeftOut(what, "names a file that is not a path in ciwrap.yaml"))
+            result.leave_out(what, "names a file that is not a path in ciwrap.yaml")
             continue
         stem = name.removesuffix(".inp")
         check = checks.setdefault(
@@ -301,7 +301,7 @@ def _add_test(
             continue
         rule = _expected(given)
         if rule is None:
-            result.left_out.append(LeftOut(what, "has a bound or a reference that is not a number"))
+            result.leave_out(what, "has a bound or a reference that is not a number")
             continue
         patterns.setdefault(matcher_name, _pattern(matcher))
         group = check.setdefault("values", {})
@@ -325,7 +325,6 @@ def _free_name(name: str, check: dict[str, Any]) -> str:
 
 JOBS = "jobconfig"
 USERS = ("userconfig", "userconfig.tmp")
-SHARED_BY_TESTCODE = "ciwrap-values.yaml"
 _TESTCODE_HEAD = "Imported from testcode's {name} by `ciwrap import testcode`."
 # What QE's extract-pw.sh prints under a label, read from the program's own lines.
 PW_LABELS: dict[str, dict[str, Any]] = {
@@ -358,15 +357,14 @@ def import_testcode(folder: Path) -> Imported:
         raise UsageError(f"there is no {JOBS} with a userconfig here", file=folder)
     jobs, programs = _sections(folder / JOBS), _sections(users)
     result = Imported()
-    categories = {"categories", "user"}
     for name in jobs.sections():
-        if name.lower() in categories:
+        if name.lower() in {"categories", "user"}:
             continue
         program = jobs.get(name, "program", fallback="")
         for where in _folders(folder, name):
             result.test_count += 1
             if where is None:
-                result.left_out.append(LeftOut(name, "lies outside the folder"))
+                result.leave_out(name, "lies outside the folder")
             else:
                 _add_job(where, folder, program, programs, result)
     if not result.test_count:
@@ -374,7 +372,7 @@ def import_testcode(folder: Path) -> Imported:
     optional = {name: {**rule, "optional": True} for name, rule in PW_LABELS.items()}
     if result.files:
         head = _TESTCODE_HEAD.format(name=users.name)
-        result.files[SHARED_BY_TESTCODE] = yaml_text(head, {"patterns": optional})
+        result.files[SHARED] = yaml_text(head, {"patterns": optional})
     result.notes.append(
         "testcode's benchmarks are the other side: `ciwrap compare BENCHMARK OUTPUT --check NAME`"
     )
@@ -407,12 +405,10 @@ def _add_job(
 ) -> None:
     name = where.relative_to(top).as_posix()
     if not where.is_dir():
-        result.left_out.append(LeftOut(name, "is not a folder"))
+        result.leave_out(name, "is not a folder")
         return
     if not programs.has_section(program):
-        result.left_out.append(
-            LeftOut(name, f"names the program {program!r}, which does not exist")
-        )
+        result.leave_out(name, f"names the program {program!r}, which does not exist")
         return
     script = _script(programs, program)
     function = programs.get(program, "extract_fn", fallback="")
@@ -421,13 +417,13 @@ def _add_job(
     before = len(result.left_out)
     tolerances = _tolerances(programs, program, result)
     if not tolerances and len(result.left_out) == before:
-        result.left_out.append(LeftOut(name, "has no tolerance, so nothing of it is compared"))
+        result.leave_out(name, "has no tolerance, so nothing of it is compared")
     for absolute, relative, label, strict in tolerances:
         is_known = script == "extract-pw.sh" and label in PW_LABELS
         if not is_known and (function or not script):
             reason = _BY_FUNCTION if function else _NO_SCRIPT
             reason = reason.format(label=label, function=function)
-            result.left_out.append(LeftOut(f"{name} ({label})", reason))
+            result.leave_out(f"{name} ({label})", reason)
             continue
         bound = {"atol": absolute, "rtol": relative}
         rule: dict[str, Any] = {key: one for key, one in bound.items() if one is not None}
@@ -436,11 +432,14 @@ def _add_job(
         if is_known:
             values[label] = {"like": label, **rule}
         else:
-            printed[label] = {**_printed(label), **rule}
+            # It stands alone in a line of what a script printed, its numbers below.
+            template = f"^{template_of(label).removeprefix('{*}')}{{$}}"
+            below = {"lines": {"until": "words"}, "optional": True}
+            printed[label] = {"match": template, **below, **rule}
     checks: dict[str, Any] = {}
     own = Path(name).name or top.resolve().name
     if values:
-        include = "../" * len(Path(name).parts) + SHARED_BY_TESTCODE
+        include = "../" * len(Path(name).parts) + SHARED
         checks[own] = {"format": "log", "outputs": "test.out.*", "include": include}
         checks[own]["values"] = values
     if printed:
@@ -448,7 +447,7 @@ def _add_job(
         note = _BY_SCRIPT.format(script=script)
         result.notes += [] if note in result.notes else [note]
     if checks and f"{name}/ciwrap.yaml" in result.files:
-        result.left_out.append(LeftOut(name, "is named by two sections, of which the first counts"))
+        result.leave_out(name, "is named by two sections, of which the first counts")
     elif checks:
         document = yaml_text(_TESTCODE_HEAD.format(name=JOBS), {"checks": checks})
         result.files[f"{name}/ciwrap.yaml"] = document
@@ -465,12 +464,6 @@ def _script(programs: configparser.RawConfigParser, program: str) -> str:
     return ""
 
 
-def _printed(label: str) -> dict[str, Any]:
-    """Where a label stands in what a script printed: alone in a line, its numbers below."""
-    template = f"^{template_of(label).removeprefix('{*}')}{{$}}"
-    return {"match": template, "lines": {"until": "words"}, "optional": True}
-
-
 def _tolerances(
     programs: configparser.RawConfigParser, program: str, result: Imported
 ) -> list[tuple[float | None, float | None, str, bool]]:
@@ -479,10 +472,9 @@ def _tolerances(
     try:
         found = ast.literal_eval(text)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
-        return []
+        found = None
     if not isinstance(found, (tuple, list)):
-        result.left_out.append(LeftOut(f"[{program}]", "has a tolerance that is not a plain tuple"))
+        result.leave_out(f"[{program}]", "has a tolerance that is not a plain tuple")
         return []
     if found and not isinstance(found[0], (tuple, list)):
         found = (found,)
@@ -490,7 +482,7 @@ def _tolerances(
     for one in found:
         reason = _why_none(one)
         if reason is not None:
-            result.left_out.append(LeftOut(f"[{program}]", reason))
+            result.leave_out(f"[{program}]", reason)
             continue
         absolute, relative = (None if n is None else bound_of(n) for n in one[:2])
         kept.append((absolute, relative, str(one[2]), bool((*one, True)[3])))
@@ -526,10 +518,10 @@ def import_lammps(path: Path) -> Imported:
         result.test_count += 1
         stem = str(name).removeprefix("in.")
         if not isinstance(tolerances, dict):
-            result.left_out.append(LeftOut(f"overrides.{name}", "is not a mapping of columns"))
+            result.leave_out(f"overrides.{name}", "is not a mapping of columns")
         elif not is_path(stem):
             reason = "has a name that reads as a template"
-            result.left_out.append(LeftOut(f"overrides.{name}", reason))
+            result.leave_out(f"overrides.{name}", reason)
         else:
             # What is not overridden holds as for all.
             own = {**found["tolerance"], **tolerances}
@@ -537,13 +529,13 @@ def import_lammps(path: Path) -> Imported:
             checks[free_name(stem, checks)] = check
     for name in _names(found, "skip", result):
         result.test_count += 1
-        result.left_out.append(LeftOut(str(name), "is skipped there"))
+        result.leave_out(str(name), "is skipped there")
     result.notes.append(
         "LAMMPS's runner compares the last step of each run; these checks compare every row"
     )
     nugget = bound_of(found.get(_NUGGET, 1.0))
     if nugget is None:
-        result.left_out.append(LeftOut(_NUGGET, "is not a number; rtol is carried over without it"))
+        result.leave_out(_NUGGET, "is not a number; rtol is carried over without it")
     if nugget:
         result.notes.append(
             f"a relative tolerance there is of |golden| + {nugget:g}; it was carried over as"
@@ -556,7 +548,7 @@ def import_lammps(path: Path) -> Imported:
 def _mapping(found: dict[Any, Any], key: str, result: Imported) -> dict[Any, Any]:
     said = found.get(key)
     if said is not None and not isinstance(said, dict):
-        result.left_out.append(LeftOut(key, "is not a mapping of tests"))
+        result.leave_out(key, "is not a mapping of tests")
     return said if isinstance(said, dict) else {}
 
 
@@ -564,7 +556,7 @@ def _names(found: dict[Any, Any], key: str, result: Imported) -> list[Any]:
     """A list of tests; one may stand alone."""
     said = [] if found.get(key) is None else found[key]
     if not isinstance(said, (str, list)):
-        result.left_out.append(LeftOut(key, "is not a list of tests"))
+        result.leave_out(key, "is not a list of tests")
         return []
     return [said] if isinstance(said, str) else said
 
@@ -581,7 +573,7 @@ def _check(
             number = bound_of(bounds.get(theirs))
             if number is None:
                 reason = f"gives no number for {theirs!r}"
-                result.left_out.append(LeftOut(f"{where}.{column}", reason))
+                result.leave_out(f"{where}.{column}", reason)
             else:
                 parts[ours] = number
         if parts:

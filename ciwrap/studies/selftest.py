@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ciwrap.arrays.values import Values
 from ciwrap.base.documents import DocumentHead
 from ciwrap.base.errors import CiwrapError, ExitCode
 from ciwrap.base.late import numpy as np
@@ -27,22 +29,16 @@ from ciwrap.check.check import check_catalog
 from ciwrap.check.compatible import Work
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
-from ciwrap.formats.reader import Source
+from ciwrap.formats.reader import Source, VariableInfo
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, bound_of, tree_parameters
-from ciwrap.model import VariableId, Verdict
+from ciwrap.model import ErrorBound, VariableId, VariableResult, VariableSettings, Verdict
 from ciwrap.project.outputs import arrangement_of, outputs_of
 from ciwrap.review.change import Origin, change_of_catalog, write_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Values
-    from ciwrap.formats.reader import VariableInfo
-    from ciwrap.golden.store import StoredGolden
-    from ciwrap.model import ErrorBound, VariableResult, VariableSettings
     from ciwrap.project.settings import Check
 
 
@@ -381,7 +377,6 @@ def _element(
 
 
 _NOBODY = Origin(None, {}, "ciwrap selftest")
-_VALUES = (Damage.BEYOND, Damage.NAN, Damage.SIGN, Damage.MASKED)
 
 
 def try_check(
@@ -411,19 +406,16 @@ class _Trial:
         self._found = outputs_of(check)
         self._arrangement = arrangement_of(check)
         with self._catalog(self._found.files) as catalog:
-            self._golden = self._golden_of(catalog)
+            store = GoldenStore(folder / "golden")
+            with store.locked():
+                change = change_of_catalog(check, store, catalog, resources=resources)
+                self._golden = write_change(change, store, None, _NOBODY)
             self._baseline = self._judge(catalog)
         with Catalog(FoundOutputs(self._found.files)) as plain:
             self._targets = find_targets(check, self._found.files, plain)
 
     def _catalog(self, files: Iterable[OutputFile]) -> Catalog:
         return Catalog(replace(self._found, files=tuple(files)), self._arrangement)
-
-    def _golden_of(self, catalog: Catalog) -> StoredGolden:
-        store = GoldenStore(self._folder / "golden")
-        with store.locked():
-            change = change_of_catalog(self._check, store, catalog, resources=self._resources)
-            return write_change(change, store, None, _NOBODY)
 
     def _judge(self, catalog: Catalog) -> dict[VariableId, VariableResult]:
         """What the check says of each variable."""
@@ -434,11 +426,12 @@ class _Trial:
         planted: list[Planted] = []
         not_tried = [text for one in self._targets for text in one.not_tried]
         # What does not even match itself tells nothing.
-        usable = [one for one in self._targets if _caught(self._baseline, one) is None]
+        reasons = [(one, _caught(self._baseline, one)) for one in self._targets]
+        usable = [one for one, why in reasons if why is None]
         unsound = [
-            f"{one.identity.text} does not match itself: {found}"
-            for one in self._targets
-            if (found := _caught(self._baseline, one)) is not None
+            f"{one.identity.text} does not match itself: {why}"
+            for one, why in reasons
+            if why is not None
         ]
         for damage in Damage:
             if damage is not Damage.TRUNCATED:
@@ -466,14 +459,8 @@ class _Trial:
         for one in targets:
             caught = _caught(verdicts, one) is not None
             reason = None if caught else self._reason(damage, one)
-            yield Planted(
-                damage,
-                one.identity.name,
-                caught,
-                one.identity.iteration,
-                one.identity.rank,
-                reason,
-            )
+            name, iteration, rank = one.identity.name, one.identity.iteration, one.identity.rank
+            yield Planted(damage, name, caught, iteration, rank, reason)
 
     def _reason(self, damage: Damage, target: Target) -> str:
         """Why nothing was said of a damage."""

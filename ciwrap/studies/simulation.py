@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ciwrap._demo import ParticleMesh
 from ciwrap.base.late import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 RANK_COUNT = 2
 DEFECTS = ("boundary-sign",)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import random
+import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -14,9 +17,11 @@ from msgspec.structs import replace
 
 from ciwrap.base.documents import DocumentHead
 from ciwrap.base.errors import CommandFailedError, one_line
-from ciwrap.base.repository import place_below, revision_folder
+from ciwrap.base.repository import Repository, place_below, revision_folder
+from ciwrap.model import CommandOutcome
 from ciwrap.project.config import timing_settings
 from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
+from ciwrap.project.settings import CommandSettings, Config, TimingSettings
 from ciwrap.statistics.spread import (
     PairedComparison,
     Spread,
@@ -29,13 +34,6 @@ from ciwrap.statistics.spread import (
 )
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.base.repository import Repository
-    from ciwrap.model import CommandOutcome
-    from ciwrap.project.settings import CommandSettings, Config, TimingSettings
     from ciwrap.snapshot.take import ProgramWatcher
 
 
@@ -120,10 +118,7 @@ def take_times(
 
 
 def _run(side: Side, size: int, which: str, watcher: ProgramWatcher | None = None) -> Members:
-    def once(stop: threading.Event | None) -> CommandOutcome:
-        return run_command(side.command, is_shown=False, stop=stop, watcher=watcher)
-
-    outcomes = together([once] * size)
+    outcomes = together([partial(_run_quietly, side.command, watcher)] * size)
     for outcome in outcomes:
         _refuse_failed(side, outcome, which)
     return tuple(outcome.seconds for outcome in outcomes)
@@ -136,23 +131,27 @@ def _run_both(
     commands = [
         replace(side.command, cores=cores) for side, cores in zip(sides, halves, strict=True)
     ]
-    outcomes = together([partial(_run_quietly, command) for command in commands])
+    outcomes = together([partial(_run_quietly, command, None) for command in commands])
     for side, outcome in zip(sides, outcomes, strict=True):
         _refuse_failed(side, outcome, which)
     return [(outcome.seconds,) for outcome in outcomes]
 
 
-def _run_quietly(command: CommandSettings, stop: threading.Event | None) -> CommandOutcome:
-    return run_command(command, is_shown=False, stop=stop)
+def _run_quietly(
+    command: CommandSettings, watcher: ProgramWatcher | None, stop: threading.Event | None
+) -> CommandOutcome:
+    return run_command(command, is_shown=False, stop=stop, watcher=watcher)
 
 
 def _refuse_failed(side: Side, outcome: CommandOutcome, which: str) -> None:
     """Raises CommandFailedError for a run that failed."""
     if outcome.exit_code != 0:
-        raise CommandFailedError(
-            f"{which} of {side.name} ({one_line(outcome.command)}) {ending_of(outcome)},"
-            f" so no run times are compared{last_words(outcome)}"
-        )
+        raise _failed(f"{which} of {side.name}", outcome, last_words(outcome))
+
+
+def _failed(what: str, outcome: CommandOutcome, printed: str = "") -> CommandFailedError:
+    how = f"({one_line(outcome.command)}) {ending_of(outcome)}"
+    return CommandFailedError(f"{what} {how}, so no run times are compared{printed}")
 
 
 _SHORT = 10
@@ -204,10 +203,7 @@ def _build(what: str, command: CommandSettings | None) -> None:
         return
     outcome = run_command(command)
     if outcome.exit_code != 0:
-        raise CommandFailedError(
-            f"the build of {what} ({one_line(outcome.command)}) {ending_of(outcome)},"
-            " so no run times are compared"
-        )
+        raise _failed(f"the build of {what}", outcome)
 
 
 if TYPE_CHECKING:
@@ -227,14 +223,10 @@ def time_calls(a: Call, b: Call, *, pairs: int, warm_up: int, seed: int) -> Time
     times: tuple[list[float], list[float]] = ([], [])
     for a_first in pair_order(pairs, seed):
         for position in (0, 1) if a_first else (1, 0):
-            times[position].append(_seconds_of((a, b)[position]))
+            started = time.perf_counter()
+            (a, b)[position]()
+            times[position].append(time.perf_counter() - started)
     return tuple(times[0]), tuple(times[1])
-
-
-def _seconds_of(call: Call) -> float:
-    started = time.perf_counter()
-    call()
-    return time.perf_counter() - started
 
 
 def chosen_timing(config: Config | None, given: Mapping[str, Any]) -> TimingSettings:
@@ -303,7 +295,7 @@ class TimingDocument(DocumentHead, frozen=True):
 
 
 def timed_side(
-    side: Side, times: tuple[Members, ...], seed: int, snapshot: str | None = None
+    side: Side, times: tuple[Members, ...], seed: int, snapshot: str | None
 ) -> TimedSide:
     """A side and what its times say. snapshot: of its environment.
 
@@ -337,40 +329,36 @@ def timing_document(
     sides: tuple[Side, Side],
     taken: Taken,
     *,
-    margin: float,
-    confidence: float,
-    gate: bool,
+    settings: TimingSettings,
     seed: int,
-    warm_up: int,
-    reserve_core: bool,
     environment: Mapping[str, str],
     ciwrap_version: str,
     started_at: str,
     seconds: float,
     load: float | None,
-    duet: bool = False,
-    snapshots: tuple[str | None, str | None] = (None, None),
+    snapshots: tuple[str | None, str | None],
 ) -> TimingDocument:
-    """The record of times that were taken."""
+    """The record of times that were taken. settings: as `chosen_timing` returns them."""
     a = timed_side(sides[0], taken.a, seed, snapshots[0])
     b = timed_side(sides[1], taken.b, seed, snapshots[1])
+    margin, confidence = settings.margin, settings.confidence_used
     comparison = compare_pairs(a.seconds, b.seconds, margin=margin, confidence=confidence)
     is_slower = comparison.verdict is TimingVerdict.CHANGED and comparison.change > 0
     return TimingDocument(
         schema_version=1,
         kind="timing",
-        exit_code=1 if gate and is_slower else 0,
+        exit_code=1 if settings.gate and is_slower else 0,
         comparison=comparison,
         sides=(a, b),
         order=tuple("A" if first else "B" for first in taken.a_first),
         seed=seed,
-        warm_up=warm_up,
-        reserve_core=reserve_core,
-        gate=gate,
+        warm_up=settings.warm_up,
+        reserve_core=settings.reserve_core,
+        gate=settings.gate,
         environment=dict(environment),
         ciwrap_version=ciwrap_version,
         started_at=started_at,
         seconds=seconds,
         load=load,
-        duet=duet,
+        duet=settings.duet,
     )

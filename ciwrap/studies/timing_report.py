@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from ciwrap.report.drawing import (
     Frame,
     axes,
     chart,
-    element,
+    dot,
     join,
     line,
     number,
+    path,
+    rect,
     round_ticks,
     some_of,
     text,
@@ -27,10 +32,6 @@ from ciwrap.report.text import capital, percent_text, plural, safe_name, seconds
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
     from ciwrap.studies.timing import TimedSide, TimingDocument
 
 # Starting a process takes a few milliseconds by itself.
@@ -208,22 +209,19 @@ def change_plot(found: PairedComparison) -> Markup:
 
     middle = (frame.top + frame.bottom) / 2
     left, right = x_of(least), x_of(found.margin)
+    height = frame.bottom - frame.top
     parts = [
-        element(
-            "rect",
-            element("title", margin_words(found)),
-            x=left, y=frame.top, width=right - left, height=frame.bottom - frame.top, class_="mg",
-        ),
+        rect(left, frame.top, right - left, height, "mg", margin_words(found)),
         line(x_of(0), frame.top, x_of(0), frame.bottom, "ax"),
-    ]  # fmt: skip
+    ]
     if found.lower is not None and found.upper is not None:
         parts.append(line(x_of(found.lower), middle, x_of(found.upper), middle, "iv"))
         parts += [
             line(x_of(end), middle - 7, x_of(end), middle + 7, "iv")
             for end in (found.lower, found.upper)
         ]
-    said = element("title", f"the estimate: {100 * found.change:+.3g} %")
-    parts.append(element("circle", said, cx=x_of(found.change), cy=middle, r=5, class_="mo"))
+    said = f"the estimate: {100 * found.change:+.3g} %"
+    parts.append(dot(x_of(found.change), middle, 5, said, "mo"))
     parts += [
         text(x_of(tick), frame.bottom + 15, f"{100 * tick:+g} %" if tick else "0")
         for tick in round_ticks(low, high)
@@ -252,9 +250,8 @@ def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
         steps = [f"M{number(frame.x(seconds[0] / most))} {number(frame.y(0.0))}"]
         for time, y in zip(seconds, heights, strict=True):
             steps.append(f"H{number(frame.x(time / most))}V{number(y)}")
-        said = element("title", f"{side.name}: median {time_text(side.spread.median)}")
-        is_a = side.name == "A"
-        parts.append(element("path", said, d="".join(steps), class_="lt" if is_a else "cv"))
+        said = f"{side.name}: median {time_text(side.spread.median)}"
+        parts.append(path(steps, "lt" if side.name == "A" else "cv", said))
         x, y = frame.x(seconds[-1] / most), heights[-1]
         parts.append(text(x, y - 5, side.name, class_="lb"))
     parts.append(axes(frame, "time of a run", ""))
@@ -277,10 +274,9 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
         for pair, seconds in enumerate(side.seconds[:pairs]):
             x = x_of(pair) + shift
             y = frame.y(seconds / most)
-            said = element("title", f"pair {pair + 1}, {side.name}: {time_text(seconds)}")
+            said = f"pair {pair + 1}, {side.name}: {time_text(seconds)}"
             # Shapes of their own, not colours alone.
-            circle = element("circle", said, cx=x, cy=y, r=3.6, class_="mi")
-            parts.append(circle if is_a else triangle(x, y, said))
+            parts.append(dot(x, y, 3.6, said) if is_a else triangle(x, y, said))
     parts += [text(x_of(pair), frame.bottom + 15, pair + 1) for pair in some_of(range(pairs))]
     parts.append(axes(frame, "pair", ""))
     return chart("The time of each run, pair by pair", join(parts))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from itertools import takewhile
 from math import isfinite
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -16,12 +19,14 @@ from msgspec.structs import replace
 
 from ciwrap.base.documents import DocumentHead, to_record
 from ciwrap.base.errors import InvalidResultError
-from ciwrap.model import EnvironmentDifference
+from ciwrap.golden.manifest import Manifest
+from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 from ciwrap.model.variable_result import Number
 from ciwrap.report.document import MOST_BYTES, from_document, load_document, reading_result
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
 from ciwrap.report.words import used_share
 from ciwrap.snapshot.difference import environment_differences
+from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.statistics.change_points import (
     ChangePoint,
     Slope,
@@ -33,14 +38,6 @@ from ciwrap.statistics.change_points import (
 from ciwrap.studies.timing import TimingDocument
 from ciwrap.studies.timing_report import change_text
 from ciwrap.studies.trend_report import moment_text, reached_words
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.golden.manifest import Manifest
-    from ciwrap.model import CheckResult, RunResult
-    from ciwrap.snapshot.store import SnapshotStore
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -185,7 +182,11 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
         _plain_series(key, points, is_lost=key in found.lost)
         for key, points in sorted(found.shares.items())
     ]
-    slopes = [slope_of(_shares_of_today(each)) for each in series]
+    # Against today's golden and bound; how far beyond the bound is no matter of a slope.
+    slopes = [
+        slope_of([min(point.share, _FAR) for point in each.points[-each.since :]])
+        for each in series
+    ]
     counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
     least = least_points(_RATE, len(series))
     told = [
@@ -197,22 +198,11 @@ def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
     return tuple(sorted(told, key=lambda one: -one.newest))
 
 
-def _shares_of_today(series: ShareSeries) -> list[float]:
-    """Returns the shares against today's golden and bound, cut off far beyond the bound: how far is
-    no matter of a slope.
-    """
-    return [min(point.share, _FAR) for point in series.points[-series.since :]]
-
-
 def _plain_series(
     key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint]], *, is_lost: bool
 ) -> ShareSeries:
     today = points[-1][0]
-    since = 0
-    for basis, _ in reversed(points):
-        if basis != today:
-            break
-        since += 1
+    since = len(list(takewhile(lambda one: one[0] == today, reversed(points))))
     return ShareSeries(
         check=key[0],
         variable=key[1],
@@ -416,14 +406,11 @@ def read_any(path: Path) -> RunResult | TimingDocument:
     """A result of check, run, compare or time. Raises UnreadableFileError, InvalidResultError."""
     with reading_result(path, _KINDS):
         document = load_document(path)
-        if isinstance(document, dict) and document.get("kind") == "timing" and _has_times(document):
+        is_timing = isinstance(document, dict) and document.get("kind") == "timing"
+        # A call of `ciwrap time` that failed writes the document of a run without a verdict.
+        if is_timing and "comparison" in document:
             return to_record(document, TimingDocument)
         return from_document(document)
-
-
-def _has_times(document: dict[str, Any]) -> bool:
-    """A call of `ciwrap time` that failed writes the document of a run without a verdict."""
-    return "comparison" in document
 
 
 def _worst_shares(check: CheckResult) -> dict[str, tuple[Basis, Number]]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import isfinite
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
+from ciwrap.model import EnvironmentDifference
 from ciwrap.report.drawing import (
     Frame,
     axes,
+    beside_line,
     chart,
-    element,
+    curve,
+    dot,
     join,
     line,
-    number,
     some_of,
     text,
     triangle,
@@ -27,11 +32,6 @@ from ciwrap.statistics.change_points import LEAST
 from ciwrap.studies.timing_report import TIME_LABELS, change_text, time_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from markupsafe import Markup
-
-    from ciwrap.model import EnvironmentDifference
     from ciwrap.studies.trend import GoldenWalk, Moment, ShareSeries, TimeSeries, TrendDocument
 
 _MOST_DIFFERENCES = 3
@@ -149,7 +149,7 @@ def share_plot(one: ShareSeries) -> Markup:
     if first > 0:
         x = (_x(frame, first - 1, len(points)) + _x(frame, first, len(points))) / 2
         parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-        parts.append(_beside(frame, x, frame.bottom - 6, "today's golden and bound"))
+        parts.append(beside_line(frame, x, frame.bottom - 6, "today's golden and bound"))
     if one.slope is not None:
         begin = max(first, 0)
         parts.append(_slope_line(frame, one, begin, len(points), y_of))
@@ -196,7 +196,7 @@ def time_plot(one: TimeSeries) -> Markup:
             parts.append(line(x, frame.top, x, frame.bottom, "hz"))
             # Each in a row of its own: steps may lie closer together than words are wide.
             y = frame.top + 10 + _ROW * (row % _ROWS)
-            parts.append(_beside(frame, x, y, change_text(change.change)))
+            parts.append(beside_line(frame, x, y, change_text(change.change)))
     parts += _curve(
         frame,
         [y_of(point.seconds) for point in points],
@@ -206,13 +206,6 @@ def time_plot(one: TimeSeries) -> Markup:
     )
     parts.append(axes(frame, "result", ""))
     return chart(f"Time of {safe_name(one.command, 60)}, by result", join(parts))
-
-
-def _beside(frame: Frame, x: float, y: float, words: str) -> Markup:
-    """Words beside an upright line, on the side that has more room for them."""
-    is_right = x > (frame.left + frame.right) / 2
-    side, shift = ("end", -4) if is_right else ("start", 4)
-    return text(x + shift, y, words, side, "lb")
 
 
 def _x(frame: Frame, at: float, count: int) -> float:
@@ -233,12 +226,10 @@ def _curve(
     count = len(heights)
     parts = []
     if count > 1:
-        steps = (f"{number(_x(frame, i, count))} {number(y)}" for i, y in enumerate(heights))
-        parts.append(element("path", d="M" + "L".join(steps), class_="cv"))
+        parts.append(curve(((_x(frame, i, count), y) for i, y in enumerate(heights)), "cv"))
     for i, (y, words, is_beyond) in enumerate(zip(heights, titles, beyond, strict=True)):
-        x, title = _x(frame, i, count), element("title", words)
-        circle = element("circle", title, cx=x, cy=y, r=2.8, class_="mi")
-        parts.append(triangle(x, y, title) if is_beyond else circle)
+        x = _x(frame, i, count)
+        parts.append(triangle(x, y, words) if is_beyond else dot(x, y, 2.8, words))
     parts += [
         text(_x(frame, i, count), frame.bottom + 15, dropped + i + 1)
         for i in some_of(range(count), 7)

@@ -19,7 +19,6 @@ from ciwrap.action.github import (
     SUMMARY_BYTES,
     FailOn,
     Runner,
-    command_line,
     cut_markdown,
     read_inputs,
     safe_key,
@@ -38,6 +37,7 @@ from ciwrap.action.steps import gate
 from ciwrap.base.errors import UsageError
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
+from ciwrap.report.markdown import workflow_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -132,7 +132,7 @@ def test_outputs_hold_anything(
 
 @given(st.text(), st.text())
 def test_a_command_is_one_line_and_reads_back(message: str, title: str) -> None:
-    line = command_line("error", message, title=title, file=None, line=3)
+    line = workflow_command("error", message, title=title, file=None, line=3)
     assert "\n" not in line
     assert "\r" not in line
     found = re.fullmatch(r"::error title=([^,:]*),line=3::(.*)", line, re.DOTALL)

@@ -18,6 +18,7 @@ CODE = """\
 import sys
 from ciwrap.action.github import run_to_the_end
 from ciwrap.action.github import Runner
+from ciwrap.action.github import Runner, run_to_the_end
 import os
 from pathlib import Path
 env = Runner(os.environ).program_environment

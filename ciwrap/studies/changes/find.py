@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from math import isinf, prod
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.late import numpy as np
+from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
+from ciwrap.golden.places import Place
 from ciwrap.model import VariableId
 from ciwrap.model.settings import MASK_LABEL
-from ciwrap.project.settings import name_matches
+from ciwrap.project.settings import Check, name_matches
 from ciwrap.report.markdown import escaped
 from ciwrap.report.text import percent_text, plural, safe_name
 from ciwrap.statistics.factors import chance_of_spread
 from ciwrap.studies.changes.of_checks import check_changes, configuration_changes, renamed
-from ciwrap.studies.changes.state import Change, Judged, Lines, Renames, judged, judgement_changes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
-    from ciwrap.golden.places import Place
-    from ciwrap.project.settings import Check
-    from ciwrap.studies.changes.state import State
-    from ciwrap.studies.ensemble import EnsembleGolden
+from ciwrap.studies.changes.state import (
+    Change,
+    Lines,
+    Renames,
+    State,
+    judged,
+    judgement_changes,
+)
+from ciwrap.studies.ensemble import EnsembleGolden
 
 
 class Sides(Struct, frozen=True):
@@ -38,16 +39,6 @@ class Sides(Struct, frozen=True):
     new: Manifest | None
     old_check: Check | None
     new_check: Check | None
-
-    @property
-    def both_say_labels(self) -> bool:
-        sides = (self.old, self.new)
-        return all(one is not None and one.says_labels for one in sides)
-
-    @property
-    def says_labels_no_more(self) -> bool:
-        is_said_before = self.old is not None and self.old.says_labels
-        return is_said_before and self.new is not None and not self.new.says_labels
 
 
 def golden_changes(
@@ -63,29 +54,22 @@ def golden_changes(
         before, after = _counting(old, past), _counting(new, place)
         sides = Sides(name, before, after, old.checks.get(past.name), new.checks.get(place.name))
         if place in renames and sides.new_check is None:
-            yield renamed(name, name_of(past, old, new), _log_words(sides)), None
+            # A test run begins the log of a renamed golden anew.
+            past_log, log = (() if one is None else one.accepted for one in (before, after))
+            words = "" if log[: len(past_log)] == past_log else ", and its log begins anew"
+            yield renamed(name, name_of(past, old, new), words), None
         else:
             yield from ((change, None) for change in _whole(place, sides, old, new))
-        if sides.says_labels_no_more:
-            yield _without_labels(name), None
+        if before is not None and before.says_labels and after and not after.says_labels:
+            text = "the manifest no longer says units and dimension names, so they are not compared"
+            yield Change(name, None, "strict", text, wider=True), None
         yield from _variables(sides)
-
-
-def _without_labels(name: str) -> Change:
-    text = "the manifest no longer says units and dimension names, so they are not compared"
-    return Change(name, None, "strict", text, wider=True)
 
 
 def _counting(state: State, place: Place) -> Manifest | None:
     """The manifest that counts there; the common one's without one for this kind of machine."""
     common = place.for_variant(None)
     return state.manifests.get(place if place in state.manifests else common)
-
-
-def _log_words(sides: Sides) -> str:
-    """What to say of a renamed golden's log, which a test run begins anew."""
-    old, new = ((() if one is None else one.accepted) for one in (sides.old, sides.new))
-    return "" if new[: len(old)] == old else ", and its log begins anew"
 
 
 def name_of(place: Place, old: State, new: State) -> str:
@@ -203,8 +187,10 @@ def _variable(
     sides: Sides, identity: VariableId, old: VariableRow | None, new: VariableRow | None
 ) -> Iterator[Change]:
     name = identity.name
+    # By name: what lies beyond the last iteration is told of as one.
     was_ignored, is_ignored = (
-        _is_ignored(check, identity) for check in (sides.old_check, sides.new_check)
+        check is not None and any(name_matches(one, identity) for one in check.ignore)
+        for check in (sides.old_check, sides.new_check)
     )
     if is_ignored and not was_ignored and old is not None:
         yield Change(sides.name, name, "ignore", "is ignored now", wider=True)
@@ -217,17 +203,10 @@ def _variable(
     if old is None or new is None or is_ignored:
         return
     yield from _described(sides, old, new)
-    sides_judged: tuple[Judged, Judged] = (
-        judged(old, sides.old_check, identity),
-        judged(new, sides.new_check, identity),
-    )
-    for what, text, wider in judgement_changes(*sides_judged):
+    was = judged(old, sides.old_check, identity)
+    now = judged(new, sides.new_check, identity)
+    for what, text, wider in judgement_changes(was, now):
         yield Change(sides.name, name, what, text, wider=wider)
-
-
-def _is_ignored(check: Check | None, identity: VariableId) -> bool:
-    """By name: what lies beyond the last iteration is reported as one."""
-    return check is not None and any(name_matches(one, identity) for one in check.ignore)
 
 
 def _described(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[Change]:
@@ -246,7 +225,7 @@ def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
     """Which labels are others, in words. The configuration tells of a mask better, if there is
     one.
     """
-    if not sides.both_say_labels:
+    if not all(one is not None and one.says_labels for one in (sides.old, sides.new)):
         return
     is_configured = sides.old_check is not None and sides.new_check is not None
     for key in sorted({*old.labels, *new.labels}):
@@ -280,7 +259,11 @@ def ensemble_changes(old: State, new: State) -> Iterator[Change]:
         elif place in new.ensembles:
             if before is not None:
                 yield Change(name, None, "check", "its ensemble cannot be read", wider=False)
-        elif not _is_reported(place, old, new):
+        # That the check is gone with its ensemble is told of it, or of all of the configuration.
+        elif not (
+            (place.name in old.checks and place.name not in new.checks)
+            or loses_configuration(old, new)
+        ):
             yield Change(name, None, "check", "its ensemble is gone", wider=True)
         golden = before or after
         was, now = old.checks.get(place.name), new.checks.get(place.name)
@@ -304,12 +287,6 @@ def _settings(name: str, golden: EnsembleGolden, old: Check, new: Check) -> Iter
             wider = bool({*now.fill_values} - {*was.fill_values})
             text = f"fill values, which have no part in it: {words[0]} -> {words[1]}"
             yield Change(name, variable.name, "variable", text, wider=wider)
-
-
-def _is_reported(place: Place, old: State, new: State) -> bool:
-    """Whether the check is gone with its ensemble, or all of the configuration."""
-    is_gone = place.name in old.checks and place.name not in new.checks
-    return is_gone or loses_configuration(old, new)
 
 
 def _made(name: str, text: str, golden: EnsembleGolden, *, replaced: bool = False) -> Change:
@@ -362,7 +339,7 @@ def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
             yield Change(name, None, "variable", text, wider=True)
     before, after = _distributions(old), _distributions(new)
     both = [one for one in before if one in after]
-    spreads = {one: _over(after[one].deviation, before[one].deviation) for one in both}
+    spreads = {one: _over(after[one][1], before[one][1]) for one in both}
     varied = _most(spreads, _LEAST_TOLD)
     if varied:
         limit = chance_of_spread(_count(old), _count(new), len(both))
@@ -370,32 +347,22 @@ def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
         chance = "more than by chance" if is_more else "as it may be by chance"
         text = f"standard deviation among members, {chance}: {varied} times what it was"
         yield Change(name, None, "bound", text, wider=is_more)
-    moves = {
-        one: _over(abs(after[one].mean - before[one].mean), before[one].deviation) for one in both
-    }
+    moves = {one: _over(abs(after[one][0] - before[one][0]), before[one][1]) for one in both}
     moved = _most(moves, 1.0)
     if moved:
         text = f"their means moved by more than runs vary: {moved} standard deviations"
         yield Change(name, None, "values", text, wider=False)
 
 
-class _Distribution(Struct, frozen=True):
-    """Of one feature among members."""
-
-    mean: float
-    deviation: float
-
-
-def _distributions(golden: EnsembleGolden) -> dict[str, _Distribution]:
-    """Of each feature; none where there are too few members to vary."""
+def _distributions(golden: EnsembleGolden) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of each feature among members; none where there are too few
+    members to vary.
+    """
     if _count(golden) < _LEAST_TO_VARY:
         return {}
     rows = np.array(list({*golden.members}))
-    found = zip(rows.mean(axis=0), rows.std(axis=0, ddof=1), strict=True)
-    return {
-        name: _Distribution(float(mean), float(deviation))
-        for name, (mean, deviation) in zip(golden.features, found, strict=True)
-    }
+    means, deviations = rows.mean(axis=0).tolist(), rows.std(axis=0, ddof=1).tolist()
+    return dict(zip(golden.features, zip(means, deviations, strict=True), strict=True))
 
 
 def _count(golden: EnsembleGolden) -> int:
@@ -433,48 +400,44 @@ _OF_CHECK = {"ignore": ("ignore", "until_iteration"), "strict": ("strict",), "va
 _ORDER = (True, None, False)
 
 
-class _VariableChange(Struct, frozen=True):
-    change: Change
-    identity: VariableId | None
-
-
 def find_changes(old: State, new: State) -> tuple[Change, ...]:
     """What is checked otherwise in the new state: one change for all checkpoints of a variable."""
     renames = Renames.between(old, new)
-    told = [_VariableChange(one, None) for one in configuration_changes(old, new)]
-    told += [_VariableChange(one, None) for one in check_changes(old, new, renames.checks)]
-    told += [
-        _VariableChange(change, identity)
-        for change, identity in golden_changes(old, new, renames.goldens)
-    ]
-    told += [_VariableChange(one, None) for one in ensemble_changes(old, new)]
-    firsts: dict[Change, _VariableChange] = {}
-    for one in told:
-        firsts.setdefault(one.change, one)
-    counts = Counter(one.change for one in told)
+    of_checks = (*configuration_changes(old, new), *check_changes(old, new, renames.checks))
+    told: list[tuple[Change, VariableId | None]] = [(one, None) for one in of_checks]
+    told += golden_changes(old, new, renames.goldens)
+    told += [(one, None) for one in ensemble_changes(old, new)]
+    # Of a change in several checkpoints the first one says where it stands.
+    firsts = dict(reversed(told))
+    counts = Counter(change for change, _ in told)
     lines = Lines(new)
     known = {*old.checks, *new.checks}
     found = [
-        replace(change, count=counts[change], **_where(lines, one, known))
-        for change, one in firsts.items()
+        replace(change, count=counts[change], **_where(lines, change, firsts[change], known))
+        for change in counts
     ]
     return tuple(sorted(found, key=lambda change: _ORDER.index(change.wider)))
 
 
-def _where(lines: Lines, found: _VariableChange, known: set[str]) -> dict[str, str | int | None]:
+def _where(
+    lines: Lines, change: Change, identity: VariableId | None, known: set[str]
+) -> dict[str, str | int | None]:
     """The file and line of a change; none for checks of tests, which no configuration names."""
-    check = found.change.check
+    check = change.check
     # A golden of another platform is named by its folder, too.
     name = check if check is None or check in known else check.rpartition("/")[2]
     if lines.state.config is None or (name is not None and name not in known):
         return {}
-    line = 1 if name is None or name not in lines.state.checks else _line(lines, found, name)
+    line = (
+        1
+        if name is None or name not in lines.state.checks
+        else _line(lines, change, identity, name)
+    )
     return {"file": lines.state.config_name, "line": line}
 
 
-def _line(lines: Lines, found: _VariableChange, name: str) -> int | None:
+def _line(lines: Lines, change: Change, identity: VariableId | None, name: str) -> int | None:
     """Where the configuration says it now; where its check begins, if nothing says it any more."""
-    change, identity = found.change, found.identity
     if identity is not None and change.what in _KEYS:
         return lines.of_variable(name, identity, _KEYS[change.what])
     return lines.of_check(name, *_OF_CHECK.get(change.what, (change.text.partition(":")[0],)))
@@ -530,7 +493,7 @@ def _moved_by(share: float) -> str:
     """By how many of the old bounds numbers moved at most: `by at most 3.2 times the old bounds`.
     No number of bounds of 0 is enough, and a number that became NaN has no distance.
     """
-    if isinf(share):
+    if math.isinf(share):
         return "by more than any multiple of the old bounds"
     how = f"{percent_text(share)} of" if share <= 1 else f"{share:.3g} times"
     return f"by at most {how} the old bounds"

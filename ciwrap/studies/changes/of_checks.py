@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
 
 from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.formats.reader import MEANING
 from ciwrap.model import StrictVariables, VariableId
-from ciwrap.model.settings import OWN_FORMATS
-from ciwrap.project.settings import CommandSettings, name_matches
+from ciwrap.model.settings import OWN_FORMATS, FormatRule
+from ciwrap.project.settings import Check, CommandSettings, Config, Expectation, name_matches
 from ciwrap.report.text import plural
-from ciwrap.studies.changes.state import Change, judged_by_configuration, judgement_changes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from collections.abc import Set as AbstractSet
-
-    from ciwrap.model.settings import FormatRule
-    from ciwrap.project.settings import Check, Config, Expectation
-    from ciwrap.studies.changes.state import State
+from ciwrap.studies.changes.state import Change, State, judged_by_configuration, judgement_changes
 
 
 def stated_changes(
@@ -41,19 +35,16 @@ def stated_changes(
     unknown = [one for one in patterns if one not in names and not _matches_any(one, known)]
     for name in (*stated, *unknown):
         before, after = (judged_by_configuration(one, name) for one in (old, new))
+        said = (one.expected.get(name) for one in (old, new))
+        # A range is its own bound.
+        is_range = any(one is not None and one.values is None for one in said)
         for what, text, wider in judgement_changes(before, after):
-            if what != "bound" or not _is_range(name, old, new):
+            if what != "bound" or not is_range:
                 yield Change(new.name, name, what, text, wider=wider)
     orders = [[rule.pattern for rule in one.rules if rule.pattern in unknown] for one in (old, new)]
     if sorted(orders[0]) == sorted(orders[1]) and orders[0] != orders[1]:
         text = f"order of 'variables': {', '.join(orders[0])} -> {', '.join(orders[1])}"
         yield Change(new.name, None, "bound", text, wider=None)
-
-
-def _is_range(name: str, *checks: Check) -> bool:
-    """Whether a check states a range for a name, which is its own bound."""
-    said = [one.expected.get(name) for one in checks]
-    return any(one is not None and one.values is None for one in said)
 
 
 def _expectations(old: Check, new: Check, old_held: AbstractSet[VariableId]) -> Iterator[Change]:
@@ -62,18 +53,14 @@ def _expectations(old: Check, new: Check, old_held: AbstractSet[VariableId]) -> 
         if was != now:
             words = "is gone" if now is None else "is new" if was is None else "is another one"
             text = f"what the configuration says of its values {words}"
-            if was is None and any(_is_of(new, name, one) for one in old_held):
+            # What the check says of a name may be said of a variable, too.
+            said = [new.expectation_of(one) for one in old_held] if was is None else []
+            if any(one is not None and one is now for one in said):
                 text += ", and no golden counts for them"
                 wider = now is None or not now.is_each
             else:
                 wider = now is None or (was is not None and _allows_more(was, now))
             yield Change(new.name, name, "variable", text, wider=wider)
-
-
-def _is_of(check: Check, name: str, variable: VariableId) -> bool:
-    """Whether what the check says of a name is said of a variable, too."""
-    said = check.expectation_of(variable)
-    return said is not None and said is check.expected[name]
 
 
 def _allows_more(was: Expectation, now: Expectation) -> bool:
@@ -310,13 +297,6 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
             yield f"timing: confidence: {sides[0]} -> {sides[1]}", is_surer
 
 
-def repeat_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
-    """As `timing_changes`, of what runs are compared with."""
-    was, now = old.repeat.reference, new.repeat.reference
-    if was != now:
-        yield f"repeat: reference: {was} -> {now}", was == "golden"
-
-
 def _text(config: Config, key: str) -> str:
     words = getattr(config.timing, key)
     return "none" if words is None else CommandSettings(words, config.root).text
@@ -345,9 +325,12 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
         yield Change(None, None, "check", text, wider=False)
     if old.config is not None and new.config is not None:
         sides = (old.config, new.config)
-        of_all = (_commands, timing_changes, repeat_changes)
-        for text, wider in (found for tell in of_all for found in tell(*sides)):
+        for text, wider in (*_commands(*sides), *timing_changes(*sides)):
             yield Change(None, None, "check", text, wider=wider)
+        was, now = (one.repeat.reference for one in sides)
+        if was != now:
+            text = f"repeat: reference: {was} -> {now}"
+            yield Change(None, None, "check", text, wider=was == "golden")
 
 
 def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterator[Change]:
@@ -451,28 +434,16 @@ def _parts(old: Check, new: Check) -> Iterator[Change]:
         yield Change(new.name, None, "ignore", text, wider=wider)
 
 
-def _never(was: object, now: object) -> bool:  # noqa: ARG001
-    return False
-
-
-def _is_lax(was: str, now: str) -> bool:
-    return was == "error" and now != "error"
-
-
-def _other_statistics(was: tuple[str, ...], now: tuple[str, ...]) -> bool:
-    """Statistics in place of numbers, or no statistics of some runs, or of any."""
-    return not was or loses(was, now)
-
-
 # What a check is made of, in words, and where a change can mean that less is compared, whether it
 # does.
 _PARTS: dict[str, tuple[str, Callable[..., bool]]] = {
     "outputs": ("outputs", loses),
     "exclude": ("excluded files", gains),
-    "layout": ("layout", _never),
-    "format": ("format", _never),
-    "duplicates": ("which of two copies counts", _is_lax),
-    "ensemble": ("ensemble", _other_statistics),
+    "layout": ("layout", lambda _was, _now: False),
+    "format": ("format", lambda _was, _now: False),
+    "duplicates": ("which of two copies counts", lambda was, _: was == "error"),
+    # Statistics in place of numbers, or no statistics of some runs, or of any.
+    "ensemble": ("ensemble", lambda was, now: not was or loses(was, now)),
 }
 
 

@@ -10,9 +10,10 @@ import os
 import posixpath
 import re
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -22,8 +23,15 @@ from ciwrap.arrays.values import TEXT_LABEL
 from ciwrap.base.documents import DocumentError, DocumentHead
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptGoldenError, UsageError
 from ciwrap.base.files import read_regular
-from ciwrap.base.repository import place_below
-from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, Count, evidence_rank, load_manifest
+from ciwrap.base.repository import Entry, Repository, place_below
+from ciwrap.golden.manifest import (
+    MOST_MANIFEST_BYTES,
+    Count,
+    Manifest,
+    VariableRow,
+    evidence_rank,
+    load_manifest,
+)
 from ciwrap.golden.places import (
     ENSEMBLE_SUFFIX,
     MANIFEST_SUFFIX,
@@ -35,24 +43,13 @@ from ciwrap.golden.places import (
 )
 from ciwrap.golden.shared_file import MOST_FILE_BYTES, read_with_journal
 from ciwrap.golden.trees import EXACT, describe_bound, is_wider, settings_text, tree_parameters
-from ciwrap.model import EvidencePolicy, VariableId
+from ciwrap.model import EvidencePolicy, VariableId, VariableSettings
 from ciwrap.model.variable_result import Number
 from ciwrap.project.config import load_text
-from ciwrap.project.schema import MAX_BYTES, parse_document
-from ciwrap.project.settings import CONFIG_NAME, DEFAULT_GOLDEN_DIR, name_matches
+from ciwrap.project.schema import MAX_BYTES, Document, Location, parse_document
+from ciwrap.project.settings import CONFIG_NAME, DEFAULT_GOLDEN_DIR, Check, Config, name_matches
 from ciwrap.report.document import MOST_BYTES
-from ciwrap.studies.ensemble import parse_ensemble
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.base.repository import Entry, Repository
-    from ciwrap.golden.manifest import Manifest, VariableRow
-    from ciwrap.model import VariableSettings
-    from ciwrap.project.schema import Document, Location
-    from ciwrap.project.settings import Check, Config
-    from ciwrap.studies.ensemble import EnsembleGolden
+from ciwrap.studies.ensemble import EnsembleGolden, parse_ensemble
 
 # In the order in which pytest looks for its configuration, with the line that begins it: the first
 # file that has one is the only one that pytest reads. The others need none.
@@ -101,8 +98,8 @@ def golden_dir_of_tests(tree: FileTree, start: str) -> str | None:
     return None
 
 
-if TYPE_CHECKING:
-    _Golden = TypeVar("_Golden", Manifest, EnsembleGolden)
+_OUTSIDE = "lies outside the repository, so nothing tells what it was"
+_Golden = TypeVar("_Golden", Manifest, EnsembleGolden)
 
 
 class State(Struct, frozen=True):
@@ -154,7 +151,7 @@ def state_of(tree: FileTree, where: Where, assumed: str | None = None) -> State:
 def _with_tests(state: State, tree: FileTree, folder: str) -> State:
     """With goldens of tests that lie in a folder of their own."""
     if folder.startswith(("/", "../")):
-        raise UsageError("lies outside the repository, so nothing tells what it was", file=folder)
+        raise UsageError(_OUTSIDE, file=folder)
     tests = _manifests(tree, folder)
     # One of the folders may lie in the other one.
     own = _outside_of(state.manifests, state.golden_dir, folder)
@@ -180,8 +177,10 @@ def _is_below(path: str, folder: str) -> bool:
 def _state_of(tree: FileTree, where: Where, assumed: str | None) -> State:
     name = where.config_name or _nearest_config(tree, where.start)
     found = {} if name is None else tree.read([name], MAX_BYTES)
-    if name is None or name not in found:
-        return _without_config(tree, where)
+    if name is None or name not in found:  # tests have goldens without a configuration, too
+        usual = (PurePosixPath(where.start) / DEFAULT_GOLDEN_DIR).as_posix()
+        folder = usual if where.golden_dir is None else where.golden_dir
+        return State(None, None, folder, manifests=_manifests(tree, folder))
     path = where.top / name
     try:
         text = found[name].decode("utf-8-sig")
@@ -198,7 +197,10 @@ def _state_of(tree: FileTree, where: Where, assumed: str | None) -> State:
 
 def _with_goldens(state: State, tree: FileTree) -> State:
     folder = state.golden_dir
-    return replace(state, manifests=_manifests(tree, folder), ensembles=_ensembles(tree, folder))
+    names = [name for name in tree.names_below(folder) if name.endswith(ENSEMBLE_SUFFIX)]
+    read = tree.read(names, MOST_BYTES)
+    ensembles = _by_place(read, folder, ENSEMBLE_SUFFIX, parse_ensemble)
+    return replace(state, manifests=_manifests(tree, folder), ensembles=ensembles)
 
 
 def _text_beside(tree: FileTree, top: Path, path: Path) -> str | None:
@@ -214,7 +216,7 @@ def below(path: Path, top: Path) -> str:
     """A path from the top of the repository, with '/'. Raises UsageError for one outside of it."""
     place = place_below(path, top)
     if place is None:
-        raise UsageError("lies outside the repository, so nothing tells what it was", file=path)
+        raise UsageError(_OUTSIDE, file=path)
     return "" if place == "." else place
 
 
@@ -225,25 +227,12 @@ def _nearest_config(tree: FileTree, start: str) -> str | None:
     return next((name for name in names if name in found), None)
 
 
-def _without_config(tree: FileTree, where: Where) -> State:
-    """Tests have goldens without a configuration, too."""
-    folder = where.golden_dir
-    if folder is None:
-        folder = (PurePosixPath(where.start) / DEFAULT_GOLDEN_DIR).as_posix()
-    return State(None, None, folder, manifests=_manifests(tree, folder))
-
-
 def _manifests(tree: FileTree, folder: str) -> dict[Place, Manifest | None]:
     listed = tree.names_below(folder)
     names = [name for name in listed if name.endswith(MANIFEST_SUFFIX)]
     read = tree.read(names, MOST_MANIFEST_BYTES)
     pairs = _by_place(read, folder, MANIFEST_SUFFIX, lambda data, _: load_manifest(data))
     return pairs | _shared_manifests(tree, folder, listed, pairs)
-
-
-def _ensembles(tree: FileTree, folder: str) -> dict[Place, EnsembleGolden | None]:
-    names = [name for name in tree.names_below(folder) if name.endswith(ENSEMBLE_SUFFIX)]
-    return _by_place(tree.read(names, MOST_BYTES), folder, ENSEMBLE_SUFFIX, parse_ensemble)
 
 
 def _by_place(
@@ -354,7 +343,7 @@ class CommitTree:
         return {name: found[one] for name, one in objects.items() if len(found[one]) <= most_bytes}
 
     def names_below(self, folder: str) -> list[str]:
-        """Raises UsageError for a link in the folder, and for goldens in a submodule."""
+        """Raises UsageError for a link in the folder, and for goldens that a submodule has now."""
         self._refuse_on_the_way(folder)
         inside = {
             name: entry
@@ -365,7 +354,9 @@ class CommitTree:
             if entry.is_link:
                 raise _behind_a_link(name)
             if entry.is_submodule:
-                self._refuse_goldens(name)
+                goldens = WorkingTree(self._repository.top).names_below(name)
+                if any(one.endswith(_OF_GOLDENS) for one in goldens):
+                    raise _in_submodule(name)
         return [name for name, one in inside.items() if not (one.is_tree or one.is_submodule)]
 
     def _refuse_on_the_way(self, name: str) -> None:
@@ -376,12 +367,6 @@ class CommitTree:
                 raise _behind_a_link(place)
             if entry is not None and entry.is_submodule:
                 raise _in_submodule(place)
-
-    def _refuse_goldens(self, submodule: str) -> None:
-        """Raises UsageError for a submodule in which goldens lie now."""
-        names = WorkingTree(self._repository.top).names_below(submodule)
-        if any(name.endswith(_OF_GOLDENS) for name in names):
-            raise _in_submodule(submodule)
 
     @cached_property
     def _entries(self) -> Mapping[str, Entry]:
@@ -430,12 +415,9 @@ class Lines(Struct, frozen=True):
         document = self.state.document
         checks = None if document is None else document.value.get("checks")
         if isinstance(checks, list):
-            return ("checks", next(self._positions(checks, name), 0))
+            named = (number for number, one in enumerate(checks) if one.get("name") == name)
+            return ("checks", next(named, 0))
         return ("checks",) if name is None else ("checks", name)
-
-    @staticmethod
-    def _positions(checks: list[dict[str, object]], name: str | None) -> Iterator[int]:
-        yield from (number for number, one in enumerate(checks) if one.get("name") == name)
 
     def _first(self, locations: list[Location]) -> int | None:
         document = self.state.document
@@ -495,13 +477,9 @@ def _is_whole(name: str, before: str, pairs: Mapping[Place, Place], old: State, 
     went = {one for one in pairs.items() if one[0].name == name or one[1].name == before}
     return (
         all((place.name, past.name) == (name, before) for place, past in went)
-        and {place for place, _ in went} == _named(new.manifests, name)
-        and {past for _, past in went} == _named(old.manifests, before)
+        and {place for place, _ in went} == {one for one in new.manifests if one.name == name}
+        and {past for _, past in went} == {one for one in old.manifests if one.name == before}
     )
-
-
-def _named(places: Iterable[Place], name: str) -> set[Place]:
-    return {place for place in places if place.name == name}
 
 
 What = Literal["bound", "evidence", "ignore", "strict", "variable", "check", "values"]
@@ -594,11 +572,8 @@ def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, boo
         wider = _COMBINED.index(now.combine) > _COMBINED.index(was.combine)
         yield "bound", f"combine: {was.combine} -> {now.combine}", wider
     if was.mask != now.mask:
-        yield (
-            "variable",
-            f"mask: {was.mask or 'none'} -> {now.mask or 'none'}",
-            now.mask is not None,
-        )
+        text = f"mask: {was.mask or 'none'} -> {now.mask or 'none'}"
+        yield "variable", text, now.mask is not None
     if was.period != now.period:
         yield "bound", f"period: {_numbers(was.period)} -> {_numbers(now.period)}", bool(now.period)
     if was.mixed_precision != now.mixed_precision:

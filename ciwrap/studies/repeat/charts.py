@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from markupsafe import Markup
+
+from ciwrap.model.repeat_result import FactorFinding, RepeatedRun, RepeatedVariable
 from ciwrap.report.drawing import (
     WIDTH,
     Frame,
     axes,
+    beside_line,
     chart,
     curve,
     decade_lines,
@@ -18,18 +22,11 @@ from ciwrap.report.drawing import (
     join,
     line,
     rect,
-    round_ticks,
     some_of,
     text,
+    value_lines,
 )
 from ciwrap.report.text import percent_text, plural, safe_name, seconds_text, short_number
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from markupsafe import Markup
-
-    from ciwrap.model.repeat_result import FactorFinding, RepeatedRun, RepeatedVariable
 
 _HUES = 6  # classes 1 to 6 have a colour of their own, later ones repeat them
 MOST_RUNS = 60
@@ -168,10 +165,8 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
     if variable.compare_until is not None and first <= variable.compare_until <= last:
         x = x_of(variable.compare_until)
         parts.append(line(x, frame.top, x, frame.bottom, "hz"))
-        is_right = x > (frame.left + frame.right) / 2
-        side, shift = ("end", -5) if is_right else ("start", 5)
         words = f"compare up to {variable.compare_until}"
-        parts.append(text(x + shift, frame.bottom - 6, words, side, "lb"))
+        parts.append(beside_line(frame, x, frame.bottom - 6, words, 5))
     for name, class_ in (("typical", "lt"), ("max_abs", "cv")):
         known = [(x_of(one.iteration or 0), getattr(one, name)) for one in points]
         drawn = [(x, y_of(size)) for x, size in known if size is not None and size < math.inf]
@@ -227,22 +222,15 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
     high = seconds[-1] * 1.08 or 1.0
     median = (seconds[(len(seconds) - 1) // 2] + seconds[len(seconds) // 2]) / 2
 
-    def y_of(value: float) -> float:
-        return frame.y(value / high)
-
     first, last = timed[0][0], timed[-1][0]
-    parts = []
-    for tick in round_ticks(0.0, high):
-        y = y_of(tick)
-        parts.append(line(frame.left, y, frame.right, y, "gr"))
-        parts.append(text(frame.left - 6, y + 4, f"{tick:g} s" if tick else "0", "end"))
-    y = y_of(median)
+    parts = value_lines(frame, high, lambda tick: f"{tick:g} s")
+    y = frame.y(median / high)
     parts.append(line(frame.left, y, frame.right, y, "sg"))
     parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
     labelled = some_of([run for run, _ in timed])
     for run, time in timed:
         x = frame.x_among(run, first, last)
-        parts.append(dot(x, y_of(time), 3.4, f"run {run}: {seconds_text(time)}"))
+        parts.append(dot(x, frame.y(time / high), 3.4, f"run {run}: {seconds_text(time)}"))
         if run in labelled:
             parts.append(text(x, frame.bottom + 15, run))
     parts.append(axes(frame, "run", ""))

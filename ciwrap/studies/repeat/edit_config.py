@@ -9,26 +9,21 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import yaml
 from msgspec import Struct
 
 from ciwrap.base.errors import ConfigError
 from ciwrap.golden.manifest import scalar
-from ciwrap.model import BOUND_PARTS, ErrorBound, VariableId, number_text
-from ciwrap.model.repeat_result import BoundFit
+from ciwrap.model import BOUND_PARTS, ErrorBound, VariableId
+from ciwrap.model.repeat_result import BoundFit, RepeatResult
 from ciwrap.project.config import load_text
 from ciwrap.project.schema import parse_document, read_text
 from ciwrap.project.settings import is_glob
-from ciwrap.studies.repeat.page import bound_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from ciwrap.model.repeat_result import RepeatResult
+from ciwrap.studies.repeat.page import bound_reason, bound_text
 
 _OUR_COMMENT = re.compile(
     r"(\d+ x largest of \d+ differences|three digits are left here), \d{4}-\d\d-\d\d"
@@ -46,8 +41,7 @@ class BoundEdit(Struct, frozen=True):
     @property
     def setting(self) -> str:
         """`atol: 2e-6`."""
-        name, value = ("rtol", self.bound.rtol) if self.bound.rtol else ("atol", self.bound.atol)
-        return f"{name}: {number_text(value)}"
+        return bound_text(self.bound)
 
 
 class IterationEdit(Struct, frozen=True):
@@ -96,9 +90,8 @@ def _refuse_other_changes(
         ) and all(after.check(one.check).until_iteration == one.until for one in iterations)
     except ConfigError:
         is_right = False
-    if not is_right or _rest(before, edits, iterations, path) != _rest(
-        text, edits, iterations, path
-    ):
+    others = [_rest(one, edits, iterations, path) for one in (before, text)]
+    if not is_right or others[0] != others[1]:
         raise ConfigError(
             "is written in a form that bounds cannot be put into",
             file=path,

@@ -7,35 +7,37 @@ largest difference is that of all values; root mean squares, spreads and digits 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import as_doubles, is_bfloat16
+from ciwrap.arrays.values import Values, as_doubles, is_bfloat16
 from ciwrap.base.errors import NotComparableError
 from ciwrap.base.late import numpy as np
 from ciwrap.check.compatible import HistoryOptions
-from ciwrap.formats.catalog import Catalog
+from ciwrap.formats.catalog import Catalog, Rules
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
 from ciwrap.formats.reader import Reader, Source, VariableInfo
 from ciwrap.formats.source_files import inodes_of
-from ciwrap.golden.trees import DEFAULT_RESOURCES, build_tree, tree_parameters
-from ciwrap.model import ErrorBound, MessageLevel, Verdict
+from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, build_tree, tree_parameters
+from ciwrap.model import (
+    CheckResult,
+    ErrorBound,
+    MessageLevel,
+    VariableId,
+    VariableResult,
+    VariableSettings,
+    Verdict,
+)
 from ciwrap.report.text import plural
 from ciwrap.runs.compare_runs import compare_histories
 from ciwrap.runs.sides import open_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from numpy.typing import NDArray
-
-    from ciwrap.arrays.values import Values
-    from ciwrap.formats.catalog import Rules
-    from ciwrap.golden.trees import Resources
-    from ciwrap.model import CheckResult, VariableId, VariableResult, VariableSettings
 
 _BLOCK = 64
 _MOST_ELEMENTS = 16_384
@@ -70,14 +72,13 @@ def read_sample(values: Values, size: int) -> NDArray[np.float64] | None:
 
 def has_zeros(values: Values) -> bool:
     """Whether any element, or a part of a complex one, is 0. Reads all of them."""
-    return any(_has_zero(slab, values.dtype) for _, slab in values.slabs())
-
-
-def _has_zero(slab: NDArray[Any], dtype: str) -> bool:
-    # NumPy counts its own types where they lie, three times as fast as copies of them.
-    is_own = slab.dtype.kind in "fiu" and not is_bfloat16(dtype)
-    numbers = slab if is_own else as_doubles(slab, dtype)
-    return int(np.count_nonzero(numbers)) < numbers.size
+    for _, slab in values.slabs():
+        # NumPy counts its own types where they lie, three times as fast as copies of them.
+        is_own = slab.dtype.kind in "fiu" and not is_bfloat16(values.dtype)
+        numbers = slab if is_own else as_doubles(slab, values.dtype)
+        if int(np.count_nonzero(numbers)) < numbers.size:
+            return True
+    return False
 
 
 class Movement(Struct):
@@ -113,7 +114,8 @@ class Movement(Struct):
         # What is no number moves nothing; two finite numbers may be further apart than a double is.
         difference = np.nan_to_num(difference, nan=0.0, posinf=math.inf, neginf=-math.inf)
         difference[~np.isfinite(self.reference)] = 0.0
-        self.norms[run] = _norm(difference)
+        # The root of the sum of squares, none of which overflows or vanishes.
+        self.norms[run] = _root_mean_square(difference) * math.sqrt(difference.size)
         left = (self.reference == 0) & (difference != 0)
         self._left_zero = left if self._left_zero is None else self._left_zero | left
         relative = self._is_relative
@@ -147,11 +149,6 @@ class Movement(Struct):
         """And one more for each element that is 0 in the reference alone: no digit is common."""
         count = 0 if self._left_zero is None else int(np.count_nonzero(self._left_zero))
         return np.concatenate([found, np.full(count, _LARGEST_RELATIVE)])
-
-
-def _norm(numbers: NDArray[np.float64]) -> float:
-    """The root of the sum of squares, none of which overflows or vanishes."""
-    return _root_mean_square(numbers) * math.sqrt(numbers.size)
 
 
 def _root_mean_square(numbers: NDArray[np.float64]) -> float:
@@ -332,9 +329,8 @@ class Measurer:
                 " with itself",
                 file=outputs.place,
             )
-        self.last = compare_runs(
-            self.name, reference, outputs, self._rules, resources=self._resources
-        )
+        rules, resources = self._rules, self._resources
+        self.last = compare_runs(self.name, reference, outputs, rules, resources=resources)
         return self._take_all(number, outputs, self.last)
 
     def _take_all(self, number: int, outputs: RunOutputs, check: CheckResult) -> str | None:
@@ -343,21 +339,18 @@ class Measurer:
         if problem is not None:
             return problem
         self.measured.compared.append(number)
-        self._note_one_sided(number, check)
-        with self._catalog(outputs) as catalog:
-            for result in check.variables:
-                if self._against_golden is not None:
-                    self.measured.slots.setdefault(result.id, Slot())
-                self._take(number, result, catalog, is_equal=is_equal(result))
-        return None
-
-    def _note_one_sided(self, number: int, check: CheckResult) -> None:
         for identities, text in (
             (check.missing_variables, "lacks it"),
             (check.extra_variables, "has it, and the reference has not"),
         ):
             for identity in identities:
                 self.measured.faults.setdefault(identity.name, f"run {number} {text} ({identity})")
+        with self._catalog(outputs) as catalog:
+            for result in check.variables:
+                if self._against_golden is not None:
+                    self.measured.slots.setdefault(result.id, Slot())
+                self._take(number, result, catalog, is_equal=is_equal(result))
+        return None
 
     def _take(
         self, number: int, result: VariableResult, catalog: Catalog, *, is_equal: bool
@@ -379,7 +372,10 @@ class Measurer:
                 slot.movement.add(number, None)
             return
         settings = self._settings(catalog, result.id)
-        slot.results[number] = _slim(result)
+        # Without what only reports of one comparison draw; there are many of these.
+        slot.results[number] = replace(
+            result, details=None, suspect_ranges=(), first_differences=(), drift_histogram=None
+        )
         slot.roots[number] = self._root(catalog, result.id, settings)
         if slot.movement is not None:
             values = catalog.values(result.id, settings.mask)
@@ -404,14 +400,12 @@ class Measurer:
                 if identity.name not in names or is_known:
                     continue
                 try:
-                    self.measured.zeros[identity.name] = self._has_zeros(catalog, identity)
+                    if identity not in catalog.entries:
+                        raise NotComparableError(f"the first run no longer has it ({identity})")
+                    mask = self._settings(catalog, identity).mask
+                    self.measured.zeros[identity.name] = has_zeros(catalog.values(identity, mask))
                 except NotComparableError as error:
                     self.measured.faults.setdefault(identity.name, str(error))
-
-    def _has_zeros(self, catalog: Catalog, identity: VariableId) -> bool:
-        if identity not in catalog.entries:
-            raise NotComparableError(f"the first run no longer has it ({identity})")
-        return has_zeros(catalog.values(identity, self._settings(catalog, identity).mask))
 
     def _settings(self, catalog: Catalog, identity: VariableId) -> VariableSettings:
         return self._rules.settings_for(identity, catalog.entries[identity].info.dtype)
@@ -477,17 +471,8 @@ def _fault(result: VariableResult) -> str | None:
 
 def _problem(check: CheckResult) -> str | None:
     """Why a whole run was not compared; faults of single variables are theirs."""
-    for message in check.messages:
-        if message.level is MessageLevel.ERROR:
-            return message.text
-    return None
-
-
-def _slim(result: VariableResult) -> VariableResult:
-    """Without what only reports of one comparison draw; there are many of these."""
-    return replace(
-        result, details=None, suspect_ranges=(), first_differences=(), drift_histogram=None
-    )
+    errors = (one.text for one in check.messages if one.level is MessageLevel.ERROR)
+    return next(errors, None)
 
 
 def largest(values: Mapping[int, float | None]) -> tuple[int, float] | None:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from ciwrap.model import MessageLevel, number_text
-from ciwrap.model.repeat_result import Behaviour, BoundFit
+from ciwrap.model import ErrorBound, Message, MessageLevel, number_text
+from ciwrap.model.repeat_result import (
+    Behaviour,
+    BoundFit,
+    BoundSuggestion,
+    FactorFinding,
+    RepeatedRun,
+    RepeatedVariable,
+    RepeatResult,
+)
 from ciwrap.report.document import write_text
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import environment_rows, page_head, render_page, tail_text
-from ciwrap.report.terminal import Text, render_message
+from ciwrap.report.terminal import Console, Text, render_message
 from ciwrap.report.text import (
     capital,
     percent_text,
@@ -34,19 +42,6 @@ from ciwrap.studies.repeat.charts import (
     time_dots,
 )
 from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from ciwrap.model import Message
-    from ciwrap.model.repeat_result import (
-        BoundSuggestion,
-        FactorFinding,
-        RepeatedRun,
-        RepeatedVariable,
-        RepeatResult,
-    )
-    from ciwrap.report.terminal import Console
 
 _MOST_NAMES = 4
 _FIT_WORDS = {
@@ -149,7 +144,7 @@ def _names(variables: Sequence[RepeatedVariable]) -> str:
     return shown + (", ..." if len(variables) > _MOST_NAMES else "")
 
 
-def bound_text(bound: BoundSuggestion) -> str:
+def bound_text(bound: BoundSuggestion | ErrorBound) -> str:
     """As it stands in ciwrap.yaml: `atol: 2e-6`."""
     name, value = ("rtol", bound.rtol) if bound.rtol else ("atol", bound.atol)
     return f"{name}: {number_text(value)}"

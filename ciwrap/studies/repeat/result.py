@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ciwrap.base.errors import ExitCode, NotAvailableError
 from ciwrap.base.late import numpy as np
-from ciwrap.model import Message, MessageLevel
+from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId
 from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
@@ -42,14 +43,10 @@ from ciwrap.statistics.spread import (
     suggest_bound,
     unequal_run_limit,
 )
-from ciwrap.studies.repeat.measure import largest, varying_share
+from ciwrap.studies.repeat.measure import Measured, Measurer, Slot, Spread, largest, varying_share
 from ciwrap.studies.repeat.page import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ciwrap.model import ErrorBound, VariableId
-    from ciwrap.studies.repeat.measure import Measured, Measurer, Slot, Spread
     from ciwrap.studies.repeat.run import Plan, PlannedRun
 
 # Beyond this share of the present bound there is less room than a suggested bound leaves; below
@@ -68,6 +65,12 @@ _EPSILONS = {
 }  # fmt: skip
 # Of the sampled elements, this share may have fewer digits than stated.
 _FEWER_DIGITS = 0.05
+_UNRELATED = (
+    "runs differ by {much} the spread of the values, from the first that vary on: is a random seed"
+    " left open? Fix it before a bound is set. Chaos before the first checkpoint looks the same"
+    " (judge it by `capture --ensemble`), and so does what is nothing but rounding, such as a"
+    " residual near 0 (give it an `atol`)"
+)
 # Of a variable that has nothing but the first run's values.
 NOT_COMPARED = "no other run could be compared with the first one"
 
@@ -159,19 +162,16 @@ def _variable(
     rows = tuple(_at_iteration(named, iteration, runs) for iteration in named.iterations)
     growth = _growth(rows, deviation)
     worst = named.largest("max_abs_difference")
-    index = _worst_index(named, worst)
     relative = named.largest("max_rel_difference")
     present_share = named.largest("max_bound_share")
     kind, reason = _behaviour(named, rows, growth, spread)
-    until = _compare_until(rows, growth, deviation) if kind is Behaviour.GROWING else None
+    is_growing = kind is Behaviour.GROWING
+    until = _compare_until(rows, growth, deviation) if is_growing else None
     early_share = None
     if until is not None:
         early_share = named.largest("max_bound_share", until) or (0, 0.0)
-    suggested = (
-        _suggestion(measured, named, until)
-        if kind in (Behaviour.NOISE, Behaviour.GROWING)
-        else None
-    )
+    has_noise = is_growing or kind is Behaviour.NOISE
+    suggested = _suggestion(measured, named, until) if has_noise else None
     present = measured.bounds.get(named.name)
     return RepeatedVariable(
         check=check,
@@ -182,16 +182,14 @@ def _variable(
         first_iteration=next((row.iteration for row in rows if row.distinct_results > 1), None),
         max_abs=0.0 if kind is Behaviour.EQUAL else None if worst is None else worst[1],
         max_abs_run=None if worst is None else worst[0],
-        max_abs_index=index,
+        max_abs_index=_worst_index(named, worst),
         max_rel=None if relative is None else relative[1],
         varying_share=_varying_share(named),
         spread=None if spread is None else deviation,
         by_iteration=rows,
-        growth_rate=growth.rate if kind is Behaviour.GROWING else None,
-        horizon=_horizon(growth, present, deviation, rows) if kind is Behaviour.GROWING else None,
-        spread_horizon=growth.horizon(SATURATION * deviation)
-        if kind is Behaviour.GROWING
-        else None,
+        growth_rate=growth.rate if is_growing else None,
+        horizon=_horizon(growth, present, deviation, rows) if is_growing else None,
+        spread_horizon=growth.horizon(SATURATION * deviation) if is_growing else None,
         compare_until=until,
         suggested_bound=suggested,
         present_bound=present,
@@ -257,18 +255,10 @@ def _behaviour(
     first = next((row.typical for row in rows if row.typical), None)
     is_wide = first is not None and deviation > 0 and first >= SATURATION * deviation
     if first is not None and is_wide and first > _rounding(named, spread):
-        return Behaviour.UNRELATED, _unrelated_words(first / deviation)
+        share = first / deviation
+        much = "more than" if share == math.inf else f"{percent_text(share)} of"
+        return Behaviour.UNRELATED, _UNRELATED.format(much=much)
     return Behaviour.NOISE, None
-
-
-def _unrelated_words(share: float) -> str:
-    much = "more than" if share == math.inf else f"{percent_text(share)} of"
-    return (
-        f"runs differ by {much} the spread of the values, from the first that vary on: is a random"
-        " seed left open? Fix it before a bound is set. Chaos before the first checkpoint looks the"
-        " same (judge it by `capture --ensemble`), and so does what is nothing but rounding, such"
-        " as a residual near 0 (give it an `atol`)"
-    )
 
 
 def _rounding(named: _Named, spread: Spread | None) -> float:
@@ -310,12 +300,7 @@ def _suggestion(measured: Measured, named: _Named, until: int | None) -> BoundSu
     sizes = by_run if found.atol else by_run_relative
     typical = float(np.median([sizes.get(run) or 0.0 for run in measured.compared]))
     return BoundSuggestion(
-        atol=found.atol,
-        rtol=found.rtol,
-        factor=found.factor,
-        comparisons=found.comparisons,
-        confidence=found.confidence,
-        within=found.within,
+        **asdict(found),
         noise_multiple=(found.atol or found.rtol) / typical if typical else None,
         until_iteration=until,
     )
@@ -403,7 +388,12 @@ def make_result(
     numbers = [run.number for run in runs]
     summaries = [summarise(one.name, one.measured, numbers) for one in measurers]
     variables = tuple(chain.from_iterable(summaries))
-    said = (*messages, *_run_messages(runs), *_variable_messages(variables, measurers, reference))
+    failed = [
+        Message(MessageLevel.ERROR, f"run {run.number}: {run.problem}", slug="command-failed")
+        for run in runs
+        if run.problem is not None
+    ]
+    said = (*messages, *failed, *_variable_messages(variables, measurers, reference))
     return RepeatResult(
         headline=headline(variables, runs, reference),
         exit_code=_exit_code(runs, variables, is_checked=is_checked),
@@ -425,14 +415,6 @@ def _exit_code(
         return int(ExitCode.NOT_COMPARABLE)
     beyond = any(one.breaks_bound for one in variables)
     return int(ExitCode.DIFFER) if is_checked and beyond else 0
-
-
-def _run_messages(runs: Sequence[RepeatedRun]) -> list[Message]:
-    return [
-        Message(MessageLevel.ERROR, f"run {run.number}: {run.problem}", slug="command-failed")
-        for run in runs
-        if run.problem is not None
-    ]
 
 
 def _variable_messages(

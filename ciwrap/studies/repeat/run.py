@@ -17,10 +17,13 @@ import errno
 import os
 import random
 import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, count
 from pathlib import Path, PurePath
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -35,11 +38,12 @@ from ciwrap.check.check import check_catalog
 from ciwrap.check.compatible import Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.catalog import Catalog, Rules
-from ciwrap.formats.find_outputs import find_in, outputs_within
+from ciwrap.formats.find_outputs import FoundOutputs, find_in, outputs_within
 from ciwrap.formats.reader import library
 from ciwrap.golden.places import writer_lock
-from ciwrap.golden.trees import DEFAULT_RESOURCES
-from ciwrap.model import VariableSettings
+from ciwrap.golden.store import GoldenStore
+from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
+from ciwrap.model import CheckResult, CommandOutcome, VariableSettings
 from ciwrap.model.repeat_result import RepeatedRun
 from ciwrap.model.settings import nearest
 from ciwrap.project.outputs import arrangement_of, each_run, files_of, natural, outputs_of
@@ -51,27 +55,24 @@ from ciwrap.project.run_command import (
     run_command,
     together,
 )
-from ciwrap.project.settings import FactorSettings, LevelSettings, RunPlace
+from ciwrap.project.settings import (
+    Check,
+    CommandSettings,
+    Config,
+    FactorSettings,
+    LevelSettings,
+    PerturbSettings,
+    RunPlace,
+)
 from ciwrap.report.text import plural
 from ciwrap.snapshot.difference import environment_of_program, note_outputs
 from ciwrap.snapshot.take import ProgramWatcher, usable_cpus
-from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, cells_of
+from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, Cell, Design, cells_of
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs
 from ciwrap.studies.repeat.result import names_that_vary
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
-
     from numpy.typing import NDArray
-
-    from ciwrap.formats.find_outputs import FoundOutputs
-    from ciwrap.golden.store import GoldenStore
-    from ciwrap.golden.trees import Resources
-    from ciwrap.model import CheckResult, CommandOutcome
-    from ciwrap.project.settings import Check, CommandSettings, Config, PerturbSettings
-    from ciwrap.statistics.factors import Cell, Design
 
 _ASIDE = "before"
 _INPUTS = "inputs"
@@ -196,9 +197,6 @@ class RunFolders:
     def inputs_folder(self, number: int) -> Path:
         """Where the perturbed inputs of a run lie."""
         return self.folder / f"{_INPUTS}_{number}"
-
-    def drop_inputs(self, number: int) -> None:
-        shutil.rmtree(self.inputs_folder(number), ignore_errors=True)
 
     def drop(self, number: int) -> None:
         """Removes a run's outputs for good."""
@@ -609,7 +607,8 @@ class _Repeater:
         if not self._found.measurers:
             self._found.measurers = [measurer_of(one, self._how) for one in checks]
         self._folders.set_aside(checks)
-        limit = _limit(self._found.runs)
+        known = [one.seconds for one in self._found.runs if one.seconds is not None]
+        limit = max(_LEAST_SECONDS, _PATIENCE * max(known)) if known else None
         commands = tuple(
             _limited(self._plan.command(settings, run), limit)
             for settings in (config.command, *(check.command for check in checks))
@@ -634,10 +633,9 @@ class _Repeater:
     def _run_one(self, ready: _Ready, stop: threading.Event | None) -> list[CommandOutcome]:
         """Runs the overall command and those of the checks; the first that fails is the last."""
         outcomes = []
+        is_shown, watcher = self._how.is_shown, ready.watcher
         for settings in ready.commands:
-            watcher = ready.watcher
-            outcome = run_command(settings, is_shown=self._how.is_shown, stop=stop, watcher=watcher)
-            outcomes.append(outcome)
+            outcomes.append(run_command(settings, is_shown=is_shown, stop=stop, watcher=watcher))
             if outcomes[-1].exit_code != 0:
                 break
         return outcomes
@@ -655,7 +653,7 @@ class _Repeater:
     def _taken(self, ready: _Ready, outcomes: Sequence[CommandOutcome]) -> RepeatedRun:
         """Measures what a run has written, and puts it away."""
         number, last = ready.run.number, outcomes[-1]
-        self._folders.drop_inputs(number)
+        shutil.rmtree(self._folders.inputs_folder(number), ignore_errors=True)
         record = RepeatedRun(
             number,
             ready.run.seed,
@@ -755,11 +753,6 @@ def _measure_runs(measurer: Measurer, number: int, place: Check) -> str | None:
 def _as_seen(text: str, folder: Path) -> str:
     """A message, as if the outputs were where the command wrote them."""
     return text.replace(f"{folder}/", "").replace(f"{folder}: ", "")
-
-
-def _limit(earlier: Sequence[RepeatedRun]) -> float | None:
-    seconds = [run.seconds for run in earlier if run.seconds is not None]
-    return max(_LEAST_SECONDS, _PATIENCE * max(seconds)) if seconds else None
 
 
 def _limited(settings: CommandSettings, limit: float | None) -> CommandSettings:
@@ -910,10 +903,7 @@ def existing_runs(patterns: Sequence[str]) -> list[Path]:
         remedy = "name at least two: --runs 'run_*'"
         if said.isdecimal():
             remedy += f"; to run the program that many times: -n {said}"
-        raise UsageError(
-            f"--runs {said} names {plural(len(found), 'run')}",
-            remedy=remedy,
-        )
+        raise UsageError(f"--runs {said} names {plural(len(found), 'run')}", remedy=remedy)
     return list(found)
 
 
@@ -936,9 +926,11 @@ def measure_existing(
     NotComparableError if the first run gives nothing to compare with.
     """
     sources: list[Check | None] = [*checks] or [None]
+    usual = VariableSettings()
+    plain_rules = Rules(lambda *_: usual, lambda _: False)
     found = Repetition(
         measurers=[
-            Measurer(NO_CHECK, _plain_rules(), resources=how.resources)
+            Measurer(NO_CHECK, plain_rules, resources=how.resources)
             if check is None
             else measurer_of(check, how)
             for check in sources
@@ -958,11 +950,6 @@ def measure_existing(
     for measurer in found.measurers:
         measurer.look_for_zeros(names_that_vary(measurer.measured))
     return found
-
-
-def _plain_rules() -> Rules:
-    settings = VariableSettings()
-    return Rules(lambda identity, dtype: settings, lambda identity: False)  # noqa: ARG005
 
 
 def _measure_existing(

@@ -6,12 +6,13 @@ Fitted maps are one versioned JSON file with all that was measured.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, product
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +21,7 @@ from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CorruptFileError, OutputMissingError, UnreadableFileError, UsageError
 from ciwrap.base.late import numpy as np
 from ciwrap.model.settings import VARIABILITY_MAP_VERSION
-from ciwrap.report.document import load_document, plain, write_text
+from ciwrap.report.document import digest_of, load_document, plain, write_text
 from ciwrap.report.text import plural, safe_name, short_number
 from ciwrap.statistics.spread import (
     kurtosis_of,
@@ -50,18 +51,24 @@ from ciwrap.studies.variability.predictors import (
     GAUSSIAN_PROCESS,
     PREDICTORS,
     Kernel,
+    Predictor,
     Process,
     fit_process,
     likeliest_kernel,
 )
-from ciwrap.studies.variability.runs import Axis, Measured, Prepared, Space, is_inside, prepare
+from ciwrap.studies.variability.runs import (
+    Axis,
+    Group,
+    Measured,
+    Prepared,
+    Runs,
+    Space,
+    is_inside,
+    prepare,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.studies.variability.predictors import Predictor
-    from ciwrap.studies.variability.runs import Group, Numbers, Runs
+    from ciwrap.studies.variability.runs import Numbers
 
 
 class StoredMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,12 +111,13 @@ class MapFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 KIND = "variability-map"
+_REMEDY = "`ciwrap variability fit` makes one"
 
 
 def write_map(maps: MapFile, target: str) -> None:
     """Writes maps, whole or not at all. Raises WriteFailedError."""
     document = plain(maps)
-    document["digest"] = _digest(document)
+    document["digest"] = digest_of(document)
     write_text(json.dumps(document, allow_nan=False) + "\n", target, "the map")
 
 
@@ -118,18 +126,13 @@ def read_map(path: Path) -> MapFile:
     try:
         maps = to_versioned_record(load_document(path), MapFile, VARIABILITY_MAP_VERSION)
     except FileNotFoundError as error:
-        raise OutputMissingError(
-            "there is no map", file=path, remedy="`ciwrap variability fit` makes one"
-        ) from error
+        raise OutputMissingError("there is no map", file=path, remedy=_REMEDY) from error
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
     except DocumentError as error:
-        raise CorruptFileError(
-            f"is not a map of variability: {error}",
-            file=path,
-            remedy="`ciwrap variability fit` makes one",
-        ) from error
-    if maps.digest != _digest(plain(maps)):
+        text = f"is not a map of variability: {error}"
+        raise CorruptFileError(text, file=path, remedy=_REMEDY) from error
+    if maps.digest != digest_of(plain(maps)):
         raise CorruptFileError(
             "the map is damaged, or somebody has edited it", file=path, remedy="fit it again"
         )
@@ -141,11 +144,6 @@ def read_map(path: Path) -> MapFile:
             remedy="fit it again",
         )
     return maps
-
-
-def _digest(document: dict[str, Any]) -> str:
-    rest = {name: value for name, value in document.items() if name != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 class FittedMap:
@@ -164,9 +162,8 @@ class FittedMap:
     @cached_property
     def process(self) -> Process:
         """Over log sigma; its variance says what to measure next, whatever predicts."""
-        return fit_process(
-            self.measured.places.unit, np.log(self.measured.sigma), self.stored.kernel
-        )
+        heights = np.log(self.measured.sigma)
+        return fit_process(self.measured.places.unit, heights, self.stored.kernel)
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -178,11 +175,8 @@ class FittedMap:
     def _means(self) -> Process | None:
         if self.stored.mean_kernel is None:
             return None
-        return fit_process(
-            self.measured.places.unit,
-            np.log(self.measured.means),
-            self.stored.mean_kernel,
-        )
+        heights = np.log(self.measured.means)
+        return fit_process(self.measured.places.unit, heights, self.stored.mean_kernel)
 
     def sigma(self, points: Numbers) -> Numbers:
         """The predicted standard deviation of each row of points; above 0."""

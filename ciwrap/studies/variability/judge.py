@@ -9,6 +9,7 @@ MOANA, intervals are said to shrink 75 % and 90 % of the way from 10 runs to 40.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -23,15 +24,13 @@ from ciwrap.studies.variability.predictors import (
     GAUSSIAN_PROCESS,
     PREDICTORS,
     Kernel,
+    Process,
     likeliest_kernel,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
-    from ciwrap.studies.variability.predictors import Process
     from ciwrap.studies.variability.runs import Measured, Numbers
 
 FOLDS = 5
@@ -65,11 +64,9 @@ class Validation(Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        return next(
-            one.error
-            for one in self.scores
-            if one.predictor == self.chosen and one.error is not None
-        )
+        found = [one.error for one in self.scores if one.predictor == self.chosen]
+        assert found[0] is not None
+        return found[0]
 
 
 def cross_validate(
@@ -85,7 +82,12 @@ def cross_validate(
     Raises NotAvailableError if that one cannot be had.
     """
     warm = likeliest_kernel(measured.places.unit, np.log(measured.sigma))
-    folds = list(_folds(len(measured), rounds, np.random.default_rng(seed)))
+    generator = np.random.default_rng(seed)
+    folds = [
+        (number, rows)
+        for number in range(rounds)
+        for rows in np.array_split(generator.permutation(len(measured)), FOLDS)
+    ]
     scores: list[Score] = []
     found: dict[str, Numbers] = {}
     for name in PREDICTORS:
@@ -102,15 +104,6 @@ def cross_validate(
         reason = next(one.reason for one in scores if one.predictor == chosen)
         raise NotAvailableError(f"{chosen}: {reason}", remedy="take another predictor")
     return Validation(tuple(scores), noise_floor(measured, seed), chosen, found[chosen])
-
-
-def _folds(
-    count: int, rounds: int, generator: np.random.Generator
-) -> Iterator[tuple[int, NDArray[np.intp]]]:
-    """Round and rows of every fold."""
-    for number in range(rounds):
-        for rows in np.array_split(generator.permutation(count), FOLDS):
-            yield number, rows
 
 
 def _predictions(

@@ -13,6 +13,7 @@ chapters 2 and 5.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
@@ -22,11 +23,8 @@ from ciwrap.base.late import numpy as np
 from ciwrap.statistics.spread import scipy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ciwrap.studies.variability.runs import Numbers, Places
 
-if TYPE_CHECKING:
     # Heights at places, a row for each.
     Surface = Callable[[Numbers], Numbers]
 
@@ -175,7 +173,13 @@ def _forward(points: Numbers, heights: Numbers) -> tuple[Term, ...]:
     basis = np.full((len(points), 1), len(points) ** -0.5)
     while True:
         terms += fresh
-        new = _pairs(fresh, hinges)
+        new: list[tuple[Term, Term]] = [
+            ((*parent, (parameter, knot, 1)), (*parent, (parameter, knot, -1)))
+            for parent in fresh
+            if len(parent) < DEGREE
+            for parameter, knot in hinges
+            if all(parameter != used for used, _, _ in parent)
+        ]
         if new:
             made = _scaled(_columns(tuple(term for pair in new for term in pair), points))
             columns = np.hstack([columns, made - basis @ (basis.T @ made)])
@@ -188,16 +192,6 @@ def _forward(points: Numbers, heights: Numbers) -> tuple[Term, ...]:
         basis = np.hstack([basis, more])
         left = left - more @ (more.T @ left)
         columns = columns - more @ (more.T @ columns)
-
-
-def _pairs(parents: tuple[Term, ...], hinges: list[tuple[int, float]]) -> list[tuple[Term, Term]]:
-    return [
-        ((*parent, (parameter, knot, 1)), (*parent, (parameter, knot, -1)))
-        for parent in parents
-        if len(parent) < DEGREE
-        for parameter, knot in hinges
-        if all(parameter != used for used, _, _ in parent)
-    ]
 
 
 def _scaled(columns: Numbers) -> Numbers:
@@ -279,18 +273,15 @@ class Process(Struct, frozen=True):
 
     def heights(self, unit: Numbers) -> Numbers:
         """The surface at places in the unit cube."""
-        found: Numbers = (
-            self.mean + self.scale * _covariance(unit, self.unit, self.kernel) @ self._weights
-        )
-        return found
+        across = _covariance(unit, self.unit, self.kernel)
+        return np.asarray(self.mean + self.scale * across @ self._weights, np.float64)
 
     def variances(self, unit: Numbers) -> Numbers:
         """How unsure the surface is there, as a variance; without the noise of a measurement."""
         across = _covariance(unit, self.unit, self.kernel)
         solved = scipy("linalg", "a variability map").cho_solve(self._factor, across.T)
         known = np.sum(across * solved.T, axis=1)
-        found: Numbers = self.scale**2 * np.maximum(self.kernel.signal - known, 0.0)
-        return found
+        return np.asarray(self.scale**2 * np.maximum(self.kernel.signal - known, 0.0))
 
     def shares(self, unit: Numbers) -> Numbers:
         """By how much each point's height counts at these places: a row for each place."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from ciwrap.base.late import numpy as np
 from ciwrap.model.results import grouped_plural
@@ -16,13 +19,16 @@ from ciwrap.report.drawing import (
     axes,
     chart,
     css_colour,
+    curve,
     data_uri,
+    dot,
     element,
     join,
     line,
     number,
     palette_png,
     power_label,
+    rect,
     text,
     value_lines,
 )
@@ -40,10 +46,6 @@ from ciwrap.report.text import (
 from ciwrap.studies.variability.runs import Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from markupsafe import Markup
-
     from ciwrap.studies.variability.judge import (
         Candidate,
         Curve,
@@ -108,10 +110,13 @@ def fit_words(one: MapSummary) -> list[str]:
     """What a map is worth."""
     optimistic = ", probably optimistic with so few configurations" if one.few else ""
     unseen = "in the mean for configurations it has not seen"
-    found = [
-        f"{one.predictor}: off by {error_words(one.error)} {unseen}{optimistic}",
-        _floor_words(one),
-    ]
+    # The floor is estimated from the runs of each configuration, the error from those of others:
+    # either may be the smaller one.
+    floor = "sigma itself is uncertain: by estimate, a perfect map would be off by"
+    floor += f" {error_words(one.floor)}"
+    if one.floor >= one.error:
+        floor += ", so this one cannot be told from it"
+    found = [f"{one.predictor}: off by {error_words(one.error)} {unseen}{optimistic}", floor]
     if one.factor is not None:
         found.append(
             f"90 % of unseen configurations lie within a factor of {one.factor:.2f} of what it says"
@@ -159,17 +164,10 @@ def score_rows(one: MapSummary) -> list[tuple[str, str, str]]:
             rows.append((score.predictor, "-", safe_name(score.reason or "", 200)))
             continue
         remark = "chosen" if score.predictor == one.predictor else ""
-        rows.append(
-            (
-                score.predictor,
-                f"{error_words(score.error)} \u00b1 {error_words(score.deviation)}",
-                remark,
-            )
-        )
-    rows.append(
-        ("noise floor", error_words(one.floor), "by estimate, what a perfect map would have")
-    )
-    return rows
+        error = f"{error_words(score.error)} \u00b1 {error_words(score.deviation)}"
+        rows.append((score.predictor, error, remark))
+    floor = "by estimate, what a perfect map would have"
+    return [*rows, ("noise floor", error_words(one.floor), floor)]
 
 
 def prediction_words(one: Prediction) -> str:
@@ -225,7 +223,13 @@ def repeats_words(one: Repeats) -> str:
 
 def repeats_notes(one: Repeats) -> list[str]:
     """What it rests on, what it costs, and what the mean takes."""
-    found = [_measured_words(one) if one.is_measured else _predicted_words(one)]
+    if one.is_measured:
+        words = f"its runs so far give {short_number(one.sigma)}, to within"
+        words = f"{words} {percent_text(one.half_width or 0.0)}"
+    else:
+        beyond = ", extrapolated beyond what was measured" if one.extrapolated else ""
+        words = f"the map predicts {short_number(one.sigma)}{beyond}"
+    found = [words + _still(one, one.more_for_sigma, one.seconds_for_sigma)]
     if one.for_mean is not None:
         wanted = f"the mean takes {plural(one.for_mean, 'run')} to within {100 * one.error:g} %"
         found.append(wanted + _still(one, one.more_for_mean or 0, one.seconds_for_mean))
@@ -239,33 +243,6 @@ def repeats_notes(one: Repeats) -> list[str]:
         " 3; far outliers make it larger)"
     )
     return found
-
-
-def _measured_words(one: Repeats) -> str:
-    known = f"its runs so far give {short_number(one.sigma)}, to within"
-    return (
-        f"{known} {percent_text(one.half_width or 0.0)}"
-        f"{_still(one, one.more_for_sigma, one.seconds_for_sigma)}"
-    )
-
-
-def _predicted_words(one: Repeats) -> str:
-    beyond = ", extrapolated beyond what was measured" if one.extrapolated else ""
-    return (
-        f"the map predicts {short_number(one.sigma)}{beyond}"
-        f"{_still(one, one.more_for_sigma, one.seconds_for_sigma)}"
-    )
-
-
-def _floor_words(one: MapSummary) -> str:
-    """The floor is estimated from the runs of each configuration, the error from those of others:
-    either may be the smaller one.
-    """
-    words = (
-        "sigma itself is uncertain: by estimate, a perfect map would be off by"
-        f" {error_words(one.floor)}"
-    )
-    return words if one.floor < one.error else f"{words}, so this one cannot be told from it"
 
 
 def _still(one: Repeats, more: int, seconds: float | None) -> str:
@@ -309,18 +286,15 @@ def slice_chart(one: Slice, summary: MapSummary) -> Markup:
     cells = bytes(_colour(sigma, low, high) for row in reversed(one.sigma) for sigma in row)
     frame = Frame(left=58, right=NARROW - 10, top=8, bottom=230 if one.y else 60)
     width, height = frame.right - frame.left, frame.bottom - frame.top
-    image = data_uri(palette_png(cells, rows, columns, VALUE_PALETTE))
+    x_levels = _levels(one.x, summary, 1.4 * _LABEL_ROOM / width)
+    y_levels = _levels(one.y, summary, 16.0 / height) if one.y else []
     parts = [
-        element(
-            "image", href=image, x=frame.left, y=frame.top, width=width, height=height,
-            preserveAspectRatio="none",
-        ),
-        element("rect", x=frame.left, y=frame.top, width=width, height=height, class_="fr"),
+        *_framed_image(cells, rows, columns, frame.left, frame.top, width, height),
         *_dots(one, summary, frame),
-        *_x_ticks(one, summary, frame),
-        *(_y_ticks(one, summary, frame) if one.y else []),
+        *(text(frame.x(at), frame.bottom + 17, words) for at, words in x_levels),
+        *(text(frame.left - 8, frame.y(at) + 4, words, "end") for at, words in y_levels),
         axes(frame, one.x, one.y),
-    ]  # fmt: skip
+    ]
     label = f"Sigma over {one.x}" + (f" and {one.y}" if one.y else "")
     return chart(label, join(parts), width=NARROW, height=frame.bottom + 42)
 
@@ -347,14 +321,15 @@ def _levels(name: str, summary: MapSummary, room: float) -> list[tuple[float, st
     return found
 
 
-def _x_ticks(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
-    levels = _levels(one.x, summary, 1.4 * _LABEL_ROOM / (frame.right - frame.left))
-    return [text(frame.x(place), frame.bottom + 17, words) for place, words in levels]
-
-
-def _y_ticks(one: Slice, summary: MapSummary, frame: Frame) -> list[Markup]:
-    levels = _levels(one.y, summary, 16.0 / (frame.bottom - frame.top))
-    return [text(frame.left - 8, frame.y(place) + 4, words, "end") for place, words in levels]
+def _framed_image(
+    cells: bytes, rows: int, columns: int, x: float, y: float, width: float, height: float
+) -> list[Markup]:
+    shape = {"x": x, "y": y, "width": width, "height": height}
+    href = data_uri(palette_png(cells, rows, columns, VALUE_PALETTE))
+    return [
+        element("image", href=href, **shape, preserveAspectRatio="none"),
+        element("rect", **shape, class_="fr"),
+    ]
 
 
 def tick_words(value: float) -> str:
@@ -387,11 +362,7 @@ def colour_bar(summary: MapSummary) -> Markup:
     """What the colours of the slices mean."""
     low, high = sigma_range(summary)
     cells = bytes(range(_LEVELS + 1))
-    image = data_uri(palette_png(cells, 1, len(cells), VALUE_PALETTE))
-    parts = [
-        element("image", href=image, x=20, y=2, width=420, height=14, preserveAspectRatio="none"),
-        element("rect", x=20, y=2, width=420, height=14, class_="fr"),
-    ]
+    parts = _framed_image(cells, 1, len(cells), 20, 2, 420, 14)
     for part in (0.0, 0.25, 0.5, 0.75, 1.0):
         words = short_number(math.exp(low + (high - low) * part))
         parts.append(text(20 + 420 * part, 32, words))
@@ -417,13 +388,12 @@ def scatter_chart(one: MapSummary) -> Markup:
     parts.append(line(frame.left, frame.bottom, frame.right, frame.top, "lt"))
     names = [each.name for each in one.parameters]
     for point in one.points[:_MOST_DOTS]:
-        said = element(
-            "title",
+        said = (
             f"{_where(point, names)}: measured {short_number(point.sigma)},"
-            f" predicted {short_number(point.predicted)}",
+            f" predicted {short_number(point.predicted)}"
         )
         x, y = frame.x(part(point.sigma)), frame.y(part(point.predicted))
-        parts.append(element("circle", said, cx=x, cy=y, r=2.6, class_="cm"))
+        parts.append(dot(x, y, 2.6, said, "cm"))
     parts.append(line(frame.left, frame.top, frame.left, frame.bottom, "ax"))
     parts.append(axes(frame, "measured sigma", "predicted sigma"))
     return chart("Predicted against measured sigma", join(parts), height=372)
@@ -481,9 +451,8 @@ def score_chart(one: MapSummary) -> Markup:
         is_chosen = name == one.predictor
         parts.append(text(frame.left - 8, y + 4, name, "end", "lb" if is_chosen else "tk"))
         parts.append(line(x_of(error - deviation), y, x_of(error + deviation), y, "iv"))
-        said = element("title", f"{name}: {100 * error:.3g} %")
         radius, hue = (5.0, "mo") if is_chosen else (4.0, "mi")
-        parts.append(element("circle", said, cx=x_of(error), cy=y, r=radius, class_=hue))
+        parts.append(dot(x_of(error), y, radius, f"{name}: {100 * error:.3g} %", hue))
     parts.append(axes(frame, "mean error on unseen configurations", ""))
     label = "Errors of all predictors"
     return chart(label, join(parts), height=frame.bottom + 42)
@@ -509,36 +478,30 @@ def influence_chart(terms: Sequence[Influence], left: float) -> Markup:
         y = frame.top + _ROW * row + 3
         width = (frame.right - frame.left) * share / most
         parts.append(text(frame.left - 8, y + 13, safe_name(name, 27), "end"))
-        parts.append(
-            element("rect", x=frame.left, y=y, width=width, height=_ROW - 7, rx=2, class_=hue)
-        )
+        parts.append(rect(frame.left, y, width, _ROW - 7, hue, rx=2))
         parts.append(text(frame.left + width + 5, y + 13, percent_text(share), "start"))
     parts.append(line(frame.left, frame.top, frame.left, frame.bottom, "ax"))
     label = "Share of the variance of log sigma"
     return chart(label, join(parts), height=frame.bottom + 6)
 
 
-def curve_chart(curve: Curve) -> Markup:
+def curve_chart(found: Curve) -> Markup:
     """Half the width of sigma's interval by runs, with the two points of MOANA's figure 9."""
     frame = Frame(left=62)
-    most = max(curve.half_widths) * 1.05
-    first, last = curve.runs[0], curve.runs[-1]
+    most = max(found.half_widths) * 1.05
+    first, last = found.runs[0], found.runs[-1]
 
     def x_of(runs: float) -> float:
         return frame.x((runs - first) / (last - first))
 
     parts = value_lines(frame, most, lambda tick: f"{100 * tick:g} %")
     parts += [text(x_of(runs), frame.bottom + 15, runs) for runs in range(first, last + 1, 5)]
-    path = "L".join(
-        f"{number(x_of(runs))} {number(frame.y(width / most))}"
-        for runs, width in zip(curve.runs, curve.half_widths, strict=True)
-    )
-    parts.append(element("path", d=f"M{path}", class_="lg"))
-    for share, runs in ((75, curve.at_75), (90, curve.at_90)):
-        y = frame.y(curve.half_widths[runs - first] / most)
+    heights = (frame.y(width / most) for width in found.half_widths)
+    parts.append(curve(zip(map(x_of, found.runs), heights, strict=True), "lg"))
+    for share, runs in ((75, found.at_75), (90, found.at_90)):
+        y = frame.y(found.half_widths[runs - first] / most)
         parts.append(line(x_of(runs), y, x_of(runs), frame.bottom, "hz"))
-        said = element("title", f"{share} % of the way after {runs} runs")
-        parts.append(element("circle", said, cx=x_of(runs), cy=y, r=4.5, class_="mo"))
+        parts.append(dot(x_of(runs), y, 4.5, f"{share} % of the way after {runs} runs", "mo"))
         parts.append(text(x_of(runs), y - 10, f"{share} %"))
     parts.append(axes(frame, "runs", "half-width over sigma"))
     return chart("The interval of sigma by the number of runs", join(parts))
@@ -599,7 +562,10 @@ def _card(one: MapSummary) -> SimpleNamespace:
         name=category_words(one.category),
         say=tuple(f"{capital(text)}." for text in fit_words(one)),
         slices=tuple(
-            SimpleNamespace(caption=_caption(each), chart=slice_chart(each, one))
+            SimpleNamespace(
+                caption=configuration_words(each.held, {}) if each.held else "all of it",
+                chart=slice_chart(each, one),
+            )
             for each in one.slices
         ),
         colours=colour_bar(one),
@@ -613,10 +579,6 @@ def _card(one: MapSummary) -> SimpleNamespace:
         influence_words=tuple(f"{text}." for text in influence_words(one)),
         notes=tuple(f"{capital(safe_name(note, 1000))}." for note in one.notes),
     )
-
-
-def _caption(one: Slice) -> str:
-    return configuration_words(one.held, {}) if one.held else "all of it"
 
 
 def lines_of(document: VariabilityDocument) -> Iterator[str]:

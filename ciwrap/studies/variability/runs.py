@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -32,9 +34,6 @@ from ciwrap.statistics.spread import kurtosis_of, scipy
 from ciwrap.studies.timing import TimingDocument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 SECONDS = "seconds"
@@ -45,10 +44,10 @@ _IN_COMMAND = re.compile(
     rf"(?:(?<!\S)([A-Za-z_]\w*)=|(?<!\S)--?([A-Za-z][\w-]*)[= ])({_NUMBER})(?!\S)"
 )
 
-ResultCell = str | float
+Cell = str | float
 
 
-def result_rows(path: Path) -> tuple[tuple[str, ...], list[Sequence[ResultCell]]]:
+def result_rows(path: Path) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
     """Names of the columns, the last of which is `seconds`, and a row for each run.
 
     Parameters stand in the file's name (`threads=4,size=1024.json`), are the factors of `ciwrap
@@ -73,7 +72,7 @@ def result_rows(path: Path) -> tuple[tuple[str, ...], list[Sequence[ResultCell]]
             file=path,
             remedy="put it into the file's name, as in threads=4,size=1024.json",
         )
-    rows: list[Sequence[ResultCell]] = [
+    rows: list[Sequence[Cell]] = [
         [*(parameters.get(name, "") for name in names), seconds] for parameters, seconds in found
     ]
     return (*names, SECONDS), rows
@@ -113,7 +112,6 @@ def _repeats(result: RepeatResult, path: Path) -> list[tuple[dict[str, float], f
     return found
 
 
-Cell = str | float
 MOST_ROWS = 2_000_000
 # Columns that number the repeats say nothing of the configuration.
 _NUMBERS = frozenset({"run", "repeat", "repetition", "trial"})
@@ -271,9 +269,8 @@ def _check_names(path: Path, names: tuple[str, ...]) -> None:
 
 def _check_count(path: Path, count: int) -> None:
     if count > MOST_ROWS:
-        raise CorruptFileError(
-            f"has more than {MOST_ROWS} rows", file=path, remedy="give a part of it"
-        )
+        text = f"has more than {MOST_ROWS} rows"
+        raise CorruptFileError(text, file=path, remedy="give a part of it")
 
 
 def _read_parquet(path: Path) -> Table:
@@ -346,7 +343,17 @@ class _Sorter:
     def sorted(self, tables: Sequence[Table]) -> Runs:
         left_out = {*self._roles.ignored, *self._ignored, self._value, self._seconds}
         kept = [name for name in self._names if name not in left_out]
-        texts = [name for name in kept if self._is_category(name, tables)]
+        # A category is a column that is said to be one, or holds nothing but text.
+        texts = [
+            name
+            for name in kept
+            if name in self._roles.categories
+            or all(
+                isinstance(cell, str) and cell and number_of(cell) is None
+                for table in tables
+                for cell in table.columns[name]
+            )
+        ]
         parameters = [name for name in kept if name not in texts]
         if not parameters:
             raise UsageError(
@@ -370,14 +377,6 @@ class _Sorter:
             self._seconds is not None,
             tuple(groups.values()),
             self._ignored,
-        )
-
-    def _is_category(self, name: str, tables: Sequence[Table]) -> bool:
-        """Whether a column holds nothing but text, or is said to be a category."""
-        return name in self._roles.categories or all(
-            isinstance(cell, str) and cell and number_of(cell) is None
-            for table in tables
-            for cell in table.columns[name]
         )
 
     def _add(
