@@ -1,4 +1,4 @@
-"""NumPy and the compiled core, loaded on first use: NumPy takes longer than most commands."""
+"""NumPy, futures and the compiled core, each loaded on first use: they take long to import."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["numpy", "use_one_thread"]
+__all__ = ["futures", "numpy", "use_one_thread"]
 
 _THREADS = "OPENBLAS_NUM_THREADS"
 _is_alone = False
 
 
-class _LateNumpy:
-    """Stands for NumPy, and imports it when an attribute is first asked for."""
+class _LateModule:
+    """Stands for a module, and imports it when an attribute is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __getattr__(self, name: str) -> Any:
         # OpenBLAS looks at the environment once, when it is loaded. So the setting is withdrawn
@@ -25,7 +28,7 @@ class _LateNumpy:
         if is_ours:
             os.environ[_THREADS] = "1"
         try:
-            module = import_module("numpy")
+            module = import_module(self._name)
         finally:
             if is_ours:
                 os.environ.pop(_THREADS, None)
@@ -35,9 +38,12 @@ class _LateNumpy:
 
 
 if TYPE_CHECKING:
+    from concurrent import futures
+
     import numpy
 else:
-    numpy = _LateNumpy()
+    futures = _LateModule("concurrent.futures")
+    numpy = _LateModule("numpy")
 
 
 def use_one_thread() -> None:

@@ -924,7 +924,7 @@ def _offset_note(offset: int, result: CheckResult) -> Message:
 
 def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> Iterator[Message]:
     """What differs first between the environments that the captures of both runs know of."""
-    from ciwrap.cli.snapshot import of_capture
+    from ciwrap.recording.recorded_run import snapshot_of_capture
     from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
 
     given = (history["capture_a"], history["capture_b"])
@@ -935,7 +935,7 @@ def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> I
     if history["no_captures"] or None in captures:
         return
     try:
-        a, b = (of_capture(one) for one in captures if one is not None)
+        a, b = (snapshot_of_capture(one) for one in captures if one is not None)
     except CiwrapError:
         return  # the comparison has reported what is wrong with a capture
     if a is None or b is None or "nothing" in (a.seen, b.seen):

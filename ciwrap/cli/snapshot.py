@@ -23,11 +23,10 @@ from ciwrap.cli.main import Session, json_option
 from ciwrap.model import CommandOutcome, EnvironmentDifference
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, Config
-from ciwrap.recording.recorded_run import capture_of, open_capture
+from ciwrap.recording.recorded_run import snapshot_of_capture
 from ciwrap.report.terminal import Console
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
-from ciwrap.runs.capture_index import snapshot_text
 from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind
 from ciwrap.snapshot.records import RANKS, Cleaner, Snapshot
 from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, recipes
@@ -36,7 +35,6 @@ from ciwrap.snapshot.store import (
     SnapshotStore,
     archive_of,
     best_compression,
-    decoded_as,
     identity_of,
     load_snapshot,
     object_files,
@@ -453,7 +451,7 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
     if not name:
         raise UsageError("'' names no snapshot", remedy="give the beginning of its hash, or a file")
     if "/" in name or path.exists():
-        found = of_capture(path)
+        found = snapshot_of_capture(path)
         return load_snapshot(path) if found is None else found
     root = project_root()
     store = store_in(folder, root)
@@ -472,22 +470,6 @@ def find_snapshot(name: str, folder: str | None) -> Snapshot:
         if goldens.contains(name):
             return goldens.load(name)
     return store.load(name)
-
-
-def of_capture(path: Path) -> Snapshot | None:
-    """The snapshot of a capture, of the run that has one, or of a recorded run; None for a path
-    that is not a capture. Raises UsageError for a capture without any, and the errors of
-    reading it.
-    """
-    capture = capture_of(path)
-    if capture is None:
-        return None
-    kept = snapshot_text(capture, open_capture)
-    if kept is None:
-        raise UsageError(
-            "the capture has no snapshot", file=capture, remedy="capture the run again"
-        )
-    return decoded_as(kept.identity, kept.text, capture)
 
 
 def _of_golden(check: str, store: SnapshotStore) -> Snapshot:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
-from ciwrap.base.documents import DocumentError, load_json, load_yaml
+from ciwrap.base.documents import DocumentError, load_json
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
 from ciwrap.base.processes import closed_on_error
+from ciwrap.base.yaml_documents import load_yaml
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, as_elements
 from ciwrap.model.settings import OWN_FORMATS
 

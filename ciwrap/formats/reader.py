@@ -9,7 +9,6 @@ read plainly, never by mmap: a file that is truncated while it is mapped ends th
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import stat
@@ -564,6 +563,8 @@ def _escaped(text: str) -> str:
 def _cut(plain: str) -> str:
     if len(plain) <= MOST_CHARACTERS:
         return plain
+    import hashlib
+
     digest = hashlib.sha256(plain.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     return f"{plain[: MOST_CHARACTERS - _DIGEST_CHARACTERS - 8]}... ({digest})"
 

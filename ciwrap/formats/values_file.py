@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, Labels, TextRules
-from ciwrap.base.documents import DocumentError, double_of, load_json, load_yaml
+from ciwrap.base.documents import DocumentError, double_of, load_json
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
+from ciwrap.base.yaml_documents import load_yaml
 from ciwrap.formats.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
 from ciwrap.formats.find_outputs import formats_of, is_known_suffix
 from ciwrap.formats.reader import (

@@ -6,7 +6,6 @@ budget. The same facts give the same bytes, one line a fact; a key that is not k
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ciwrap import _core
-from ciwrap.base.documents import DocumentError, load_yaml, to_versioned_record
+from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.golden.trees import DEFAULT_RESOURCES, build_tree, describe_bound, tree_parameters
@@ -275,6 +274,8 @@ def readable_text(manifest: Manifest) -> str:
 
 def load_manifest(data: bytes) -> Manifest:
     """Reads a manifest. Raises DocumentError for anything but a whole, well-typed one."""
+    from ciwrap.base.yaml_documents import load_yaml
+
     return to_versioned_record(load_yaml(data), Manifest, FORMAT_VERSION)
 
 
@@ -418,6 +419,8 @@ def scalar(value: Scalar) -> str:
 
 def quoted(text: str) -> str:
     """Text in double quotes, which JSON and YAML read alike."""
+    import json
+
     return _UNPRINTABLE.sub(
         lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
     )

@@ -45,12 +45,7 @@ from ciwrap.pytest_plugin.collect import (
     LATE,
     OPEN,
     RECORDER,
-    Unmet,
-    UnmetCheck,
-    after_the_end,
-    in_forked,
     is_worker,
-    joined,
     shared_ids,
 )
 from ciwrap.pytest_plugin.judge import (
@@ -64,6 +59,7 @@ from ciwrap.pytest_plugin.judge import (
     resources_for,
 )
 from ciwrap.pytest_plugin.options import makes_all
+from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked, joined
 from ciwrap.report.failure import failure_lines
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict, compare_pairs
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs, compare_runs, held_run

@@ -37,7 +37,8 @@ from ciwrap.golden.trees import Resources
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.project.config import find_config, load_config
 from ciwrap.project.settings import DEFAULT_GOLDEN_DIR, Check
-from ciwrap.pytest_plugin.collect import ForkedChecks, in_forked, test_name
+from ciwrap.pytest_plugin.collect import test_name
+from ciwrap.pytest_plugin.unmet import ForkedChecks, in_forked
 from ciwrap.report.document import document_text, plain, to_document
 from ciwrap.report.failure import command_line, failure_lines
 from ciwrap.report.text import plural, safe_name, safe_text

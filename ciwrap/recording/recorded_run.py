@@ -6,7 +6,6 @@ It has no data: what holds for a capture whose run is gone (a fingerprint) holds
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import operator
 from contextlib import closing
@@ -76,6 +75,7 @@ from ciwrap.runs.capture_index import (
     parameters_of,
     read_checkpoint,
     read_index,
+    snapshot_text,
 )
 from ciwrap.runs.compare_runs import compare_histories
 from ciwrap.runs.sides import Run, capture_paths, open_fingerprint, recorded_again
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         RecordedTree,
         RecordingCost,
     )
+    from ciwrap.snapshot.records import Snapshot
 
 
 def keep(
@@ -186,8 +187,28 @@ def write_snapshot(run: Path, text: bytes) -> None:
         (run / SNAPSHOT_FILE).write_bytes(text)
 
 
+def snapshot_of_capture(path: Path) -> Snapshot | None:
+    """The snapshot of a capture, of the run that has one, or of a recorded run; None for a path
+    that is not a capture. Raises UsageError for a capture without any, and the errors of
+    reading it.
+    """
+    capture = capture_of(path)
+    if capture is None:
+        return None
+    from ciwrap.snapshot.store import decoded_as
+
+    kept = snapshot_text(capture, open_capture)
+    if kept is None:
+        raise UsageError(
+            "the capture has no snapshot", file=capture, remedy="capture the run again"
+        )
+    return decoded_as(kept.identity, kept.text, capture)
+
+
 def snapshot_of_run(run: Path) -> GivenSnapshot | None:
     """The snapshot in a run's folder, named as snapshots are; None without one."""
+    import hashlib
+
     try:
         with (run / SNAPSHOT_FILE).open("rb") as file:
             text = file.read(_MOST_SNAPSHOT_BYTES)

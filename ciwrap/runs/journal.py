@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import re
 import stat
@@ -92,6 +91,8 @@ class Answer(msgspec.Struct, frozen=True):
 
 def to_text(record: msgspec.Struct) -> bytes:
     """A record as one line of JSON, without the line's end."""
+    import json
+
     plain = to_plain(record, {}, {CiwrapError: ErrorRecord.of})
     return json.dumps(plain, separators=(",", ":")).encode()
 

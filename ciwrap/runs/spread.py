@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, one_line
+from ciwrap.base.late import futures
 from ciwrap.base.late import numpy as np
 from ciwrap.check.compatible import Outcome, Work
 from ciwrap.explain.across import explainer
@@ -367,8 +367,8 @@ class Pool(Struct):
     """
 
     name: str
-    executor: Executor
-    make: Callable[[], Executor] | None = None
+    executor: futures.Executor
+    make: Callable[[], futures.Executor] | None = None
     at_once: int | None = None
     end: Callable[[int], None] = field(default=lambda code: os._exit(code))
     warn: Callable[[str], None] = field(default=lambda _: None)
@@ -398,7 +398,7 @@ class ByPool(Struct):
     def can_renew(self) -> bool:
         return self.pool.make is not None
 
-    def submit(self, unit: Unit) -> Future[Any]:
+    def submit(self, unit: Unit) -> futures.Future[Any]:
         groups = self.groups(unit)
         sides = self.order.sides[0].path, self.order.sides[1].path
         sights = sights_of(sides, unit, groups)
@@ -406,11 +406,11 @@ class ByPool(Struct):
             answer: object = self.pool.executor.submit(
                 compare_unit, self.order, unit, groups, sights
             )
-        except BrokenExecutor:
+        except futures.BrokenExecutor:
             raise
         except Exception as error:  # whatever somebody's executor raises ends the command
             raise self._refused(one_line(error)) from error
-        if not isinstance(answer, Future):
+        if not isinstance(answer, futures.Future):
             kind = type(answer).__name__
             raise self._refused(f"submit() returns {kind}, no concurrent.futures.Future")
         return answer
@@ -468,7 +468,7 @@ def _processes() -> Pool:
 
     count = os.cpu_count() or 1
 
-    def make() -> Executor:
+    def make() -> futures.Executor:
         # Not by fork: threads of ours would be missing in the child.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent)
@@ -516,7 +516,7 @@ def _of_somebody(name: str) -> Pool:
         why = one_line(f"{type(error).__name__}: {error}")
         raise UsageError(f"--executor {name}: {why}", remedy=f"fix the name, or {place}") from error
 
-    def checked() -> Executor:
+    def checked() -> futures.Executor:
         try:
             made = make()
         except (Exception, SystemExit) as error:  # whatever it raises ends the command
@@ -524,7 +524,7 @@ def _of_somebody(name: str) -> Pool:
             raise NotAvailableError(
                 f"--executor {name} makes no executor: {why}", remedy="fix that function"
             ) from error
-        if not isinstance(made, Executor):
+        if not isinstance(made, futures.Executor):
             raise UsageError(
                 f"--executor {name} returns {type(made).__name__}, no concurrent.futures.Executor",
                 remedy="return one",
@@ -564,8 +564,8 @@ def _mpi() -> Iterator[Pool | None]:
         world.Abort(code)
         os._exit(code)
 
-    futures = import_module("mpi4py.futures")
-    with futures.MPICommExecutor(world, root=0) as executor:
+    of_mpi = import_module("mpi4py.futures")
+    with of_mpi.MPICommExecutor(world, root=0) as executor:
         if executor is not None:
             yield Pool("mpi", executor, end=end)
     if executor is None:
@@ -599,6 +599,8 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
             remedy=_START_SCHEDULER,
         ) from error
 
+    from ciwrap.runs.on_dask import OnDask
+
     with client, OnDask(client) as executor:
         yield Pool("dask", executor)
 
@@ -621,111 +623,3 @@ def _refuse_other_file(scheduler: str) -> None:
             file=scheduler,
             remedy=_START_SCHEDULER,
         )
-
-
-_NO_SCHEDULER = "the Dask scheduler does not answer any more"
-
-
-class OnDask(Executor):
-    """A Dask client as an executor. Dask has one of its own, which waits for ever for some results
-    that were lost with the worker that had just computed them; the scheduler itself may look for
-    half a minute where that worker was. So what does not come is asked for once more. Nor does a
-    client that has given its scheduler up tell those who wait: they hear of it here.
-    """
-
-    _PATIENCE_SECONDS = 15.0  # for what is computed, and a few kilobytes
-    _MOST_ASKED = 4
-    _LOOK_SECONDS = 0.2
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-        self._open: set[Future[Any]] = set()
-        client.loop.add_callback(self._look)
-
-    def _look(self) -> None:
-        """Looks again and again whether the scheduler was given up; then no answer will come."""
-        if not self._is_given_up:
-            self._client.loop.call_later(self._LOOK_SECONDS, self._look)
-            return
-        for answer in list(self._open):
-            _fail(answer, BrokenExecutor(_NO_SCHEDULER))
-
-    @property
-    def _is_given_up(self) -> bool:
-        return self._client.status in ("closing", "closed")
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        answer: Future[Any] = Future()
-        self._open.add(answer)
-        answer.add_done_callback(self._open.discard)
-
-        def ask() -> Any:
-            # The same question twice is asked twice: files change.
-            return self._client.submit(fn, *args, pure=False, **kwargs)
-
-        async def answered(asked: Any) -> None:
-            if answer.done() or not answer.set_running_or_notify_cancel():
-                return
-            try:
-                answer.set_result(await self._result(asked, ask))
-            except BaseException as error:  # of whatever kind: the caller raises it
-                _fail(answer, error)
-
-        try:
-            ask().add_done_callback(lambda one: self._client.loop.add_callback(answered, one))
-        except Exception as error:  # whatever Dask raises of a client that is closed
-            if self._is_given_up:
-                raise BrokenExecutor(_NO_SCHEDULER) from error
-            raise
-        if self._is_given_up:  # and who looks may not have seen this one
-            _fail(answer, BrokenExecutor(_NO_SCHEDULER))
-        return answer
-
-    async def _result(self, asked: Any, ask: Callable[[], Any]) -> Any:
-        """What one of those that are asked says. No waiting is ever cancelled: Dask may have others
-        wait for the same.
-        """
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        waiting = {asyncio.ensure_future(_settled(asked))}
-        for number in range(self._MOST_ASKED):
-            done, waiting = await asyncio.wait(
-                waiting, timeout=self._PATIENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
-            )
-            if done:
-                result, error = done.pop().result()
-                if error is not None:
-                    raise error
-                return result
-            if number + 1 == self._MOST_ASKED:
-                break
-            # What Dask says of one whose result was lost is not to be trusted: it may be called
-            # pending for ever. So one is asked anew, and waited for as long as it is computed.
-            asked = ask()
-            computed = loop.create_future()
-            asked.add_done_callback(
-                lambda _, one=computed: self._client.loop.add_callback(_end, one)
-            )
-            waiting.add(asyncio.ensure_future(_settled(asked)))
-            await asyncio.wait({*waiting, computed}, return_when=asyncio.FIRST_COMPLETED)
-        raise TimeoutError("its result did not come from the Dask workers")
-
-
-def _fail(answer: Future[Any], error: BaseException) -> None:
-    """Ends an answer with an error, unless it has ended."""
-    with suppress(InvalidStateError):
-        answer.set_exception(error)
-
-
-async def _end(waiting: Any) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
-
-
-async def _settled(asked: Any) -> tuple[Any, BaseException | None]:
-    """A Dask future's result, or the error that came of it."""
-    try:
-        return await asked, None
-    except BaseException as error:  # of whatever kind: the caller raises it
-        return None, error

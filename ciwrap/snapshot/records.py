@@ -12,7 +12,6 @@ import os
 import re
 import socket
 import struct
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -497,6 +496,8 @@ def owning_packages(paths: Iterable[str]) -> dict[str, str]:
 
 def _dpkg(*arguments: str) -> list[str]:
     """Lines of an answer; it may be part of one, since a file that nobody owns is an error."""
+    import subprocess
+
     try:
         done = subprocess.run(
             ["dpkg-query", *arguments],

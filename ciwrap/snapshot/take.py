@@ -8,13 +8,11 @@ import os
 import platform
 import re
 import stat
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterable
 from functools import cache, lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -411,6 +409,8 @@ def _sysctl(name: str) -> str:
     """What macOS says of itself; nothing elsewhere."""
     if platform.system() != "Darwin":
         return ""
+    import subprocess
+
     try:
         told = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, timeout=5)
     except (OSError, subprocess.TimeoutExpired):
@@ -668,6 +668,8 @@ def _repository(folder: Path) -> dict[str, str]:
 @cache
 def package_version(name: str) -> str | None:
     """The version of a package that this Python has; None without it."""
+    from importlib import metadata
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ciwrap.runs.spread import OnDask
+from ciwrap.runs.on_dask import OnDask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

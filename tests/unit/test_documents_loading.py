@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.base import documents as json_loading
-from ciwrap.base import documents as yaml_loading
-from ciwrap.base.documents import MOST_DEPTH, DocumentError, load_json, load_yaml
+from ciwrap.base import yaml_documents as yaml_loading
+from ciwrap.base.documents import DocumentError, load_json
+from ciwrap.base.yaml_documents import MOST_DEPTH, load_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
