@@ -63,9 +63,9 @@ def __getattr__(name: str) -> Any:
 
         return version("ciwrap")
     if name == "_core":
-        from ciwrap.base.late import load_core
+        from ciwrap.base.late import core
 
-        return load_core()
+        return core
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ciwrap' has no attribute {name!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -75,9 +76,25 @@ def load_core() -> ModuleType:
     if is_ours:
         os.environ[WAIT_POLICY] = "passive"
     try:
-        return import_module("ciwrap._core")
+        return import_module(_CORE)
     finally:
         if is_ours:
             os.environ.pop(WAIT_POLICY, None)
         if cores is not None and os.sched_getaffinity(0) != cores:
             os.sched_setaffinity(0, cores)
+
+
+class _LateCore:
+    """Stands for `ciwrap._core`, and loads it when an attribute is first asked for: what only shows
+    results, as the job that comments on GitHub does, runs where no core was built.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sys.modules.get(_CORE) or load_core(), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(sys.modules.get(_CORE) or load_core(), name, value)
+
+
+_CORE = "ciwrap._core"
+core = _LateCore()

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -68,7 +68,9 @@ if TYPE_CHECKING:
     from ciwrap.project.settings import Check
 
 # How far a variable moved, of its old and its new golden; None where nobody can tell.
-Moved = Callable[[VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None]
+Moved: TypeAlias = (
+    "Callable[[VariableId, _core.GoldenVariable, _core.GoldenVariable], VariableResult | None]"
+)
 
 
 class Status(str, Enum):
