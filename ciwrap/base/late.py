@@ -76,7 +76,7 @@ def load_core() -> ModuleType:
     if is_ours:
         os.environ[WAIT_POLICY] = "passive"
     try:
-        return import_module(_CORE)
+        return import_module("ciwrap._core")
     finally:
         if is_ours:
             os.environ.pop(WAIT_POLICY, None)

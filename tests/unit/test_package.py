@@ -62,7 +62,11 @@ def test_a_configuration_does_not_load_readers_or_the_core() -> None:
 @pytest.mark.parametrize("chosen", [None, "active", "passive"])
 @pytest.mark.parametrize(
     "statement",
-    ["from ciwrap import _core", "import ciwrap.api", "from ciwrap.golden.trees import build_tree"],
+    [
+        "from ciwrap import _core; _core.backends()",
+        "import ciwrap.api; ciwrap.api.compare_arrays([1.0], [1.0])",
+        "from ciwrap.golden.trees import Resources; Resources().backend_used",
+    ],
 )
 def test_threads_of_the_core_sleep_unless_the_user_has_chosen(
     statement: str, chosen: str | None
@@ -94,7 +98,7 @@ def test_programs_do_not_inherit_the_core_that_libgomp_binds_us_to(chosen: dict[
         pytest.skip("this system does not tell on which cores a process may run")
     child = "import os; print(sorted(os.sched_getaffinity(0)))"
     code = (
-        "import subprocess, sys; from ciwrap import _core;"
+        "import subprocess, sys; from ciwrap import _core; _core.backends();"
         f" subprocess.run([sys.executable, '-c', {child!r}], check=True)"
     )
     done = subprocess.run(
