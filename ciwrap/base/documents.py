@@ -9,18 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from enum import Enum
 from functools import cache
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeVar, cast
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 import msgspec
 import msgspec.inspect
 import msgspec.inspect as types
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Mapping
 
 Step = str | int
 _T = TypeVar("_T")

@@ -6,14 +6,11 @@ import contextlib
 import errno
 import os
 import stat
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
 
 from ciwrap.base.errors import CiwrapError, FileLimitError, UnreadableFileError, WriteFailedError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-    from typing import BinaryIO
 
 _PIECE = 1 << 20
 

@@ -7,15 +7,12 @@ import os
 import signal
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from types import FrameType
+from typing import Any, TypeVar
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType, TracebackType
-    from typing import Any
 
 
 class Process(Struct, frozen=True):
@@ -151,10 +148,5 @@ class Closing(ABC):
     def __enter__(self: _Self) -> _Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

@@ -7,11 +7,8 @@ secret, passwords in URLs, and what follows an option that is named like one (`-
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "(hidden)"
 _LEAST = 6

@@ -1,4 +1,4 @@
-"""Makes results of what the core found, and the result of a check of those of its variables.
+"""Sets verdicts: of a variable by what the core found (`with_*`), of a check by its variables.
 
 The bound of a result is the one that the core compared by: what was asked, as far as the type
 allows it. Messages that say the same become one, with a count and some names.

@@ -36,6 +36,7 @@ from ciwrap.cli.main import (
     resource_options,
     verbose_option,
 )
+from ciwrap.golden.goldens_of_tests import telling_what_is_done
 from ciwrap.golden.places import ENSEMBLE_SUFFIX, checks_meant, orphans
 from ciwrap.golden.show import (
     UnusedGolden,
@@ -44,7 +45,6 @@ from ciwrap.golden.show import (
     read_unused,
     stored_places,
 )
-from ciwrap.golden.test_goldens import telling_what_is_done
 from ciwrap.model.results import command_words
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines

@@ -6,12 +6,14 @@ import contextlib
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
+from ciwrap.arrays.values import Labels
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, StillWrittenError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below
@@ -26,6 +28,7 @@ from ciwrap.formats.entries import (
 )
 from ciwrap.formats.openpmd import add_openpmd
 from ciwrap.formats.reader import (
+    AttributeRule,
     Source,
     add_attributes,
     check_is_file,
@@ -35,13 +38,6 @@ from ciwrap.formats.reader import (
     reading,
 )
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ciwrap.arrays.values import Labels
-    from ciwrap.formats.reader import AttributeRule
 
 _TYPES = {
     "int8_t": "i1", "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4",

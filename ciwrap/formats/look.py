@@ -13,21 +13,17 @@ import os
 import pickle
 import select
 import struct
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError
 from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
 from ciwrap.formats.find_outputs import Choice, is_output_folder
-from ciwrap.formats.reader import InputFile
+from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ciwrap.formats.reader import Reader, Source, VariableInfo
 
 _IDLE_SECONDS = 1.0
 _LENGTH = struct.Struct("<Q")

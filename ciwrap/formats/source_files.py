@@ -25,7 +25,8 @@ NOWHERE = Path()  # paths as they are, relative to no run
 
 # As they stand in the index of a capture.
 Whole = Annotated[int, Meta(ge=0, lt=1 << 62)]
-CheckpointKey = tuple[Whole | None, Whole | None]  # iteration, rank
+_Step = Annotated[int, Meta(ge=0)]
+CheckpointKey = tuple[_Step | None, _Step | None]  # iteration, rank
 Digest = Annotated[bytes, Meta(min_length=16, max_length=16)]
 
 

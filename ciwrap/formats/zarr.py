@@ -8,7 +8,9 @@ import math
 import os
 import re
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError, UnreadableFileError
@@ -29,6 +31,7 @@ from ciwrap.formats.entries import (
 from ciwrap.formats.find_outputs import ZARR_MARKERS
 from ciwrap.formats.hdf5 import MAX_DEPTH
 from ciwrap.formats.reader import (
+    AttributeRule,
     InputFile,
     Source,
     add_attributes,
@@ -38,12 +41,6 @@ from ciwrap.formats.reader import (
     reading,
 )
 from ciwrap.model.settings import OWN_FORMATS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.formats.reader import AttributeRule
 
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"

@@ -7,26 +7,26 @@ budget. The same facts give the same bytes, one line a fact; a key that is not k
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Struct
 
 from ciwrap import _core
+from ciwrap.arrays.values import Labels, Values
 from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CiwrapError
-from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.golden.trees import DEFAULT_RESOURCES, build_tree, describe_bound, tree_parameters
-from ciwrap.model import EvidencePolicy, VariableId
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ciwrap.arrays.values import Labels, Values
-    from ciwrap.base.progress import Progress
-    from ciwrap.golden.trees import Resources
-    from ciwrap.model import VariableSettings
+from ciwrap.base.progress import NO_PROGRESS, Progress
+from ciwrap.golden.trees import (
+    DEFAULT_RESOURCES,
+    Resources,
+    build_tree,
+    describe_bound,
+    tree_parameters,
+)
+from ciwrap.model import EvidencePolicy, VariableId, VariableSettings
 
 # 2: says the labels of variables, where they have any. 3: says what was ignored, and which CI run
 # accepted for whom.

@@ -18,9 +18,9 @@ import fcntl
 import os
 import re
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
@@ -30,10 +30,6 @@ from ciwrap.base.documents import DocumentError
 from ciwrap.base.errors import CiwrapError, LockBusyError, UsageError, WriteFailedError
 from ciwrap.base.files import read_regular
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 BINARY_SUFFIX = ".golden"
 MANIFEST_SUFFIX = ".golden.yaml"

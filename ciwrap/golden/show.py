@@ -27,6 +27,7 @@ from ciwrap.base.files import (
     writing,
 )
 from ciwrap.base.late import numpy as np
+from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence
 from ciwrap.golden.places import (
     MANIFEST_SUFFIX,
@@ -37,7 +38,6 @@ from ciwrap.golden.places import (
     stored_stems,
 )
 from ciwrap.golden.store import GoldenStores
-from ciwrap.golden.test_goldens import ModuleStore
 from ciwrap.golden.trees import bound_of, describe_bound
 from ciwrap.model import Evidence, VariableId
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from ciwrap import _core
-from ciwrap.arrays.values import ArrayValues, Signature, Values, storage_dtype
+from ciwrap.arrays.values import ArrayValues, Labels, Signature, Values, storage_dtype
 from ciwrap.base.documents import DocumentError, NewerFormatError
 from ciwrap.base.errors import (
     CiwrapError,
@@ -53,6 +53,7 @@ from ciwrap.golden.places import (
     DEFAULT_WAIT_SECONDS,
     MANIFEST_SUFFIX,
     STAGED_SUFFIX,
+    Place,
     ensemble_path,
     escape_name,
     has_stem,
@@ -63,12 +64,6 @@ from ciwrap.golden.places import (
 )
 from ciwrap.model import VariableId
 from ciwrap.model.results import command_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from ciwrap.arrays.values import Labels
-    from ciwrap.golden.places import Place
 
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
@@ -500,7 +495,7 @@ class GoldenStores:
         if place.folder not in self._stores:
             kind: type[GoldenStore] = GoldenStore
             if place.folder:
-                from ciwrap.golden.test_goldens import ModuleStore
+                from ciwrap.golden.goldens_of_tests import ModuleStore
 
                 kind = ModuleStore
             self._stores[place.folder] = kind(

@@ -6,21 +6,22 @@ them computes anything. Of thousands of variables that do not match, a few keep 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import add
-from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import astuple, replace
 
 from ciwrap.base.words import Word
 from ciwrap.model.settings import VariableId
-from ciwrap.model.variable_result import HistoryFacts, Number, VariableResult, Verdict, worst_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ciwrap.model.variable_result import DifferingElement
+from ciwrap.model.variable_result import (
+    DifferingElement,
+    HistoryFacts,
+    Number,
+    VariableResult,
+    Verdict,
+    worst_of,
+)
 
 _FILLED = "fill values"
 

@@ -16,17 +16,15 @@ import math
 import numbers
 import re
 import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from ciwrap.base.errors import InvalidBoundError, UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_ZERO = re.compile(r"[^eE]*[1-9]")

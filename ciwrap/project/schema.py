@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import yaml
 from msgspec import Struct, field
@@ -35,10 +37,6 @@ from ciwrap.model.settings import (
     shown,
     whole,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
 
 _EMPTY = "is empty; fill it in or remove it"
 

@@ -14,7 +14,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,13 +25,7 @@ from ciwrap.base.errors import ConfigError
 from ciwrap.base.patterns import name_pattern
 from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings, fit_fill_values
-from ciwrap.model.settings import nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from ciwrap.model.settings import FormatRule
+from ciwrap.model.settings import FormatRule, nearest
 
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)

@@ -11,18 +11,30 @@ import fcntl
 import shutil
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct, field
 
 from ciwrap.base.errors import NotComparableError, OutputMissingError
 from ciwrap.base.files import writing
 from ciwrap.check.compatible import HistoryOptions
+from ciwrap.formats.catalog import Rules
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.golden.store import read_golden_file
+from ciwrap.golden.trees import Resources
+from ciwrap.model import CheckResult, VariableId
 from ciwrap.project.outputs import is_recording, journal_paths
-from ciwrap.recording.journal import FINE, PLAIN, JournalFollower, JournalReader, JournalWriter
+from ciwrap.recording.journal import (
+    FINE,
+    PLAIN,
+    JournalFollower,
+    JournalReader,
+    JournalWriter,
+    RecordedCheckpoint,
+    RecordedState,
+)
 from ciwrap.recording.recorded_run import (
     RecordedCapture,
     capture_of,
@@ -31,22 +43,19 @@ from ciwrap.recording.recorded_run import (
     refuse_other_data,
 )
 from ciwrap.report.text import at_most_text, percent_text, plural, safe_name
-from ciwrap.runs.capture_index import IGNORED, MadeWith, parameters_of, read_checkpoint, read_index
+from ciwrap.runs.capture_file import CaptureFile
+from ciwrap.runs.capture_index import (
+    IGNORED,
+    CaptureIndex,
+    MadeWith,
+    StoredTree,
+    parameters_of,
+    read_checkpoint,
+    read_index,
+)
 from ciwrap.runs.compare_runs import compare_histories
-from ciwrap.runs.sides import open_fingerprint
+from ciwrap.runs.sides import Run, open_fingerprint
 from ciwrap.statistics.change_points import Slope, slope_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from ciwrap.formats.catalog import Rules
-    from ciwrap.golden.trees import Resources
-    from ciwrap.model import CheckResult, VariableId
-    from ciwrap.recording.journal import RecordedCheckpoint, RecordedState
-    from ciwrap.runs.capture_file import CaptureFile
-    from ciwrap.runs.capture_index import CaptureIndex, StoredTree
-    from ciwrap.runs.sides import Run
 
 
 class HeldTrees(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The card of one variable: its sentence, charts, pictures, worst values, facts and tree levels."""
+"""What the card of one variable says and shows, as plain data; `page.py` makes its HTML."""
 
 from __future__ import annotations
 

@@ -6,13 +6,16 @@ import math
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from operator import attrgetter
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from msgspec.structs import replace
 
 from ciwrap.model import (
     CheckResult,
+    CommandOutcome,
+    Message,
     MessageLevel,
     RunResult,
     VariableResult,
@@ -61,11 +64,6 @@ from ciwrap.report.words import (
     variable_is_exact,
     without_share_text,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ciwrap.model import CommandOutcome, Message
 
 # Parameters of the terminal's "select graphic rendition" (ECMA-48, 8.3.117).
 _CODES = {"bold": 1, "dim": 2, "underline": 4, "red": 31, "green": 32, "yellow": 33, "magenta": 35}

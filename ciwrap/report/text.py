@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,11 +15,7 @@ from msgspec.structs import replace
 from ciwrap.model import RunResult, Verdict, number_text
 from ciwrap.model.repeat_result import RepeatResult
 from ciwrap.model.results import grouped_plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ciwrap.model.variable_result import Effect
+from ciwrap.model.variable_result import Effect
 
 # `1 variable`, `2,000 variables`.
 plural = grouped_plural

@@ -30,11 +30,11 @@ from ciwrap.check.compatible import Work
 from ciwrap.check.judge import check_golden
 from ciwrap.explain.across import explainer
 from ciwrap.formats.reader import as_elements
+from ciwrap.golden.goldens_of_tests import telling_what_is_done
 from ciwrap.golden.manifest import Count, PendingOrigin, Root, VariableRow
 from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.show import shared_stores
 from ciwrap.golden.store import GoldenStore, StoredGolden
-from ciwrap.golden.test_goldens import telling_what_is_done
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import CheckResult, VariableId, VariableResult, Verdict
 from ciwrap.model.variable_result import Number

@@ -43,6 +43,7 @@ from ciwrap.base.files import (
     writing,
 )
 from ciwrap.base.repository import git_user
+from ciwrap.golden.goldens_of_tests import ModuleStore, telling_what_is_done
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
     BinaryFile,
@@ -74,7 +75,6 @@ from ciwrap.golden.store import (
     GoldenStores,
     StoredGolden,
 )
-from ciwrap.golden.test_goldens import ModuleStore, telling_what_is_done
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import VariableId
 from ciwrap.model.settings import nearest

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ciwrap import _core
+from ciwrap.arrays.values import Values
 from ciwrap.base.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -22,10 +24,13 @@ from ciwrap.base.errors import (
     UsageError,
     WriteFailedError,
 )
-from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import FoundOutputs
+from ciwrap.base.progress import NO_PROGRESS, Progress
+from ciwrap.formats.catalog import Catalog, Rules
+from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
+from ciwrap.formats.reader import VariableInfo
 from ciwrap.formats.source_files import (
+    CheckpointKey,
+    SourceFile,
     checksum_of,
     relative_path,
     source_files,
@@ -33,6 +38,7 @@ from ciwrap.formats.source_files import (
     youngest_ns,
 )
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, describe_bound, feed, tree_parameters
+from ciwrap.model import VariableId, VariableSettings
 from ciwrap.runs.capture_file import CaptureFile, CaptureWriter, replaced_capture, was_completed
 from ciwrap.runs.capture_index import (
     BY_STEP,
@@ -47,6 +53,9 @@ from ciwrap.runs.capture_index import (
     CaptureIndex,
     Directory,
     FineIdentity,
+    GivenSnapshot,
+    KeptSnapshot,
+    LeftOut,
     MadeWith,
     StoredTree,
     appended,
@@ -59,19 +68,6 @@ from ciwrap.runs.capture_index import (
     rules_with,
 )
 from ciwrap.runs.sides import by_checkpoint, sizes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from ciwrap.arrays.values import Values
-    from ciwrap.base.progress import Progress
-    from ciwrap.formats.catalog import Rules
-    from ciwrap.formats.find_outputs import OutputFile
-    from ciwrap.formats.reader import VariableInfo
-    from ciwrap.formats.source_files import CheckpointKey, SourceFile
-    from ciwrap.model import VariableId, VariableSettings
-    from ciwrap.runs.capture_index import GivenSnapshot, KeptSnapshot, LeftOut
 
 # Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
 # data; small enough that one differing number costs little to look at.

@@ -13,7 +13,9 @@ import re
 import stat
 import time
 import zlib
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -30,13 +32,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.processes import Closing
 from ciwrap.check.compatible import Outcome, WrongAnswerError
 from ciwrap.formats.source_files import CheckpointKey
-from ciwrap.runs.units import Part, stamp_of_list
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from ciwrap.runs.units import Unit
+from ciwrap.runs.units import Part, Unit, stamp_of_list
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 # A unit is some 10,000 checkpoints at most, with any number of variables.

@@ -10,28 +10,21 @@ from __future__ import annotations
 import math
 import re
 import signal
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, NotComparableError, WriteFailedError
-from ciwrap.check.compatible import MOST_ELEMENTS, not_comparable
-from ciwrap.formats.source_files import digest_of_sight, source_files
-from ciwrap.model import VariableResult, Verdict
+from ciwrap.base.progress import Progress
+from ciwrap.check.compatible import MOST_ELEMENTS, PartSums, not_comparable
+from ciwrap.formats.source_files import CheckpointKey, digest_of_sight, source_files
+from ciwrap.model import VariableId, VariableResult, Verdict
 from ciwrap.runs.capture_index import key_order
 from ciwrap.runs.differences import is_list
-from ciwrap.runs.sides import sizes_of
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
-    from pathlib import Path
-
-    from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import PartSums
-    from ciwrap.formats.source_files import CheckpointKey
-    from ciwrap.model import VariableId
-    from ciwrap.runs.sides import Run
+from ciwrap.runs.sides import Run, sizes_of
 
 UNIT_BYTES = 256 << 20
 # A checkpoint with a file beyond this is cut into parts of so many bytes of each variable.

@@ -15,8 +15,9 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -37,23 +38,19 @@ from ciwrap.snapshot.records import (
     KINDS,
     PATH_LISTS,
     RANKS,
+    LoadedObject,
+    Snapshot,
     kind_of_fact,
     kind_of_variable,
 )
 from ciwrap.snapshot.store import IDENTITY_DIGITS, SnapshotStore
 from ciwrap.snapshot.take import (
+    ProgramWatcher,
     package_version,
     snapshot_of_machine,
     snapshot_of_process,
     snapshot_of_program,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from ciwrap.snapshot.records import LoadedObject, Snapshot
-    from ciwrap.snapshot.take import ProgramWatcher
 
 NOT_SET = "not set"
 # A program is looked at now and then, so it may have loaded what was not seen.

@@ -12,9 +12,10 @@ import re
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Collection, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -40,18 +41,12 @@ from ciwrap.base.files import (
 )
 from ciwrap.base.processes import is_running
 from ciwrap.base.repository import ask_git, left_out
+from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
-from ciwrap.golden.places import ENSEMBLE_SUFFIX
+from ciwrap.golden.places import ENSEMBLE_SUFFIX, Place
 from ciwrap.golden.show import linked_folders, stored_places
-from ciwrap.golden.store import GoldenStores
-from ciwrap.golden.test_goldens import ModuleStore
+from ciwrap.golden.store import GoldenStore, GoldenStores
 from ciwrap.snapshot.records import FORMAT_VERSION, Snapshot
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from ciwrap.golden.places import Place
-    from ciwrap.golden.store import GoldenStore
 
 # Beside goldens, in a hidden folder, since it holds no goldens.
 GOLDEN_FOLDER = ".snapshots"

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.base.errors import CorruptGoldenError, UnsupportedFormatError
+from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.shared_file import HEADER, line_of, read_shared, text_of
-from ciwrap.golden.test_goldens import ModuleStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

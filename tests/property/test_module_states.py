@@ -16,10 +16,10 @@ from tiers import examples
 
 from ciwrap import _core
 from ciwrap.base.errors import CorruptGoldenError, GoldenMissingError
+from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.golden.show import stored_places
 from ciwrap.golden.store import GoldenStore
-from ciwrap.golden.test_goldens import ModuleStore
 
 # Two that differ in case only: of them one may have files of its own.
 NAMES = st.sampled_from(["test_a", "test_A", "test_b[1]", "test_é"])

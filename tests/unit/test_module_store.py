@@ -19,11 +19,11 @@ from ciwrap.base.errors import (
     WriteFailedError,
 )
 from ciwrap.golden import shared_file as shared_lines
+from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
 from ciwrap.golden.places import Place
 from ciwrap.golden.show import UnusedGolden, delete_goldens, stored_places
 from ciwrap.golden.store import GoldenStore, GoldenStores
-from ciwrap.golden.test_goldens import ModuleStore
 from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
@@ -327,7 +327,7 @@ def test_a_failed_write_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("ciwrap.golden.test_goldens.os.pwrite", full)
+        patched.setattr("ciwrap.golden.goldens_of_tests.os.pwrite", full)
         with pytest.raises(WriteFailedError, match="No space left"):
             write(kept, CHECK, 2.0)
     assert kept.leftover.read_bytes() == before
