@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,7 +31,10 @@ from ciwrap.studies.variability.fit import (
 from ciwrap.studies.variability.judge import VariabilityDocument
 from ciwrap.studies.variability.predictors import PREDICTORS
 from ciwrap.studies.variability.report import lines_of, render_variability_html
-from ciwrap.studies.variability.runs import Numbers, Roles, read_runs
+from ciwrap.studies.variability.runs import Roles, read_runs
+
+if TYPE_CHECKING:
+    from ciwrap.studies.variability.runs import Numbers
 
 _MAP = "variability-map.json"
 _NEXT = 3  # how many configurations to measure next

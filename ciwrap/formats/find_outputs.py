@@ -26,7 +26,6 @@ from ciwrap.base.errors import (
     CiwrapError,
     ConfigError,
     CorruptFileError,
-    DuplicateVariableError,
     OutputMissingError,
     ReaderPluginError,
     UnknownReaderError,
@@ -42,7 +41,7 @@ from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from importlib.metadata import EntryPoint
     from typing import BinaryIO
 
@@ -618,25 +617,6 @@ def outputs_within(
         for text in exclude
     )
     return tuple(found), tuple(kept)
-
-
-def variables_of(file: OutputFile, source: Source) -> list[tuple[VariableId, VariableInfo]]:
-    """The variables of an open output, with their identities in the check."""
-    return [(file.variable_id(info), info) for info in source.variables]
-
-
-def refuse_duplicates(found: Iterable[tuple[VariableId, Path]]) -> None:
-    """Raises DuplicateVariableError if two files hold the same variable of the same checkpoint."""
-    seen: dict[VariableId, Path] = {}
-    for variable, path in found:
-        if variable in seen:
-            raise DuplicateVariableError(
-                f"is also in {seen[variable]}",
-                file=path,
-                variable=variable.text,
-                remedy="leave one of them out with 'exclude', or tell them apart with a layout",
-            )
-        seen[variable] = path
 
 
 class _Search:

@@ -4,40 +4,43 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Container, Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.base.errors import CiwrapError, NotComparableError, UsageError
-from ciwrap.base.progress import NO_PROGRESS, Progress
-from ciwrap.check.compatible import RUNS, HistoryOptions, Outcome, Wording, Work, not_comparable
+from ciwrap.base.errors import NotComparableError, UsageError
+from ciwrap.base.progress import NO_PROGRESS
+from ciwrap.check.compatible import RUNS, HistoryOptions, Work, not_comparable
 from ciwrap.check.findings import check_result, fewer_details
-from ciwrap.explain.across import Parts, explain_ranks, explainer, hints
-from ciwrap.formats.catalog import Rules
-from ciwrap.formats.source_files import CheckpointKey
+from ciwrap.explain.across import explain_ranks, explainer, hints
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
-from ciwrap.model import (
-    CheckResult,
-    Evidence,
-    Message,
-    MessageLevel,
-    VariableId,
-    VariableResult,
-    Verdict,
-)
+from ciwrap.model import Evidence, Message, MessageLevel, Verdict
 from ciwrap.model.results import grouped_plural, with_brief_ones
 from ciwrap.model.variable_result import HistoryFacts, PointState, Timeline, TimelinePoint, Trend
 from ciwrap.runs.capture_index import key_order
 from ciwrap.runs.comparer import UnitComparer
-from ciwrap.runs.differences import DifferenceList, explain_first, parts_of_side
+from ciwrap.runs.differences import explain_first, parts_of_side
 from ciwrap.runs.questions import rules_between, unused_settings, with_bound_notes
-from ciwrap.runs.sides import Run, recorded_again
+from ciwrap.runs.sides import recorded_again
 from ciwrap.runs.spread import Spread
 from ciwrap.runs.units import plan_units
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Sequence
+    from pathlib import Path
+
+    from ciwrap.base.errors import CiwrapError
+    from ciwrap.base.progress import Progress
+    from ciwrap.check.compatible import Outcome, Wording
+    from ciwrap.explain.across import Parts
+    from ciwrap.formats.catalog import Rules
+    from ciwrap.formats.source_files import CheckpointKey
+    from ciwrap.model import CheckResult, VariableId, VariableResult
+    from ciwrap.runs.differences import DifferenceList
+    from ciwrap.runs.sides import Run
 
 # Samples and maps for the report take a second look at the data: of runs up to this size.
 _MOST_DETAILED_BYTES = 64 << 20

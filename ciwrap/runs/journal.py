@@ -96,11 +96,7 @@ def to_text(record: msgspec.Struct) -> bytes:
 def from_text(text: bytes, kind: type[_Record]) -> _Record:
     """The record that `to_text` wrote. Raises DocumentError."""
     plain = load_json(text, most_values=_MOST_VALUES)
-    return to_record(plain, kind, {CiwrapError: _to_error})
-
-
-def _to_error(plain: object) -> CiwrapError:
-    return to_record(plain, ErrorRecord).error()
+    return to_record(plain, kind, {CiwrapError: lambda one: to_record(one, ErrorRecord).error()})
 
 
 def answer_of(text: object, asked: str) -> Outcome:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -78,8 +79,7 @@ if TYPE_CHECKING:
     from ciwrap.check.compatible import Outcome, ReadElements, Work
     from ciwrap.formats.catalog import Rules
     from ciwrap.golden.trees import Resources
-    from ciwrap.model import CheckResult, VariableId, VariableResult
-    from ciwrap.runs.capture_file import CaptureFile
+    from ciwrap.model import CheckResult, VariableResult
     from ciwrap.runs.capture_index import CapturedVariable
     from ciwrap.runs.differences import DifferenceList
     from ciwrap.runs.sides import Run, Variables
@@ -99,17 +99,13 @@ def rules_between(rules: Rules, golden: Run, new: Run) -> Rules:
     """
     for side in (golden, new):
         if side.capture is not None and side.capture.repeated:
-            rules = replace(rules, is_ignored=_ignored_in(side.capture, rules.is_ignored))
+            rules = replace(
+                rules, is_ignored=partial(side.capture.leaves_out, is_ignored=rules.is_ignored)
+            )
     if rules.bounds_are_given:
         return rules
     known = _captured_bounds(golden, new)
     return replace(rules, bounds_from=NONE_GIVEN) if known is None else rules_with(rules, *known)
-
-
-def _ignored_in(
-    capture: CaptureFile, is_ignored: Callable[[VariableId], bool]
-) -> Callable[[VariableId], bool]:
-    return lambda identity: capture.leaves_out(identity, is_ignored)
 
 
 def _captured_bounds(golden: Run, new: Run) -> tuple[Bounds, str] | None:

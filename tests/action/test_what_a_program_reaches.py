@@ -16,8 +16,6 @@ from action.act_runs import ROOT
 
 CODE = """\
 import sys
-from ciwrap.action.github import run_to_the_end
-from ciwrap.action.github import Runner
 from ciwrap.action.github import Runner, run_to_the_end
 import os
 from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import yaml
 
-from ciwrap.formats.find_outputs import find_outputs, variables_of
+from ciwrap.formats.find_outputs import find_outputs
 from ciwrap.formats.look import MAX_FILES, survey
 from ciwrap.model import VariableId
 from ciwrap.project.config import load_text
@@ -99,7 +99,7 @@ def test_starter_means_what_was_found(tmp_path: Path) -> None:
         for file in found.files:
             with file.open() as source:
                 variables.setdefault(check.name, []).extend(
-                    identity for identity, _ in variables_of(file, source)
+                    file.variable_id(info) for info in source.variables
                 )
     assert variables["out"] == [
         VariableId(name, iteration, rank)

@@ -14,13 +14,12 @@ from msgspec.structs import replace
 from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
-    DuplicateVariableError,
     OutputMissingError,
     UnknownReaderError,
     UnreadableFileError,
 )
 from ciwrap.base.patterns import PathPattern
-from ciwrap.formats.find_outputs import find_in, find_outputs, refuse_duplicates, variables_of
+from ciwrap.formats.find_outputs import find_in, find_outputs
 
 if TYPE_CHECKING:
     from ciwrap.formats.find_outputs import FoundOutputs
@@ -42,7 +41,7 @@ def texts(found: FoundOutputs) -> list[str]:
     result = []
     for file in found.files:
         with file.open() as source:
-            result += [identity.text for identity, _ in variables_of(file, source)]
+            result += [file.variable_id(info).text for info in source.variables]
     return result
 
 
@@ -274,14 +273,6 @@ def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
     os.link(os.fsencode(tmp_path) + b"/d/x.npy", path)
     with pytest.raises(CorruptFileError, match="not UTF-8"):
         texts(find_outputs(tmp_path, ["d"]))
-
-
-def test_the_same_variable_twice_is_an_error(tmp_path: Path) -> None:
-    make(tmp_path, "a/x.npy", "b/x.npy")
-    found = find_outputs(tmp_path, ["a/x.npy", "b/x.npy"])
-    pairs = [(file.variable_id(file.open().variables[0]), file.path) for file in found.files]
-    with pytest.raises(DuplicateVariableError, match="exclude"):
-        refuse_duplicates(pairs)
 
 
 def test_a_file_meant_twice_is_taken_once(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice, product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
@@ -59,13 +60,15 @@ from ciwrap.studies.variability.runs import (
     Axis,
     Group,
     Measured,
-    Numbers,
     Prepared,
     Runs,
     Space,
     is_inside,
     prepare,
 )
+
+if TYPE_CHECKING:
+    from ciwrap.studies.variability.runs import Numbers
 
 
 class StoredMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -697,7 +697,8 @@ def _with_merged_levels(measured: Measured, notes: list[str]) -> Measured:
     merged = False
     for column, axis in enumerate(measured.space.axes):
         for group in merged_levels(axis, points[:, column]):
-            level = _usual(points[:, column], group)
+            # The level that most configurations have.
+            level = max(group, key=lambda one: int(np.sum(points[:, column] == one)))
             texts = ", ".join(f"{one:.6g}" for one in group)
             notes.append(f"{axis.name}: {texts} are nearly the same and count as {level:.6g}")
             points[np.isin(points[:, column], group), column] = level
@@ -705,11 +706,6 @@ def _with_merged_levels(measured: Measured, notes: list[str]) -> Measured:
     if not merged:
         return measured
     return _respaced(_joined(measured, points))
-
-
-def _usual(values: Numbers, group: tuple[float, ...]) -> float:
-    """The level of a group that most configurations have."""
-    return max(group, key=lambda level: int(np.sum(values == level)))
 
 
 def _joined(measured: Measured, points: Numbers) -> Measured:
