@@ -247,9 +247,6 @@ def _decoded(data: bytes) -> str:
     return text if used > len(data) - 4 else data.decode("latin-1")
 
 
-__all__ = ["check_golden_text", "compare_texts", "refuse_settings"]
-
-
 _MOST_TOLD = 3
 _REMEDY = "`strict: {count: false}` in the check compares the steps that both have"
 

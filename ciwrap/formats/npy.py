@@ -72,9 +72,6 @@ class NpySource(Source):
         self._file.close()
 
 
-__all__ = ["NpyReader", "VariableInfo"]
-
-
 class NpyArray:
     """Reads elements of the array's variables. read_at(offset, count) gives bytes of what holds the
     data, which begin at `start` there.

@@ -694,7 +694,7 @@ BUDGETS = {"data_budget_bytes", "residues_budget_bytes"}  # the evidence tells
 
 
 def test_no_field_of_a_check_is_forgotten() -> None:
-    """Whoever adds one decides here, and in ciwrap/changes, whether it changes what is checked."""
+    """Whoever adds one decides here, and in studies/changes, whether it changes what is checked."""
     assert set(Check.__struct_fields__) == TOLD | NOT_TOLD
     assert set(SETTINGS) == TOLD_SETTINGS | {"chunk_bytes", "residue_levels"} | BUDGETS
     assert set(Strictness.__struct_fields__) == {"dtype", "shape", "count", "variables"}
