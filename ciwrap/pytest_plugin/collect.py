@@ -8,9 +8,9 @@ replaces what its first run found.
 
 from __future__ import annotations
 
-import ast
 import os
 import time
+import tokenize
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -205,11 +205,12 @@ class TestFile:
         only. A class of which no test was collected may inherit some.
         """
         try:
-            nodes = list(ast.walk(ast.parse(self._path.read_bytes())))
-        except (OSError, SyntaxError, ValueError):
+            with tokenize.open(self._path) as stream:
+                tokens = list(tokenize.generate_tokens(stream.readline))
+        except (OSError, SyntaxError, UnicodeDecodeError, tokenize.TokenError):
             return True
-        kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-        names = {node.name for node in nodes if isinstance(node, kinds)}
+        # However they are defined: by a statement, an assignment or an import.
+        names = {token.string for token in tokens if token.type == tokenize.NAME}
         *classes, function = test.split("::")
         if not names.issuperset(classes):
             return False

@@ -175,6 +175,10 @@ def test_place_of_other_files() -> None:
     assert TestPlace.of(Place("a", "[x]")) is None
 
 
+# What the configuration file says otherwise.
+PLAIN = ("-p", "no:hypothesispytest", "-p", "no:zarr")
+
+
 def test_without_any_configuration_the_repository_has_the_goldens(
     suite: Suite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,12 +187,12 @@ def test_without_any_configuration_the_repository_has_the_goldens(
     suite.git("init", "-q")
     suite.write("def test_a(ciwrap): ciwrap.check([1.0])", "tests/sub/test_it.py")
     monkeypatch.chdir(suite.root / "tests")
-    suite.run("--ciwrap-update=new", "sub").assert_outcomes(passed=1)
+    suite.run(*PLAIN, "--ciwrap-update=new", "sub").assert_outcomes(passed=1)
     assert suite.goldens() == ["tests/sub/test_it/test_a.golden"]
     for folder in (suite.root, suite.root / "tests/sub"):
         monkeypatch.chdir(folder)
-        suite.run().assert_outcomes(passed=1)
+        suite.run(*PLAIN).assert_outcomes(passed=1)
     suite.write("def test_a(ciwrap): ciwrap.check([1.5])", "tests/sub/test_it.py")
-    suite.run().assert_outcomes(failed=1)
+    suite.run(*PLAIN).assert_outcomes(failed=1)
     assert list(suite.waiting()) == ["tests/sub/test_it.py::test_a"]
     assert sorted(p.parent for p in suite.root.rglob(".ciwrap")) == [suite.root]

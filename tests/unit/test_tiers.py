@@ -26,7 +26,7 @@ def test_other_cases(case): pass
 
 
 def test_slow_ones_are_left_out_but_for_the_first_cases(pytester: pytest.Pytester) -> None:
-    pytester.makeini("[pytest]\naddopts = -p no:syrupy\nmarkers =\n    slow: slow")
+    pytester.makeini("[pytest]\naddopts = -p no:syrupy -p no:zarr\nmarkers =\n    slow: slow")
     items = pytester.getitems(SOURCE)
     left_out = slow_ones(items)
     assert [item.name for item in items if item not in left_out] == [
