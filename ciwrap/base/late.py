@@ -85,9 +85,7 @@ def load_core() -> ModuleType:
 
 
 class _LateCore:
-    """Stands for `ciwrap._core`, and loads it when an attribute is first asked for: what only shows
-    results, as the job that comments on GitHub does, runs where no core was built.
-    """
+    """Stands for `ciwrap._core`: what only shows results may run where no core was built."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sys.modules.get(_CORE) or load_core(), name)

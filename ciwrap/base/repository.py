@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import getpass
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,6 +174,8 @@ class Repository(Struct, frozen=True):
 
     def remove_worktree(self, folder: Path) -> None:
         """Removes a working tree, whatever was made in it; no harm if there is none."""
+        import shutil
+
         with later_interrupts():
             shutil.rmtree(folder, ignore_errors=True)
             _run(self.top, ("worktree", "remove", "--force", "--force", str(folder)))

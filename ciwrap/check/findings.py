@@ -1,7 +1,6 @@
 """Sets verdicts: of a variable by what the core found (`with_*`), of a check by its variables.
 
-The bound of a result is the one that the core compared by: what was asked, as far as the type
-allows it. Messages that say the same become one, with a count and some names.
+A result's bound is the one that the core compared by: what was asked, if the type allows it.
 """
 
 from __future__ import annotations

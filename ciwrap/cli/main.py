@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import shutil
 import sys
 import time
 from datetime import datetime, timezone
@@ -625,6 +624,8 @@ class ProgressLine:
         return self._total is None or self._done < self._total
 
     def _text(self) -> str:
+        import shutil
+
         counts = bytes_text(self._done)
         if self._total:
             share = 100 * self._done // self._total

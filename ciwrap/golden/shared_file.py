@@ -21,7 +21,6 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
-import hashlib
 import json
 import os
 import zlib
@@ -81,6 +80,8 @@ class Drop(Record, frozen=True):
 
 
 def sum_of(body: bytes) -> str:
+    import hashlib
+
     digest = hashlib.blake2b(body, digest_size=_SUM_BYTES).digest()
     return base64.urlsafe_b64encode(digest).decode()
 

@@ -1,6 +1,4 @@
-"""Checks that failed, kept until a failure of their test has reported them; what is left fails the
-test, even if it caught the exception or was skipped.
-"""
+"""Checks that failed, until a failure of their test has reported them; what is left fails it."""
 
 from __future__ import annotations
 

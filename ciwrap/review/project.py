@@ -8,7 +8,6 @@ configurations of the repository may keep their goldens in the same folder.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -222,6 +221,8 @@ _AT_ONCE = 500  # paths that one command line takes, however long they are
 
 
 def state_of(project: Project) -> ProjectState:
+    import hashlib
+
     root = project.root.resolve()
     golden_dir = project.golden_dir_text
     commit = ask_git(root, "rev-parse", "HEAD")
@@ -299,6 +300,8 @@ def _is_in(path: str, folder: str) -> bool:
 
 
 def _digest(path: Path) -> str:
+    import hashlib
+
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
