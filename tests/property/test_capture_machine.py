@@ -340,7 +340,7 @@ class CaptureMachine(RuleBasedStateMachine):
         )
         found = find_in(folder, layout=LAYOUT, exclude=(".ciwrap.tree*",))
         # The mistakes that this machine makes; what a killed capture left is no capture of a run.
-        told = r"has no residues|was captured with|no capture of a run|ever completed|--rebuild"
+        told = r"has no residues|was captured with|not a capture of a run|ever completed|--rebuild"
         with suppress_if(told, UsageError, CorruptCaptureError):
             report = capture_run(
                 folder, found, target, rules_of(atol), options, rebuild=rebuild, resources=SERIAL
