@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,7 @@ def use_one_thread() -> None:
 WAIT_POLICY = "OMP_WAIT_POLICY"
 
 
+@cache
 def load_core() -> ModuleType:
     """Imports `ciwrap._core`, whose OpenMP threads then sleep while they wait for each other.
 
@@ -88,11 +89,10 @@ class _LateCore:
     """Stands for `ciwrap._core`: what only shows results may run where no core was built."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(sys.modules.get(_CORE) or load_core(), name)
+        return getattr(load_core(), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        setattr(sys.modules.get(_CORE) or load_core(), name, value)
+        setattr(load_core(), name, value)
 
 
-_CORE = "ciwrap._core"
 core = _LateCore()

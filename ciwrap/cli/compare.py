@@ -53,6 +53,7 @@ from ciwrap.recording.recorded_run import (
     files_beside_journals,
     fingerprint_of,
     open_capture,
+    snapshot_of_capture,
 )
 from ciwrap.report.text import plural, safe_name, safe_text
 from ciwrap.runs.capture_index import read_index
@@ -924,7 +925,6 @@ def _offset_note(offset: int, result: CheckResult) -> Message:
 
 def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> Iterator[Message]:
     """What differs first between the environments that the captures of both runs know of."""
-    from ciwrap.recording.recorded_run import snapshot_of_capture
     from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
 
     given = (history["capture_a"], history["capture_b"])

@@ -29,7 +29,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.model.settings import FLAG, Form, FormError
-from ciwrap.report.text import bytes_text, safe_name
+from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,8 +115,6 @@ class Session(Struct):
         finally:
             render(result, self.console, verbose=self.verbose)
         if self.report_target not in (None, "-"):
-            from ciwrap.report.text import safe_text
-
             self.console.print(f"  report: {safe_text(self.report_target)}")
         return int(result.verdict.exit_code)
 
@@ -158,7 +156,6 @@ class Session(Struct):
     def _write_files(self, result: RunResult) -> None:
         from ciwrap.report.document import to_document, trimmed, with_detail
         from ciwrap.report.outputs import write_report
-        from ciwrap.report.text import relative_to
 
         # What leaves this machine names no folder of it.
         if self.json_target is not None:
@@ -344,7 +341,6 @@ def _write_failure(
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document
     from ciwrap.report.outputs import write_report
-    from ciwrap.report.text import relative_to
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(

@@ -15,6 +15,7 @@ from ciwrap.pytest_plugin.collect import (
     OPEN,
     Collected,
     Results,
+    after_first_run,
     hand_over,
     is_worker,
     raise_unreported,
@@ -76,8 +77,6 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     try:
         outcome = yield
         if item.get_closest_marker("ciwrap") is not None:
-            from ciwrap.pytest_plugin.collect import after_first_run
-
             after_first_run(item)
     except BaseException as error:
         raise_unreported(item, error, "call")

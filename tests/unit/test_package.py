@@ -112,6 +112,22 @@ def test_programs_do_not_inherit_the_core_that_libgomp_binds_us_to(chosen: dict[
     assert done.stdout == f"{sorted(os.sched_getaffinity(0))}\n"
 
 
+def test_threads_that_use_the_core_first_all_find_it_whole() -> None:
+    code = (
+        "import sys; sys.setswitchinterval(1e-6)\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from threading import Barrier\n"
+        "from ciwrap import _core\n"
+        "start = Barrier(16)\n"
+        "def use(_): start.wait(); return len(_core.backends())\n"
+        "print(len(set(ThreadPoolExecutor(16).map(use, range(16)))))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "1\n"
+
+
 def test_the_core_is_loaded_in_one_place() -> None:
     """`from ciwrap import _core` goes through it; what this looks for would not."""
     direct = re.compile(r"^(import|from) ciwrap\._core|import_module\(.ciwrap\._core", re.MULTILINE)
