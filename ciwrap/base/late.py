@@ -5,34 +5,44 @@ from __future__ import annotations
 import os
 from functools import cache
 from importlib import import_module
+from threading import RLock
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = ["futures", "numpy", "use_one_thread"]
 
-_THREADS = "OPENBLAS_NUM_THREADS"
+WAIT_POLICY = "OMP_WAIT_POLICY"
+
+# Two threads that withdraw one setting at the same time would withdraw it twice. The handler of a
+# signal may load something while its own thread does.
+_one_at_a_time = RLock()
 _is_alone = False
 
 
-class _LateModule:
-    """Stands for a module, and imports it when an attribute is first asked for."""
+def _load_with(setting: str, value: str, name: str) -> ModuleType:
+    """Imports a module that looks at a variable of the environment once, when it is loaded.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    The setting is withdrawn again, and programs that are started later, such as a simulation, do
+    not inherit it. A setting of the user's own holds.
+    """
+    with _one_at_a_time:
+        if setting in os.environ:
+            return import_module(name)
+        os.environ[setting] = value
+        try:
+            return import_module(name)
+        finally:
+            os.environ.pop(setting, None)
+
+
+class _LateModule(ModuleType):
+    """Stands for the module of its name, and imports it when an attribute is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        # OpenBLAS looks at the environment once, when it is loaded. So the setting is withdrawn
-        # again, and programs that are started later do not inherit it.
-        is_ours = _is_alone and _THREADS not in os.environ
-        if is_ours:
-            os.environ[_THREADS] = "1"
-        try:
-            module = import_module(self._name)
-        finally:
-            if is_ours:
-                os.environ.pop(_THREADS, None)
+        if _is_alone:
+            module = _load_with("OPENBLAS_NUM_THREADS", "1", self.__name__)
+        else:
+            module = import_module(self.__name__)
         value = getattr(module, name)
         setattr(self, name, value)
         return value
@@ -57,30 +67,20 @@ def use_one_thread() -> None:
     _is_alone = True
 
 
-WAIT_POLICY = "OMP_WAIT_POLICY"
-
-
 @cache
 def load_core() -> ModuleType:
     """Imports `ciwrap._core`, whose OpenMP threads then sleep while they wait for each other.
 
     Threads that spin, which is what libgomp's do by default, take the time of whatever else runs on
-    the machine (`python -m benchmarks --only busy-machine`). libgomp looks at the environment once,
-    when it is loaded; so the setting is withdrawn again, and programs that are started later, such
-    as a simulation, do not inherit it. A setting of the user's own holds.
+    the machine (`python -m benchmarks --only busy-machine`).
 
     With OMP_PLACES or OMP_PROC_BIND, libgomp also binds the thread that loads it to one core. Each
     program that this thread starts would inherit that, so it is taken back.
     """
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
-    is_ours = WAIT_POLICY not in os.environ
-    if is_ours:
-        os.environ[WAIT_POLICY] = "passive"
     try:
-        return import_module("ciwrap._core")
+        return _load_with(WAIT_POLICY, "passive", "ciwrap._core")
     finally:
-        if is_ours:
-            os.environ.pop(WAIT_POLICY, None)
         if cores is not None and os.sched_getaffinity(0) != cores:
             os.sched_setaffinity(0, cores)
 
