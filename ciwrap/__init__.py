@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 if TYPE_CHECKING:
     __version__: str
+else:
+    from ciwrap.base import late
+
+    _core = late.core  # `from ciwrap import _core` loads it when it is first used
 
 _API = (
     "Golden",
@@ -62,10 +66,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("ciwrap")
-    if name == "_core":
-        from ciwrap.base.late import core
-
-        return core
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ciwrap' has no attribute {name!r}")

@@ -20,12 +20,12 @@ from ciwrap.base.repository import Repository, ask_git
 from ciwrap.model import MessageLevel, RunResult, Verdict
 from ciwrap.project.settings import Config
 from ciwrap.report.document import from_document, load_document
-from ciwrap.report.lead import difference_sentence
+from ciwrap.report.lead import Group, difference_sentence, groups_of
 from ciwrap.report.lead import place as findings_place
 from ciwrap.report.markdown import escaped, render_markdown, workflow_command
 from ciwrap.report.outputs import write_picture, write_report
 from ciwrap.report.text import plural, portable, safe_name
-from ciwrap.report.view import Group, groups_of, where_words
+from ciwrap.report.view import where_words
 from ciwrap.report.words import headline, sides_of
 from ciwrap.studies.changes.find import line_of, markdown_table
 from ciwrap.studies.changes.state import Change, ChangesDocument

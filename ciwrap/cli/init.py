@@ -20,7 +20,7 @@ from ciwrap.base.files import writing
 from ciwrap.cli.json_documents import ImportDocument
 from ciwrap.cli.main import Session, json_option, resource_options, verbose_option
 from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import find_outputs, is_output_folder
+from ciwrap.formats.find_outputs import Choice, find_outputs
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
 from ciwrap.formats.log_template import Proposal, propose
@@ -195,7 +195,9 @@ def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]
 
 
 def _is_looked_through(path: Path) -> bool:
-    return path.is_dir() and not path.is_absolute() and not is_output_folder(path)
+    if path.is_absolute() or not path.is_dir():
+        return False
+    return not Choice().is_store(path, path.name, looks_inside=False)
 
 
 def _looked_through(root: Path, folders: Sequence[str]) -> Survey:

@@ -80,14 +80,14 @@ from ciwrap.studies.timing import (
     Side,
     TimingDocument,
     chosen_timing,
+    explanation,
+    headline,
     revision_side,
     take_times,
     timing_document,
     working_tree_side,
 )
 from ciwrap.studies.timing_report import (
-    explanation,
-    headline,
     notes,
     render_timing_html,
     side_text,

@@ -236,15 +236,12 @@ ENTRY_POINT_GROUP = "ciwrap.readers"
 _OWN_SUFFIXES = {suffix: name for name, one in OWN_FORMATS.items() for suffix in one.suffixes}
 
 
-def reader_for(path: Path, format_name: str | None = None) -> Reader:
-    """The reader for a file.
+def reader_of_suffix(suffix: str) -> Reader | None:
+    """The reader of files with this suffix (with its dot, or ''); None if nobody reads them.
 
-    Raises UnknownReaderError (a ConfigError) if there is none, ReaderPluginError if it is
-    registered but cannot be loaded.
+    Raises ReaderPluginError if one that is registered cannot be loaded.
     """
-    if format_name is not None:
-        return reader_named(format_name)
-    suffix = path.suffix.lower()
+    suffix = suffix.lower()
     if suffix in _OWN_SUFFIXES:
         return _own_reader(_OWN_SUFFIXES[suffix])
     broken: list[ReaderPluginError] = []
@@ -258,36 +255,25 @@ def reader_for(path: Path, format_name: str | None = None) -> Reader:
             return reader
     if broken:
         raise broken[0]
+    return None
+
+
+def reader_for(path: Path) -> Reader:
+    """The reader for a file, by its suffix.
+
+    Raises UnknownReaderError (a ConfigError) if there is none, ReaderPluginError if it is
+    registered but cannot be loaded.
+    """
+    reader = reader_of_suffix(path.suffix)
+    if reader is not None:
+        return reader
+    suffix = path.suffix.lower()
     raise UnknownReaderError(
         f"no reader knows the suffix {suffix!r}" if suffix else "the file has no suffix",
         file=path,
         remedy=f"name one with 'format' ({', '.join(reader_names())}), or leave the file out with"
         " 'exclude'",
     )
-
-
-def is_known_suffix(suffix: str) -> bool:
-    """Whether some reader opens files of this suffix (with its dot, or '').
-
-    Raises ReaderPluginError for a broken one.
-    """
-    if suffix.lower() in _OWN_SUFFIXES:
-        return True
-    try:
-        reader_for(Path(f"name{suffix}"))
-    except UnknownReaderError:
-        return False
-    return True
-
-
-def is_output_folder(path: Path, format_name: str | None = None) -> bool:
-    """Whether a folder is one output, as a Zarr store is, and not a folder with outputs in it.
-
-    Raises as `reader_for` does, but not for a suffix that no reader knows.
-    """
-    if format_name is None and not (path.suffix and is_known_suffix(path.suffix)):
-        return False
-    return path.is_dir() and reader_for(path, format_name).is_output(path)
 
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
@@ -476,8 +462,8 @@ class Choice:
             options = self.options if fitting[0].options is None else fitting[0].options
         elif self._format_name is not None:
             reader = reader_named(self._format_name)
-        elif is_known_suffix(path.suffix):
-            reader, chosen_by = reader_for(path), ChosenBy.SUFFIX
+        elif reader := reader_of_suffix(path.suffix):
+            chosen_by = ChosenBy.SUFFIX
         elif inside := formats_of(path):
             reader, chosen_by = reader_named(inside[0]), ChosenBy.CONTENT
         if reader is None:
@@ -492,10 +478,14 @@ class Choice:
         for pattern, rule in self._rules:
             if pattern.match(name):
                 return path.is_dir() and reader_named(rule.reader).is_output(path)
-        if is_output_folder(path, self._format_name):
+        if not path.is_dir():
+            return False
+        if self._format_name is not None:
+            return reader_named(self._format_name).is_output(path)
+        reader = reader_of_suffix(path.suffix) if path.suffix else None
+        if reader is not None and reader.is_output(path):
             return True
-        is_open = looks_inside and self._format_name is None
-        return is_open and path.is_dir() and bool(formats_of(path))
+        return looks_inside and bool(formats_of(path))
 
     def is_store_of(self, names: Collection[str]) -> bool:
         """Whether a folder that holds these files is one output, if no name tells."""
@@ -720,7 +710,7 @@ class _Search:
             path = self._root / name
             chosen = self._choice.of(path, name)
             if chosen is not None:
-                companions.update(chosen.reader.covered(path))
+                companions.update(chosen.reader.companions(path))
             found.append((path, place, chosen))
         for path, place, chosen in found:
             if path in companions or path in self._files:
@@ -787,7 +777,7 @@ def _without_suffix(name: str) -> str:
     """
     folder, slash, last = name.rpartition("/")
     stem, dot, suffix = last.rpartition(".")
-    return folder + slash + stem if stem and is_known_suffix(dot + suffix) else name
+    return folder + slash + stem if stem and reader_of_suffix(dot + suffix) else name
 
 
 def _tidy(text: str) -> str:

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError
 from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
-from ciwrap.formats.find_outputs import Choice, is_output_folder
+from ciwrap.formats.find_outputs import Choice
 from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -165,6 +165,7 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
     skipped: list[tuple[Path, str]] = []
     unknown: list[Path] = []
     count = 0
+    choice = Choice()
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(
             name
@@ -174,7 +175,9 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             and name not in leave_out
             and not _is_there(Path(here, name, "pyvenv.cfg"))
         )
-        stores = [name for name in folders if is_output_folder(Path(here, name))]
+        stores = [
+            name for name in folders if choice.is_store(Path(here, name), name, looks_inside=False)
+        ]
         folders[:] = [name for name in folders if name not in stores]
         for name in sorted([*files, *stores]):
             path = Path(here, name)
@@ -184,7 +187,7 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             if count > MAX_FILES:
                 return Survey(tuple(found), tuple(skipped), tuple(unknown), is_complete=False)
             relative = path.relative_to(folder)
-            chosen = Choice().of(path, name)
+            chosen = choice.of(path, name)
             if chosen is None:
                 unknown.append(relative)
                 continue

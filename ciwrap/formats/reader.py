@@ -225,12 +225,8 @@ class Reader(ABC):
         return self.is_folder and path.suffix.lower() in self.suffixes
 
     def companions(self, path: Path) -> tuple[Path, ...]:
-        """Further files that belong to this one (sidecars), whether or not they exist."""
+        """Further files that are read with this one (sidecars), whether or not they exist."""
         return ()
-
-    def covered(self, path: Path) -> tuple[Path, ...]:
-        """Companions all of which is read with this file, so that nobody reads them again."""
-        return self.companions(path)
 
     def check_options(self, options: Mapping[str, Any], path: Path) -> None:
         """Raises ConfigError for an option this reader does not know."""

@@ -22,7 +22,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.base.yaml_documents import load_yaml
 from ciwrap.formats.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
-from ciwrap.formats.find_outputs import formats_of, is_known_suffix
+from ciwrap.formats.find_outputs import formats_of, reader_of_suffix
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
@@ -243,7 +243,7 @@ def is_unknown_text(path: Path) -> bool:
 
     Raises as `InputFile` does, and ReaderPluginError.
     """
-    if not path.is_file() or is_known_suffix(path.suffix) or formats_of(path):
+    if not path.is_file() or reader_of_suffix(path.suffix) or formats_of(path):
         return False
     file = InputFile(path)
     try:

@@ -19,7 +19,7 @@ from ciwrap.model.variable_result import (
 )
 from ciwrap.report.drawing import effect_facts, number, view_text
 from ciwrap.report.figures import figures_of, is_suspect
-from ciwrap.report.lead import check_title, cut, match_words, place, sentence_on
+from ciwrap.report.lead import Group, check_title, cut, match_words, place, sentence_on
 from ciwrap.report.text import (
     bytes_text,
     capital,
@@ -33,7 +33,7 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
-from ciwrap.report.view import Group, growth_of, row_of, timeline_of, timeline_words, where_words
+from ciwrap.report.view import growth_of, row_of, timeline_of, timeline_words, where_words
 from ciwrap.report.words import (
     GOLDEN_AND_NEW,
     bound_text,

@@ -60,8 +60,8 @@ from ciwrap.model.variable_result import (
     SHARE_CLASSES,
     HistoryFacts,
 )
+from ciwrap.report.lead import groups_of
 from ciwrap.report.places import by_name
-from ciwrap.report.view import groups_of
 
 SCHEMA_VERSION = 1
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.

@@ -20,11 +20,19 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.lead import check_prefix, check_title, golden_file, sentence_on, worst_words
+from ciwrap.report.lead import (
+    Group,
+    check_prefix,
+    check_title,
+    golden_file,
+    groups_of,
+    sentence_on,
+    worst_words,
+)
 from ciwrap.report.lead import place as findings_place
 from ciwrap.report.places import by_name
 from ciwrap.report.text import portable, safe_name, safe_text
-from ciwrap.report.view import Group, groups_of, more_words
+from ciwrap.report.view import more_words
 from ciwrap.report.words import detail_lines, headline, sides_of, unlisted_words
 
 _LONGEST_JUNIT_TEXT = 4000

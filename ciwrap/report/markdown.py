@@ -12,10 +12,12 @@ from urllib.parse import quote
 from ciwrap.model import MessageLevel, RunResult, Verdict
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.lead import (
+    Group,
     check_prefix,
     check_title,
     error_sentence,
     golden_file,
+    groups_of,
     lead,
     other_messages,
     place,
@@ -24,7 +26,7 @@ from ciwrap.report.lead import (
 )
 from ciwrap.report.terminal import accept_command
 from ciwrap.report.text import capital, counts_words, percent_text, plural, portable, safe_name
-from ciwrap.report.view import Group, card_numbers, groups_of, more_words, numbers_too_words, row_of
+from ciwrap.report.view import card_numbers, more_words, numbers_too_words, row_of
 from ciwrap.report.words import (
     HINT,
     decide_words,

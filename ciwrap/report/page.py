@@ -42,7 +42,9 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.environment import differing_keys, environments_of
 from ciwrap.report.lead import (
+    Group,
     check_title,
+    groups_of,
     leading,
     other_messages,
     place,
@@ -61,7 +63,7 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
 )
-from ciwrap.report.view import MOST_CARDS, Group, Row, bundles_of, groups_of, has_thumbnail, row_of
+from ciwrap.report.view import MOST_CARDS, Row, bundles_of, has_thumbnail, row_of
 from ciwrap.report.words import HINT, counted_evidence, sides_of, unlisted_words
 
 if TYPE_CHECKING:

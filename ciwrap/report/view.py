@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from markupsafe import Markup
 from msgspec import Struct
 
-from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict, severity, worst_of
+from ciwrap.model import VariableResult, Verdict
 from ciwrap.model.variable_result import (
     BOUND_CLASS,
     NO_CELL,
@@ -35,8 +35,8 @@ from ciwrap.report.charts import (
     timeline,
 )
 from ciwrap.report.drawing import SHARE_PALETTE, data_uri, iteration_ticks, palette_png
-from ciwrap.report.lead import check_title, checkpoint_words, leading, place, worst_words
-from ciwrap.report.places import by_name, where_listed
+from ciwrap.report.lead import Group, check_title, checkpoint_words, place, worst_words
+from ciwrap.report.places import where_listed
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     grouped_number,
@@ -64,73 +64,6 @@ MOST_CARDS = 60
 _MOST_TIMELINE_COLUMNS = 100
 _MOST_TIMELINE_ROWS = 16
 _MOST_POINTS = 150
-
-
-class Group(Struct, frozen=True):
-    """One variable of one check, over all its iterations and ranks, in that order.
-
-    verdict: the worst. first: the first one of that verdict or worse; of a match, the one that
-    moved most. worst: the worst one, see `ciwrap.model.worst_of`. share: the largest share of the
-    bound; None if it is not known or the bound is 0.
-    """
-
-    check: CheckResult
-    name: str
-    results: tuple[VariableResult, ...]
-    verdict: Verdict
-    first: VariableResult
-    worst: VariableResult
-    share: float | None
-
-    @property
-    def differing(self) -> tuple[VariableResult, ...]:
-        return tuple(result for result in self.results if result.verdict.is_alarm)
-
-    @property
-    def is_history(self) -> bool:
-        return len(self.results) > 1
-
-    @property
-    def sort_key(self) -> tuple[int, tuple[float, ...], tuple[int, int, str], str]:
-        _, *rest = severity(self.worst)
-        worse = tuple(-one for one in rest)
-        return -self.verdict.severity, worse, self.first.id.sort_key, self.check.name
-
-
-def group_of(check: CheckResult, name: str, results: Sequence[VariableResult]) -> Group:
-    """The group of a variable's results, in any order."""
-    if len(results) == 1:
-        (one,) = results
-        return Group(check, name, (one,), one.verdict, one, one, used_share(one))
-    ordered = tuple(sorted(results, key=lambda one: one.id.sort_key))
-    shares = [share for one in ordered if (share := used_share(one)) is not None]
-    bad = [one for one in ordered if one.verdict is not Verdict.MATCH]
-    worst = worst_of(ordered)
-    return Group(
-        check=check,
-        name=name,
-        results=ordered,
-        verdict=Verdict.worst(one.verdict for one in ordered),
-        first=bad[0] if bad else worst,
-        worst=worst,
-        share=max(shares, default=None),
-    )
-
-
-def groups_of(run: RunResult) -> list[Group]:
-    """All variables, the worst first; what diverged first stands before what diverged most."""
-    found: list[Group] = []
-    for check in run.checks:
-        named = by_name(check.variables).items()
-        found += [group_of(check, name, results) for name, results in named]
-    found.sort(key=lambda group: group.sort_key)
-    for check, divergence in reversed(leading(run)):
-        (group,) = [
-            one for one in found if one.check is check and one.name == divergence.variable.name
-        ]
-        found.remove(group)
-        found.insert(0, group)
-    return found
 
 
 def bundles_of(groups: Sequence[Group], places: Iterable[int]) -> list[list[int]]:

@@ -1,4 +1,6 @@
-"""`ciwrap time`: runs two commands, calls or revisions in interleaved pairs, and times them."""
+"""`ciwrap time`: runs two commands, calls or revisions in interleaved pairs, times them, and says
+what came of it.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from ciwrap.model import CommandOutcome
 from ciwrap.project.config import timing_settings
 from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
+from ciwrap.report.text import percent_text, plural, seconds_text
 from ciwrap.statistics.spread import (
     PairedComparison,
     Spread,
@@ -362,3 +365,80 @@ def timing_document(
         load=load,
         duet=settings.duet,
     )
+
+
+def headline(found: PairedComparison) -> str:
+    """The verdict in one line: `changed: B takes 9.8 % more time than A`."""
+    if found.verdict is TimingVerdict.CHANGED:
+        return f"changed: B takes {change_text(found.change)} than A"
+    if found.verdict is TimingVerdict.NOT_CHANGED:
+        return f"not changed: B takes as long as A, to within {_given_text(found.margin)}"
+    return "inconclusive: these pairs do not tell whether B takes longer than A"
+
+
+def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
+    """How sure the verdict is, and what would make it surer. is_call: whether more pairs are asked
+    for by an argument, `pairs=20`, and not by an option.
+    """
+    sure = f"with {_given_text(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
+    if found.lower is None or found.upper is None or found.smallest_detectable is None:
+        least = found.pairs + (found.more_pairs or 0)
+        needed = plural(least, "pair")
+        return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
+    lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
+    if found.verdict is not TimingVerdict.CHANGED:
+        lines.append(
+            "the smallest change that these pairs would show is about"
+            f" {percent_text(found.smallest_detectable)}; {margin_words(found)}"
+        )
+    if found.verdict is TimingVerdict.INCONCLUSIVE:
+        lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
+    return lines
+
+
+def margin_words(found: PairedComparison) -> str:
+    """What is not counted: `less than 5 % more time of either side does not count`. The margin is a
+    ratio, so that A and B may change places: 4.8 % less time of B is 5 % more time of A.
+    """
+    return f"less than {_given_text(found.margin)} more time of either side does not count"
+
+
+def _what_would_help(found: PairedComparison, option: str) -> str:
+    if found.more_pairs is None:
+        if (found.smallest_detectable or 0.0) > found.margin:
+            return (
+                "the times vary too much for more pairs to settle it: a quieter machine, longer"
+                " runs or a wider margin would"
+            )
+        return "the change is about as large as the margin, so more pairs will hardly settle it"
+    more = plural(found.more_pairs, "more pair")
+    return f"about {more} would settle it ({option}{found.pairs + found.more_pairs})"
+
+
+def change_text(change: float) -> str:
+    """`9.8 % more time`, `12 % less time`."""
+    return f"{percent_text(abs(change))} {_side_of(change)} time"
+
+
+def interval_text(lower: float, upper: float) -> str:
+    """`between 3.1 % less and 12 % more time`."""
+    if _side_of(lower) != _side_of(upper):
+        return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
+    near, far = sorted((lower, upper), key=abs)
+    return f"between {percent_text(abs(near))} and {change_text(far)}"
+
+
+def _given_text(share: float) -> str:
+    """A share that somebody has set, as it was set: `99.999 %`."""
+    return f"{100 * share:.10g} %"
+
+
+def _side_of(change: float) -> str:
+    return "more" if change >= 0 else "less"
+
+
+def time_text(seconds: float) -> str:
+    """With three digits, where that of other texts rounds to a tenth."""
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)

@@ -28,8 +28,14 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import environment_rows, page_head, render_page
-from ciwrap.report.text import capital, percent_text, plural, safe_name, seconds_text
+from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
+from ciwrap.studies.timing import (
+    explanation,
+    headline,
+    margin_words,
+    time_text,
+)
 
 if TYPE_CHECKING:
     from ciwrap.studies.timing import TimedSide, TimingDocument
@@ -38,54 +44,6 @@ if TYPE_CHECKING:
 _SHORT_SECONDS = 0.02
 _MUCH_MEMORY = 0.4
 _BUSY = 0.5
-
-
-def headline(found: PairedComparison) -> str:
-    """The verdict in one line: `changed: B takes 9.8 % more time than A`."""
-    if found.verdict is TimingVerdict.CHANGED:
-        return f"changed: B takes {change_text(found.change)} than A"
-    if found.verdict is TimingVerdict.NOT_CHANGED:
-        return f"not changed: B takes as long as A, to within {_given_text(found.margin)}"
-    return "inconclusive: these pairs do not tell whether B takes longer than A"
-
-
-def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
-    """How sure the verdict is, and what would make it surer. is_call: whether more pairs are asked
-    for by an argument, `pairs=20`, and not by an option.
-    """
-    sure = f"with {_given_text(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
-    if found.lower is None or found.upper is None or found.smallest_detectable is None:
-        least = found.pairs + (found.more_pairs or 0)
-        needed = plural(least, "pair")
-        return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
-    lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
-    if found.verdict is not TimingVerdict.CHANGED:
-        lines.append(
-            "the smallest change that these pairs would show is about"
-            f" {percent_text(found.smallest_detectable)}; {margin_words(found)}"
-        )
-    if found.verdict is TimingVerdict.INCONCLUSIVE:
-        lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
-    return lines
-
-
-def margin_words(found: PairedComparison) -> str:
-    """What is not counted: `less than 5 % more time of either side does not count`. The margin is a
-    ratio, so that A and B may change places: 4.8 % less time of B is 5 % more time of A.
-    """
-    return f"less than {_given_text(found.margin)} more time of either side does not count"
-
-
-def _what_would_help(found: PairedComparison, option: str) -> str:
-    if found.more_pairs is None:
-        if (found.smallest_detectable or 0.0) > found.margin:
-            return (
-                "the times vary too much for more pairs to settle it: a quieter machine, longer"
-                " runs or a wider margin would"
-            )
-        return "the change is about as large as the margin, so more pairs will hardly settle it"
-    more = plural(found.more_pairs, "more pair")
-    return f"about {more} would settle it ({option}{found.pairs + found.more_pairs})"
 
 
 def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
@@ -157,35 +115,6 @@ def side_text(side: TimedSide) -> str:
     """`A: main (1a2b3c4): ./simulate`."""
     revision = f"{safe_name(side.revision, 60)}: " if side.revision else ""
     return f"{side.name}: {revision}{safe_name(side.command, 120)}"
-
-
-def change_text(change: float) -> str:
-    """`9.8 % more time`, `12 % less time`."""
-    return f"{percent_text(abs(change))} {_side_of(change)} time"
-
-
-def interval_text(lower: float, upper: float) -> str:
-    """`between 3.1 % less and 12 % more time`."""
-    if _side_of(lower) != _side_of(upper):
-        return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
-    near, far = sorted((lower, upper), key=abs)
-    return f"between {percent_text(abs(near))} and {change_text(far)}"
-
-
-def _given_text(share: float) -> str:
-    """A share that somebody has set, as it was set: `99.999 %`."""
-    return f"{100 * share:.10g} %"
-
-
-def _side_of(change: float) -> str:
-    return "more" if change >= 0 else "less"
-
-
-def time_text(seconds: float) -> str:
-    """With three digits, where that of other texts rounds to a tenth."""
-    if seconds < 1:
-        return f"{1000 * seconds:.3g} ms"
-    return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)
 
 
 _HEIGHT = 132.0

@@ -35,8 +35,7 @@ from ciwrap.statistics.change_points import (
     rare_ones,
     slope_of,
 )
-from ciwrap.studies.timing import TimingDocument
-from ciwrap.studies.timing_report import change_text
+from ciwrap.studies.timing import TimingDocument, change_text
 from ciwrap.studies.trend_report import moment_text, reached_words
 
 

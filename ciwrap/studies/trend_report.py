@@ -29,7 +29,8 @@ from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.snapshot.difference import verb_of, words_of_kind
 from ciwrap.statistics.change_points import LEAST
-from ciwrap.studies.timing_report import TIME_LABELS, change_text, time_text
+from ciwrap.studies.timing import change_text, time_text
+from ciwrap.studies.timing_report import TIME_LABELS
 
 if TYPE_CHECKING:
     from ciwrap.studies.trend import GoldenWalk, Moment, ShareSeries, TimeSeries, TrendDocument

@@ -20,10 +20,10 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.variable_result import HistoryFacts
-from ciwrap.report.lead import top_of_page
+from ciwrap.report.lead import group_of, top_of_page
 from ciwrap.report.places import divergence_lines, extent_words, where_listed, where_text
 from ciwrap.report.terminal import alarm_lines
-from ciwrap.report.view import group_of, row_of
+from ciwrap.report.view import row_of
 from ciwrap.report.words import headline
 
 ITERATIONS, RANKS = 5, 4

@@ -12,7 +12,8 @@ from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Ver
 from ciwrap.report.cards import card_of
 from ciwrap.report.charts import Side, Spot, image_chart, share_histogram
 from ciwrap.report.drawing import iteration_ticks
-from ciwrap.report.view import groups_of, growth_of, share_class, timeline_of, where_words
+from ciwrap.report.lead import groups_of
+from ciwrap.report.view import growth_of, share_class, timeline_of, where_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 
 from markupsafe import Markup
 
-from ciwrap.model import ErrorBound, Message, MessageLevel, number_text
+from ciwrap.model import Message, MessageLevel
 from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
@@ -42,117 +41,13 @@ from ciwrap.studies.repeat.charts import (
     time_dots,
 )
 from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
+from ciwrap.studies.repeat.result import bound_reason, bound_text, reach_words
 
-_MOST_NAMES = 4
 _FIT_WORDS = {
     BoundFit.FITS: "fits",
     BoundFit.TOO_TIGHT: "is too tight",
     BoundFit.TOO_WIDE: "is too wide",
 }
-
-
-def headline(
-    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str = "first"
-) -> str:
-    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; no
-    exponential growth seen`. reference: what runs were compared with, "first" or "golden".
-    """
-    failed = [run for run in runs if run.problem is not None]
-    if not variables:
-        return (
-            f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
-        )
-    has_compared = any(one.kind is not Behaviour.NOT_COMPARABLE for one in variables)
-    parts = []
-    if has_compared:
-        parts = [_varying_words(variables, runs, reference), *_bound_words(variables)]
-    if any(one.varies for one in variables):
-        parts.append(_growth_words(variables))
-    faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
-    if faults:
-        parts.insert(0, f"{plural(len(faults), 'variable')} cannot be compared ({_names(faults)})")
-    if failed:
-        numbers = ", ".join(str(run.number) for run in failed[:_MOST_NAMES])
-        more = ", ..." if len(failed) > _MOST_NAMES else ""
-        words = ("run", "was") if len(failed) == 1 else ("runs", "were")
-        parts.insert(0, f"{words[0]} {numbers}{more} of {len(runs)} {words[1]} not compared")
-    return "; ".join(parts)
-
-
-def _varying_words(
-    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str
-) -> str:
-    varying = [one for one in variables if one.varies]
-    told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
-    good = sum(run.problem is None for run in runs)
-    if not varying:
-        what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
-        to_it = " to the golden" if reference == "golden" else ""
-        return f"{what} equal{to_it} in {plural(good, 'run')}"
-    sizes = [one.max_abs for one in varying if one.max_abs is not None]
-    size = f", {_reach('at most', max(sizes))}" if sizes else ""
-    is_one = len(varying) == 1
-    verb = "varies" if is_one else "vary"
-    if reference == "golden":
-        # Equal runs may be no golden's, and a golden without data tells no more than a bound.
-        verb = "differs from the golden" if is_one else "differ from the golden"
-        verb += ", or may" if len(sizes) < len(varying) else ""
-    return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
-
-
-def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
-    found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
-    texts = list(dict.fromkeys(map(bound_text, found)))
-    varying = sum(one.varies for one in variables)
-    if not texts:
-        return ["no bound is suggested"] if varying else []
-    of_some = f" for {len(found)} of them" if len(found) < varying else ""
-    if len(texts) == 1:
-        return [f"`{texts[0]}` would hold{of_some}"]
-    absolute = [one.atol for one in found if one.atol]
-    relative = [one.rtol for one in found if one.rtol]
-    ranges = [
-        _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
-    ]
-    return [f"{' and '.join(ranges)} would hold{of_some}"]
-
-
-def _range(name: str, values: Sequence[float]) -> str:
-    least, most = number_text(min(values)), number_text(max(values))
-    return f"`{name}: {least}`" if least == most else f"`{name}` of {least} to {most}"
-
-
-def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
-    growing = [one for one in variables if one.kind is Behaviour.GROWING]
-    unrelated = [one for one in variables if one.kind is Behaviour.UNRELATED]
-    if unrelated:
-        return f"{_names(unrelated)} may have a random seed left open"
-    if not growing:
-        return "no exponential growth seen"
-    known = [
-        one.compare_until
-        for one in growing
-        if one.compare_until is not None and not one.is_compared_to_the_end
-    ]
-    until = f", compare up to iteration {min(known)}" if known else ""
-    verb = "grows" if len(growing) == 1 else "grow"
-    return f"{_names(growing)} {verb} exponentially{until}"
-
-
-def _names(variables: Sequence[RepeatedVariable]) -> str:
-    shown = ", ".join(safe_name(one.name, 40) for one in variables[:_MOST_NAMES])
-    return shown + (", ..." if len(variables) > _MOST_NAMES else "")
-
-
-def bound_text(bound: BoundSuggestion | ErrorBound) -> str:
-    """As it stands in ciwrap.yaml: `atol: 2e-6`."""
-    name, value = ("rtol", bound.rtol) if bound.rtol else ("atol", bound.atol)
-    return f"{name}: {number_text(value)}"
-
-
-def bound_reason(bound: BoundSuggestion) -> str:
-    """`3 x largest of 9 differences`."""
-    return f"{bound.factor} x largest of {bound.comparisons} differences"
 
 
 def variable_words(one: RepeatedVariable) -> list[str]:
@@ -166,7 +61,7 @@ def variable_words(one: RepeatedVariable) -> list[str]:
         words[0] += f" from iteration {one.first_iteration} on"
     if one.max_abs is not None:
         run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
-        words.append(f"|d| {_reach('up to', one.max_abs)}{run}")
+        words.append(f"|d| {reach_words('up to', one.max_abs)}{run}")
     if relative := relative_text(one.max_rel, one.max_abs):
         words.append(f"relative {relative}")
     if one.varying_share is not None:
@@ -190,11 +85,6 @@ def _results_words(one: RepeatedVariable) -> str:
     if one.max_abs:
         return "one result in all runs, which is not the golden's"
     return "one result in all runs" + ("" if one.breaks_bound else ", within the golden's bound")
-
-
-def _reach(words: str, size: float) -> str:
-    """`up to 1e-7`; `over 1.79e308` where a double does not reach."""
-    return size_text(size) if size == math.inf else f"{words} {size_text(size)}"
 
 
 def _growth_of(one: RepeatedVariable) -> list[str]:
@@ -274,7 +164,7 @@ def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
         name = f"{safe_name(one.check, 40)}: {name}"
     share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
     if one.changes is not None:
-        size = f", |d| {_reach('up to', one.max_abs)}" if one.max_abs else ""
+        size = f", |d| {reach_words('up to', one.max_abs)}" if one.max_abs else ""
         if one.changes:
             return f"changes {name}: {share}{size}"
         return f"does not change {name}" + (f": {share}" if one.pairs else "")

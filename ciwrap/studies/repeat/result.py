@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 
 from ciwrap.base.errors import ExitCode, NotAvailableError
 from ciwrap.base.late import numpy as np
-from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId
+from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, number_text
 from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
@@ -23,7 +23,7 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
     RepeatResult,
 )
-from ciwrap.report.text import percent_text, plural
+from ciwrap.report.text import percent_text, plural, safe_name, size_text
 from ciwrap.statistics.change_points import SATURATION, Growth, classify
 from ciwrap.statistics.factors import (
     bits_of_spread,
@@ -44,7 +44,6 @@ from ciwrap.statistics.spread import (
     unequal_run_limit,
 )
 from ciwrap.studies.repeat.measure import Measured, Measurer, Slot, Spread, largest, varying_share
-from ciwrap.studies.repeat.page import headline
 
 if TYPE_CHECKING:
     from ciwrap.studies.repeat.run import Plan, PlannedRun
@@ -570,3 +569,115 @@ def _largest_alone(
     ]
     told = [one for one in found if one is not None]
     return max(told, default=None) if len(told) == len(found) else None
+
+
+_MOST_NAMES = 4
+
+
+def headline(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str = "first"
+) -> str:
+    """The first sentence: `6 of 8 variables vary, at most 5e-7; atol: 2e-6 would hold; no
+    exponential growth seen`. reference: what runs were compared with, "first" or "golden".
+    """
+    failed = [run for run in runs if run.problem is not None]
+    if not variables:
+        return (
+            f"{len(failed)} of {plural(len(runs), 'run')} could not be compared: nothing is known"
+        )
+    has_compared = any(one.kind is not Behaviour.NOT_COMPARABLE for one in variables)
+    parts = []
+    if has_compared:
+        parts = [_varying_words(variables, runs, reference), *_bound_words(variables)]
+    if any(one.varies for one in variables):
+        parts.append(_growth_words(variables))
+    faults = [one for one in variables if one.kind is Behaviour.NOT_COMPARABLE]
+    if faults:
+        parts.insert(0, f"{plural(len(faults), 'variable')} cannot be compared ({_names(faults)})")
+    if failed:
+        numbers = ", ".join(str(run.number) for run in failed[:_MOST_NAMES])
+        more = ", ..." if len(failed) > _MOST_NAMES else ""
+        words = ("run", "was") if len(failed) == 1 else ("runs", "were")
+        parts.insert(0, f"{words[0]} {numbers}{more} of {len(runs)} {words[1]} not compared")
+    return "; ".join(parts)
+
+
+def _varying_words(
+    variables: Sequence[RepeatedVariable], runs: Sequence[RepeatedRun], reference: str
+) -> str:
+    varying = [one for one in variables if one.varies]
+    told = [one for one in variables if one.kind is not Behaviour.NOT_COMPARABLE]
+    good = sum(run.problem is None for run in runs)
+    if not varying:
+        what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
+        to_it = " to the golden" if reference == "golden" else ""
+        return f"{what} equal{to_it} in {plural(good, 'run')}"
+    sizes = [one.max_abs for one in varying if one.max_abs is not None]
+    size = f", {reach_words('at most', max(sizes))}" if sizes else ""
+    is_one = len(varying) == 1
+    verb = "varies" if is_one else "vary"
+    if reference == "golden":
+        # Equal runs may be no golden's, and a golden without data tells no more than a bound.
+        verb = "differs from the golden" if is_one else "differ from the golden"
+        verb += ", or may" if len(sizes) < len(varying) else ""
+    return f"{len(varying)} of {plural(len(told), 'variable')} {verb}{size}"
+
+
+def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
+    found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
+    texts = list(dict.fromkeys(map(bound_text, found)))
+    varying = sum(one.varies for one in variables)
+    if not texts:
+        return ["no bound is suggested"] if varying else []
+    of_some = f" for {len(found)} of them" if len(found) < varying else ""
+    if len(texts) == 1:
+        return [f"`{texts[0]}` would hold{of_some}"]
+    absolute = [one.atol for one in found if one.atol]
+    relative = [one.rtol for one in found if one.rtol]
+    ranges = [
+        _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
+    ]
+    return [f"{' and '.join(ranges)} would hold{of_some}"]
+
+
+def _range(name: str, values: Sequence[float]) -> str:
+    least, most = number_text(min(values)), number_text(max(values))
+    return f"`{name}: {least}`" if least == most else f"`{name}` of {least} to {most}"
+
+
+def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
+    growing = [one for one in variables if one.kind is Behaviour.GROWING]
+    unrelated = [one for one in variables if one.kind is Behaviour.UNRELATED]
+    if unrelated:
+        return f"{_names(unrelated)} may have a random seed left open"
+    if not growing:
+        return "no exponential growth seen"
+    known = [
+        one.compare_until
+        for one in growing
+        if one.compare_until is not None and not one.is_compared_to_the_end
+    ]
+    until = f", compare up to iteration {min(known)}" if known else ""
+    verb = "grows" if len(growing) == 1 else "grow"
+    return f"{_names(growing)} {verb} exponentially{until}"
+
+
+def _names(variables: Sequence[RepeatedVariable]) -> str:
+    shown = ", ".join(safe_name(one.name, 40) for one in variables[:_MOST_NAMES])
+    return shown + (", ..." if len(variables) > _MOST_NAMES else "")
+
+
+def bound_text(bound: BoundSuggestion | ErrorBound) -> str:
+    """As it stands in ciwrap.yaml: `atol: 2e-6`."""
+    name, value = ("rtol", bound.rtol) if bound.rtol else ("atol", bound.atol)
+    return f"{name}: {number_text(value)}"
+
+
+def bound_reason(bound: BoundSuggestion) -> str:
+    """`3 x largest of 9 differences`."""
+    return f"{bound.factor} x largest of {bound.comparisons} differences"
+
+
+def reach_words(words: str, size: float) -> str:
+    """`up to 1e-7`; `over 1.79e308` where a double does not reach."""
+    return size_text(size) if size == math.inf else f"{words} {size_text(size)}"
