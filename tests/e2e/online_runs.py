@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
+from command_line import call
 from online_programs import PYTHON_TEXT
 from recorded_runs import need_library
 
@@ -26,13 +27,7 @@ def write_program() -> list[str]:
 
 def ciwrap(*words: str) -> tuple[int, str]:
     """The exit code, and all that was printed; what the program says is in it, too."""
-    done = subprocess.run(
-        [sys.executable, "-m", "ciwrap", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = call(*words, folder=Path.cwd(), environment=os.environ.copy())
     return done.returncode, done.stdout + done.stderr
 
 
