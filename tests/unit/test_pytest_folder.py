@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from command_line import NO_OTHER_PLUGINS
 
 from ciwrap.studies.changes.state import WorkingTree, golden_dir_of_tests
 
@@ -55,15 +54,19 @@ CASES: dict[str, tuple[dict[str, str], str | None]] = {
     "above": ({"../pytest.ini": SAYS}, "../kept"),
     "not above where there is one here": ({"../pytest.ini": SAYS, "pytest.ini": ""}, None),
 }
-ASK = """
-def pytest_configure(config):
-    import pathlib
-    pathlib.Path("said").write_text(config.getini("ciwrap_golden_dir") or "")
-"""
+
+
+class Ask:
+    """A plugin that keeps where pytest has goldens of tests."""
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        self.said = config.getini("ciwrap_golden_dir")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_read_as_pytest_reads_it(tmp_path: Path, name: str) -> None:
+def test_it_is_read_as_pytest_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     files, wanted = CASES[name]
     here = tmp_path / "here"
     here.mkdir()
@@ -71,11 +74,7 @@ def test_it_is_read_as_pytest_reads_it(tmp_path: Path, name: str) -> None:
         (here / file).write_text(text)
     found = golden_dir_of_tests(WorkingTree(tmp_path), "here")
     assert found == (None if wanted is None else {"../kept": "kept"}.get(wanted, f"here/{wanted}"))
-    (here / "conftest.py").write_text(ASK)
-    subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--co"],
-        cwd=here,
-        check=False,
-        capture_output=True,
-    )
-    assert (here / "said").read_text() == (wanted or "").removeprefix("../")
+    monkeypatch.chdir(here)
+    ask = Ask()
+    pytest.main(["-q", "-p", "no:cacheprovider", "--co", *NO_OTHER_PLUGINS], plugins=[ask])
+    assert (ask.said or "") == (wanted or "").removeprefix("../")
