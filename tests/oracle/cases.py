@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tiers import IS_FULL
 
 from .cell_codes import Plan, make_plan
 from .contract import Bound
@@ -123,3 +125,18 @@ def all_cases(*, every_special: bool = False) -> list[Case]:
     for dtype in EXACT_DTYPES:
         add(dtype, 1, {}, [{}])
     return cases
+
+
+def cases_of_tier() -> list[Case]:
+    """All cases in the full tier. The quick one tries each dtype with each bound, and of its levels
+    each third: others for the next bound, and for the next dtype.
+    """
+    if IS_FULL:
+        return all_cases()
+    found: list[Case] = []
+    by_bound = itertools.groupby(all_cases(), lambda case: (case.dtype, case.bound))
+    for number, (_, group) in enumerate(by_bound):
+        cases = list(group)
+        first = (number + number // len(INTEGER_BOUNDS)) % 3
+        found += cases[first::3] if len(cases) > 1 else cases
+    return found

@@ -13,14 +13,14 @@ import pytest
 from core_side import parameters
 from oracle import scalars as sc
 from oracle import trees
-from oracle.cases import Case, all_cases
+from oracle.cases import Case, cases_of_tier
 
 from ciwrap import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CASES = all_cases()
+CASES = cases_of_tier()
 LEVELS = [level["name"] for level in _core.cpu_levels() if level["usable"]]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracle import adversary, attack
 from oracle import cell_codes as cc
 from oracle import scalars as sc
-from oracle.cases import FLOAT_DTYPES, Case, all_cases
+from oracle.cases import FLOAT_DTYPES, Case, cases_of_tier
 from oracle.strategies import BOUNDS, LEVELS
 
 
@@ -22,7 +22,7 @@ def elements(case: Case, count: int, salt: int = 0) -> tuple[bytes, bytes]:
     return sc.bytes_of(plan.layout, golden), sc.bytes_of(plan.layout, new)
 
 
-@pytest.mark.parametrize("case", all_cases(every_special=False), ids=str)
+@pytest.mark.parametrize("case", cases_of_tier(), ids=str)
 def test_codes_and_residues_are_those_of_the_page(case: Case) -> None:
     plan, params = case.plan(), parameters(case)
     assert (params.kind, params.residue_levels, params.code_bytes) == (
@@ -42,7 +42,7 @@ def test_codes_and_residues_are_those_of_the_page(case: Case) -> None:
         assert code_differences(params, plan, new, residues) == 0
 
 
-@pytest.mark.parametrize("case", all_cases(), ids=str)
+@pytest.mark.parametrize("case", cases_of_tier(), ids=str)
 def test_core_keeps_the_contract(case: Case) -> None:
     plan, rng = case.plan(), case.rng(1)
     golden, new = adversary.pairs(plan, rng, 1500)
@@ -97,7 +97,7 @@ FALLBACKS = [
 ]
 
 
-@pytest.mark.parametrize("case", all_cases() + FALLBACKS, ids=str)
+@pytest.mark.parametrize("case", cases_of_tier() + FALLBACKS, ids=str)
 def test_the_stated_share_is_guaranteed(case: Case) -> None:
     """`guaranteed_share` promises no more than the page does; `exact_above` is where X is."""
     plan, params = case.plan(), parameters(case)

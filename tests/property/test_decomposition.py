@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tiers import examples
 
 from ciwrap.explain.places import other_decomposition
 from ciwrap.model import ErrorBound
@@ -109,7 +110,7 @@ def other_difference(seed: int) -> tuple[Parts, Parts]:
 
 def test_nothing_is_claimed_of_other_differences() -> None:
     claimed = {}
-    for seed in range(500):
+    for seed in range(examples(500)):
         found = other_decomposition(*other_difference(seed), ErrorBound(1e-6))
         if found is not None:
             claimed[seed] = found

@@ -9,11 +9,11 @@ from oracle import adversary, contract, trees
 from oracle import cell_codes as cc
 from oracle import scalars as sc
 from oracle.attack import used_bound
-from oracle.cases import Case, all_cases
+from oracle.cases import Case, cases_of_tier
 
 from ciwrap import _core
 
-WITH_RESIDUES = [case for case in all_cases() if case.plan().k > 1]
+WITH_RESIDUES = [case for case in cases_of_tier() if case.plan().k > 1]
 
 
 def calm_pair(case: Case, count: int, reach: float) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import yaml
+from tiers import examples
 
 from ciwrap import api
 from ciwrap.explain.hypotheses import _rounded
@@ -232,7 +233,7 @@ BOUNDS: tuple[dict[str, Any], ...] = ({}, {"atol": 1e-6}, {"rtol": 1e-9}, {"ulps
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
 @pytest.mark.parametrize("kind", ["f4", "f8"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(examples(20)))
 def test_what_is_offered_for_a_circle_is_enough(seed: int, kind: str, bound: Any) -> None:
     """It was offered beside bounds that no period goes with, and for exact ones without an atol for
     what rounding leaves.
@@ -277,7 +278,7 @@ def test_each_complex_number_that_became_nan_is_counted() -> None:
     assert (found.cause, found.held_count, found.differing_count) == (Cause.ALL_NAN, 40, 40)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(examples(40)))
 def test_the_rtol_of_a_shorter_type_is_enough(seed: int) -> None:
     """It takes the place of the whole bound, so that noise next to zero needs the atol with it."""
     random = np.random.default_rng(seed)
@@ -481,7 +482,7 @@ def other_difference(seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def test_nothing_is_claimed_of_other_differences() -> None:
     claimed = {}
-    for seed in range(500):
+    for seed in range(examples(500)):
         golden, new = other_difference(seed)
         atol = float(np.abs(new - golden).max()) * 10.0 ** -(seed % 7)
         found = told(golden, new, atol=atol)
@@ -545,7 +546,7 @@ def is_told_as_flipped(golden: np.ndarray, new: np.ndarray) -> bool:
 
 def test_no_bit_is_named_where_the_value_is_any_other() -> None:
     claimed = []
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         golden = random.normal(size=LAYOUTS[seed % len(LAYOUTS)])
         new = golden.copy()

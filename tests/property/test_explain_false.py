@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tiers import examples
 
 from ciwrap import api
 from ciwrap.cli.main import run as run_cli
@@ -40,7 +41,7 @@ def few_values(kind: int, random: np.random.Generator, shape: tuple[int, ...]) -
 def test_a_few_other_flags_or_classes_have_not_moved() -> None:
     """Any one of few values is found somewhere else, and as often as not in another order."""
     claimed = {}
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         golden = few_values(seed % 5, random, SHAPES[seed % len(SHAPES)])
         new = golden.copy()
@@ -63,7 +64,7 @@ def test_a_few_other_flags_or_classes_have_not_moved() -> None:
 
 
 def test_few_rows_that_were_exchanged_are_in_no_other_order() -> None:
-    for seed in range(100):
+    for seed in range(examples(100)):
         random = np.random.default_rng(seed)
         flags = random.random(80) < 0.5
         new = flags.copy()
@@ -74,7 +75,7 @@ def test_few_rows_that_were_exchanged_are_in_no_other_order() -> None:
 
 def test_boxes_inside_an_array_are_no_face_and_no_stripe() -> None:
     claimed = {}
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         shape = ((40, 40), (20, 24, 18), (200,))[seed % 3]
         golden = random.normal(size=shape)
@@ -99,7 +100,7 @@ def test_chance_hardly_ever_deals_a_thread_its_rows(count: int) -> None:
     random = np.random.default_rng(count)
     golden = random.normal(size=count)
     claimed = []
-    for seed in range(500):
+    for seed in range(examples(500)):
         length = int(np.exp(random.uniform(0, np.log(count))))
         first = int(random.integers(0, count - length + 1))
         stop = first + length
@@ -113,7 +114,7 @@ def test_chance_hardly_ever_deals_a_thread_its_rows(count: int) -> None:
 
 
 def test_what_is_not_next_to_zero_is_not_said_to_be() -> None:
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         golden = random.normal(2, 1, SHAPES[seed % len(SHAPES)]) * 10.0 ** random.integers(-9, 9)
         new = golden * (1 + random.normal(scale=10.0 ** random.uniform(-8, 0), size=golden.shape))
@@ -123,7 +124,7 @@ def test_what_is_not_next_to_zero_is_not_said_to_be() -> None:
 @pytest.mark.parametrize("noise", [1e-9, 1e-6, 2e-4])
 def test_round_numbers_with_noise_beside_them_were_not_rounded(noise: float) -> None:
     """What noise is added to is what the sum rounds to, too."""
-    for seed in range(200):
+    for seed in range(examples(200)):
         random = np.random.default_rng(seed)
         golden = random.integers(-100, 100, 300).astype(np.float64)
         golden = (golden, np.full(300, 1.0), golden / 4, np.exp2(golden // 20))[seed % 4]
@@ -182,7 +183,7 @@ def parts(random: np.random.Generator, few: bool) -> list[np.ndarray]:
 
 def test_other_numbers_on_each_rank_are_no_other_decomposition() -> None:
     claimed = []
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         golden = parts(random, few=bool(seed % 2))
         new = [one.copy() for one in golden]
@@ -198,7 +199,7 @@ def test_other_numbers_on_each_rank_are_no_other_decomposition() -> None:
 
 
 def test_as_many_flags_on_other_ranks_are_not_dealt_out_anew() -> None:
-    for seed in range(100):
+    for seed in range(examples(100)):
         random = np.random.default_rng(seed)
         golden = [random.random(40) < 0.5 for _ in range(3)]
         new = [one.copy() for one in golden]
@@ -208,8 +209,8 @@ def test_as_many_flags_on_other_ranks_are_not_dealt_out_anew() -> None:
 
 
 def test_other_iterations_and_ranks_are_not_claimed_of_noise(tmp_path: Path, capsys: Any) -> None:
-    """500 arrays that differ on two ranks or more, in 25 runs, by something of their own."""
-    for number in range(25):
+    """Twenty arrays a run that differ on two ranks or more, by something of their own."""
+    for number in range(examples(25)):
         random = np.random.default_rng(number)
         for iteration in range(5):
             for rank in range(4):
@@ -258,7 +259,7 @@ def test_what_some_rows_have_in_common_is_not_said_of_the_array() -> None:
 def test_under_the_bound_that_is_offered_all_match_to_the_last_bit() -> None:
     """Differences that rtol nearly allows: what doubles lose of both stands out of what is left."""
     told = 0
-    for seed in range(500):
+    for seed in range(examples(500)):
         random = np.random.default_rng(seed)
         rtol = float(random.uniform(0.01, 0.2))
         golden = random.uniform(1, 2, 5)
@@ -268,7 +269,7 @@ def test_under_the_bound_that_is_offered_all_match_to_the_last_bit() -> None:
                 told += 1
                 wider = api.compare_arrays(golden, new, rtol=rtol, atol=one.values[0])
                 assert wider.differing_count == 0, seed
-    assert told > 100
+    assert told > examples(500) // 5
 
 
 @pytest.mark.parametrize("other", [Verdict.NOT_COMPARABLE, Verdict.SUSPECT, Verdict.MATCH])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from tiers import examples
 
 from ciwrap.cli.main import run as run_cli
 
@@ -76,7 +77,7 @@ def plain(text: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(text)).replace("\u00d7", "x").replace("\u00a0", " ")
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(examples(200)))
 def test_all_outputs_say_what_numpy_says(
     tmp_path: Path, seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from tiers import examples
 
 from ciwrap import api
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
@@ -40,7 +41,7 @@ def checked(
     return api.check_array(new, made.variables[0])
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(examples(200)))
 def test_what_residues_say_of_drift_is_an_interval_that_holds(seed: int) -> None:
     random = np.random.default_rng(seed)
     atol, rtol = [(1.0, 0.0), (1e-6, 0.0), (1e-6, 0.1), (1e-3, 1e-6), (1e-9, 0.9)][seed % 5]
@@ -87,7 +88,7 @@ def texts_of(run: RunResult) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(examples(200)))
 def test_counts_and_places_are_those_of_numpy_in_every_output(seed: int) -> None:
     random = np.random.default_rng(seed)
     shape = [(50,), (20, 30), (6, 7, 8)][seed % 3]

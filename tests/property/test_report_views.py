@@ -7,6 +7,7 @@ import json
 
 import numpy as np
 import pytest
+from tiers import examples
 
 from ciwrap import api
 from ciwrap.model import CheckResult, RunResult, VariableResult
@@ -36,7 +37,7 @@ def taken(values: np.ndarray, view: View) -> np.ndarray:
     return part[None] if view.axis is None else part[list(view.positions)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_a_view_has_the_numbers_of_both_sides(seed: int) -> None:
     random = np.random.default_rng(seed)
     shape = [(40,), (900,), (20, 30), (9, 11, 13), (3, 5, 4, 6), (70, 90), (30, 1)][seed % 7]
@@ -91,7 +92,7 @@ def test_a_large_view_shows_the_worst_of_each_cell_and_stays_small(shape: tuple[
     assert view.axis is None or at[view.axis] == view.positions[view.shown]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(examples(60)))
 def test_what_a_difference_comes_to_is_what_numpy_says(seed: int) -> None:
     random = np.random.default_rng(seed)
     golden = random.normal(size=(30, 40)).astype([np.float64, np.float32][seed % 2])
