@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
     from ciwrap.recording.native import Recorder
 
-if TYPE_CHECKING:
     __version__: str
 else:
     from ciwrap.base import late

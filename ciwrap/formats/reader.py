@@ -281,8 +281,6 @@ def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any
 
 
 _MOST_PER_CALL = 1 << 30
-
-
 _WORD = re.compile(r"[A-Za-z]{3}")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -1,6 +1,4 @@
-"""`ciwrap time`: runs two commands, calls or revisions in interleaved pairs, times them, and says
-what came of it.
-"""
+"""`ciwrap time`: times two commands, calls or revisions in pairs, and says what came of it."""
 
 from __future__ import annotations
 
