@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     from ciwrap.recording.native import Recorder
 
     __version__: str
-else:
-    from ciwrap.base import late
-
-    _core = late.core  # `from ciwrap import _core` loads it when it is first used
 
 _API = (
     "Golden",
@@ -30,8 +26,9 @@ _API = (
     "read_golden",
 )
 
-# Where each public name lives.
+# Where each public name lives; and what stands for the compiled core, which loads it on first use.
 _HOMES = {
+    "_core": "ciwrap.base.late",
     "Recorder": "ciwrap.recording.native",
     **dict.fromkeys(_API, "ciwrap.api"),
     "CiwrapError": "ciwrap.base.errors",

@@ -95,4 +95,4 @@ class _LateCore:
         setattr(load_core(), name, value)
 
 
-core = _LateCore()
+_core = _LateCore()

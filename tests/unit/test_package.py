@@ -117,7 +117,7 @@ def test_programs_do_not_inherit_the_core_that_libgomp_binds_us_to(chosen: dict[
 
 
 def test_threads_load_the_core_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two of them would withdraw the setting twice: a KeyError, in about one run of a hundred."""
+    """Two of them could withdraw the setting twice, which ends in a KeyError."""
     monkeypatch.delenv(late.WAIT_POLICY, raising=False)
     start, inside, most = Barrier(8), [], []
 
