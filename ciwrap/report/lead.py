@@ -1,4 +1,6 @@
-"""What stands at the top of an output: what happened first, where, how much, what it looks like."""
+"""What stands at the top of an output: what happened first, where, how much, what it looks like;
+and in which order its variables follow.
+"""
 
 from __future__ import annotations
 

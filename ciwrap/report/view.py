@@ -1,4 +1,4 @@
-"""A result as the page shows it: variables gathered over iterations and ranks, the worst first.
+"""A result as the page shows it: a row, a card and a timeline for each variable, the worst first.
 
 No more of them than a page can hold; its table has a line for each variable.
 """

@@ -1,4 +1,4 @@
-"""What repeated runs came to: page, terminal, job summary, and the words of all three."""
+"""What repeated runs came to: page, terminal and job summary, and most words of all three."""
 
 from __future__ import annotations
 
