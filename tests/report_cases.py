@@ -51,7 +51,7 @@ def drift(folder: Path) -> None:
     checked(folder, "atol: 1, evidence: residues", {"x": x}, {"x": moved}, 0)
 
 
-def suspect(folder: Path) -> None:
+def undecided(folder: Path) -> None:
     """Nothing is beyond its bound, and neither a tree nor residues can tell."""
     x = np.random.default_rng(0).uniform(0, 100, 60_000)
     noise = np.random.default_rng(1).uniform(-0.2, 0.2, x.size)
@@ -194,7 +194,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     one.__name__: one
     for one in (
         drift,
-        suspect,
+        undecided,
         pictures,
         lost_numbers,
         no_golden,

@@ -420,9 +420,9 @@ def publish(
     for name, value in {
         "status": outcome.status,
         "root": outcome.root,
-        "compared": counts[Verdict.MATCH] + counts[Verdict.SUSPECT] + counts[Verdict.DIFFER],
+        "compared": counts[Verdict.MATCH] + counts[Verdict.UNDECIDED] + counts[Verdict.DIFFER],
         "matching": counts[Verdict.MATCH],
-        "suspect": counts[Verdict.SUSPECT],
+        "undecided": counts[Verdict.UNDECIDED],
         "differing": counts[Verdict.DIFFER],
         "not-comparable": counts[Verdict.NOT_COMPARABLE],
         "wider": changes.wider,

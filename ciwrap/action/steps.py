@@ -296,7 +296,7 @@ _WORDS = {
     "done": "what was measured is in the job summary",
     "slower": "side B takes longer than side A, by the margin or more",
     "inconsistent": "the statistics of the runs are not those of the ensemble",
-    "suspect": "numbers may be beyond their error bounds: the goldens keep too little to tell",
+    "undecided": "numbers may be beyond their error bounds: the goldens keep too little to tell",
     "differ": "numbers are beyond their error bounds",
     "not-comparable": "something was not compared, which is never a match",
     "error": "ciwrap came to no result",

@@ -193,7 +193,7 @@ def with_digests(
     suspect_count = int(suspects.leaves.size)
     # Whether a suspect chunk surely holds a differing element.
     at_least = suspect_count if suspect_count and parameters.suspect_is_proof else 0
-    verdict = Verdict.DIFFER if at_least else Verdict.SUSPECT if suspect_count else Verdict.MATCH
+    verdict = Verdict.DIFFER if at_least else Verdict.UNDECIDED if suspect_count else Verdict.MATCH
     if drift is not None:
         result = with_drift(result, float(drift.max_share), parameters)
     return replace(
@@ -229,7 +229,7 @@ def judged_by_digests(
     is_by_residues = result.residue_levels is not None
     result = replace(result, evidence=Evidence.RESIDUES if is_by_residues else Evidence.TREE)
     found = with_digests(result, parameters, shape, suspects)
-    if found.verdict is not Verdict.SUSPECT or is_by_residues:
+    if found.verdict is not Verdict.UNDECIDED or is_by_residues:
         return found
     count, total = suspects.leaves.size, suspects.leaf_count
     verb = "is" if count == 1 else "are"

@@ -602,7 +602,7 @@ class _Finding:
 
 _THIRD_PERSON = {
     "match": "matches",
-    "suspect": "may differ from",
+    "undecided": "may differ from",
     "differ": "differs from",
     "consistent": "is consistent with",
     "inconsistent": "is inconsistent with",

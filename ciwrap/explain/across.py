@@ -185,7 +185,7 @@ def with_one_rank(results: Sequence[VariableResult]) -> list[VariableResult]:
         hit = {results[at].rank for at in bad}
         if len(ranks) < _FEWEST_RANKS or len(hit) != 1:
             continue
-        # Of what is only suspect, or could not be compared, nobody knows on which rank it differs.
+        # Nobody knows on which rank a variable differs that is undecided or could not be compared.
         known = {results[at].verdict for at in places}
         if known != {Verdict.MATCH, Verdict.DIFFER}:
             continue

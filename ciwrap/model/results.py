@@ -190,13 +190,13 @@ def grouped_plural(count: int, noun: str) -> str:
 
 
 class DivergenceKind(Word):
-    """Why a variable does not match. SUSPECT: digests differ, and nobody can tell whether a number
-    is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new
-    side has it. NOT_COMPARABLE: both have it, and it could not be compared.
+    """Why a variable does not match. UNDECIDED: digests differ, and nobody can tell whether a
+    number is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new side has
+    it. NOT_COMPARABLE: both have it, and it could not be compared.
     """
 
     DIFFER = "differ"
-    SUSPECT = "suspect"
+    UNDECIDED = "undecided"
     NOT_COMPARABLE = "not_comparable"
     MISSING = "missing"
     EXTRA = "extra"
@@ -204,7 +204,7 @@ class DivergenceKind(Word):
     @property
     def is_alarm(self) -> bool:
         """Whether it is about numbers that were compared."""
-        return self in (DivergenceKind.DIFFER, DivergenceKind.SUSPECT)
+        return self in (DivergenceKind.DIFFER, DivergenceKind.UNDECIDED)
 
 
 class Divergence(Struct, frozen=True):
@@ -367,13 +367,13 @@ class CommandOutcome(Struct, frozen=True):
 class Unlisted(Struct, frozen=True):
     """Variables that a document counts and does not list.
 
-    match, suspect, differ, not_comparable: how many have which verdict. max_drift_share: the
+    match, undecided, differ, not_comparable: how many have which verdict. max_drift_share: the
     largest share of its bound that any of them used up, where known. coverage: of all variables,
     listed or not.
     """
 
     match: int
-    suspect: int
+    undecided: int
     differ: int
     not_comparable: int
     coverage: Coverage

@@ -356,12 +356,12 @@ class TextResult(Struct, frozen=True):
 class Verdict(Word):
     """The result words. A variable has one of the first four; a check whose golden is an ensemble
     has one of the last two, or is not comparable: nothing of it was compared value by value, so it
-    never matches. suspect: digests differ, and without the golden's data nobody can tell whether a
-    number is beyond its bound. It fails as a difference does.
+    never matches. undecided: digests differ, and without the golden's data nobody can tell whether
+    a number is beyond its bound. It fails as a difference does.
     """
 
     MATCH = "match"
-    SUSPECT = "suspect"
+    UNDECIDED = "undecided"
     DIFFER = "differ"
     NOT_COMPARABLE = "not_comparable"
     CONSISTENT = "consistent"
@@ -396,7 +396,7 @@ _EXIT_CODES = {
     Verdict.MATCH: ExitCode.MATCH,
     Verdict.CONSISTENT: ExitCode.MATCH,
     Verdict.INCONSISTENT: ExitCode.DIFFER,
-    Verdict.SUSPECT: ExitCode.DIFFER,
+    Verdict.UNDECIDED: ExitCode.DIFFER,
     Verdict.DIFFER: ExitCode.DIFFER,
     Verdict.NOT_COMPARABLE: ExitCode.NOT_COMPARABLE,
 }
@@ -404,9 +404,9 @@ for _severity, (_verdict, _exit_code) in enumerate(_EXIT_CODES.items()):
     _verdict.severity = _severity
     _verdict.exit_code = _exit_code
     _verdict.is_good = _exit_code is ExitCode.MATCH
-    _verdict.is_alarm = _verdict in (Verdict.SUSPECT, Verdict.DIFFER)
+    _verdict.is_alarm = _verdict in (Verdict.UNDECIDED, Verdict.DIFFER)
     _verdict.is_statistical = _verdict in (Verdict.CONSISTENT, Verdict.INCONSISTENT)
-_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.SUSPECT, Verdict.MATCH)
+_WORST_FIRST = (Verdict.NOT_COMPARABLE, Verdict.DIFFER, Verdict.UNDECIDED, Verdict.MATCH)
 
 
 def step_interval(step: int, residue_levels: int, guaranteed_share: float) -> tuple[float, float]:
@@ -736,7 +736,7 @@ class VariableResult(Struct, frozen=True):
 def severity(one: VariableResult) -> tuple[int, float, float, int]:
     """How bad a result is, the worse the greater: the one order of all outputs.
 
-    First the verdict, as exit codes have it: not comparable, differ, suspect, match. Then the
+    First the verdict, as exit codes have it: not comparable, differ, undecided, match. Then the
     largest known share of the bound; where nothing but equal numbers match, every difference is
     infinitely many times the bound, so the size of the largest one is next. Then how many elements
     differ, or may.
@@ -764,13 +764,13 @@ def worst_of(results: Iterable[VariableResult]) -> VariableResult:
 
 class PointState(Word):
     """One variable of one checkpoint. MATCH: the trees agree, or all values are equal. WITHIN:
-    values moved, none beyond its bound. SUSPECT: digests differ, and nobody can tell. FIRST_ONLY,
+    values moved, none beyond its bound. UNDECIDED: digests differ, and nobody can tell. FIRST_ONLY,
     SECOND_ONLY: only that run has it.
     """
 
     MATCH = "match"
     WITHIN = "within"
-    SUSPECT = "suspect"
+    UNDECIDED = "undecided"
     BEYOND = "beyond"
     NOT_COMPARED = "not_compared"
     FIRST_ONLY = "first_only"

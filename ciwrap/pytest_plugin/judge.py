@@ -250,7 +250,7 @@ def _none_yet(check: Check, path: str) -> CheckResult:
 def _word(result: CheckResult) -> str:
     return {
         Verdict.MATCH: MATCHED,
-        Verdict.SUSPECT: DIFFER,
+        Verdict.UNDECIDED: DIFFER,
         Verdict.DIFFER: DIFFER,
         Verdict.NOT_COMPARABLE: NOT_COMPARABLE,
     }[result.verdict]

@@ -156,11 +156,11 @@ _COLUMNS = (
 _FIRST_TITLES = {
     Verdict.MATCH: "Where it moved most",
     Verdict.DIFFER: "First difference",
-    Verdict.SUSPECT: "First suspect",
+    Verdict.UNDECIDED: "First undecided checkpoint",
     Verdict.NOT_COMPARABLE: "First not comparable",
 }
 # What stands before the words on the page.
-_TO_DECIDE = "to decide what is suspect"
+_TO_DECIDE = "to know whether undecided variables differ"
 
 
 def card_of(

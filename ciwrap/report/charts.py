@@ -617,10 +617,6 @@ def class_words(share_class: int) -> str:
         return "equal"
     if share_class == 1:
         return "less than 0.00002 of the bound"
-    if share_class == NO_NUMBER:
-        return "NaN, infinite or missing on one side"
-    if share_class == SUSPECT:
-        return "suspect: how much is not known"
     if share_class == SHARE_CLASSES - 1:
         return "at least 33,000 x the bound"
     low = 2.0 ** (share_class - BOUND_CLASS)

@@ -138,7 +138,7 @@ class VerdictCounts(msgspec.Struct, frozen=True):
     """Variables by verdict."""
 
     match: int
-    suspect: int
+    undecided: int
     differ: int
     not_comparable: int
 
@@ -357,7 +357,7 @@ _CONDITIONS: Mapping[type, Mapping[str, Any]] = {
                 {"required": ["reason"], "properties": {"reason": {"minLength": 1}}},
             ),
             _if_verdict(
-                "suspect",
+                "undecided",
                 {"required": ["differing_count_at_least", "differing_count_at_most"]},
             ),
             _if_verdict(

@@ -166,7 +166,7 @@ _LONGEST_SARIF_TEXT = 2000
 _RULES = (
     ("differ", "Numbers differ", "A number moved beyond its error bound."),
     (
-        "suspect",
+        "undecided",
         "Numbers may differ",
         "Digests differ; without the golden's data nobody can tell whether a number does.",
     ),

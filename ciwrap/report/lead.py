@@ -73,15 +73,15 @@ def title(run: RunResult) -> str:
     counts = run.verdict_counts
     if run.verdict is Verdict.MATCH:
         return match_title(run.coverage, run.kind)
-    if run.verdict is Verdict.SUSPECT:
-        return "Not cleared: numbers may be beyond their bounds"
+    if run.verdict is Verdict.UNDECIDED:
+        return "Undecided: numbers may be beyond their bounds"
     if run.verdict.is_statistical:
         return ensemble_title(run.checks)
     if run.verdict is Verdict.DIFFER:
         return "Numbers differ"
     if counts[Verdict.DIFFER]:
         return "Numbers differ, and not everything could be compared"
-    if counts[Verdict.SUSPECT]:
+    if counts[Verdict.UNDECIDED]:
         return "Numbers may be beyond their bounds, and not everything could be compared"
     return "Not everything could be compared"
 
@@ -109,7 +109,7 @@ def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Leadin
 
 
 def _largest(run: RunResult) -> _Leading | None:
-    """The variable furthest beyond its bound; where none is for sure, the worst suspect one."""
+    """The variable furthest beyond its bound; where none is for sure, the worst undecided one."""
     found = [
         (check, variable)
         for check in run.checks
@@ -236,7 +236,7 @@ def _lost(check: CheckResult) -> list[VariableResult]:
 def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> str:
     """`First divergence: iteration 7, rank 2, u (check wave)`."""
     counts = run.verdict_counts
-    alarms = counts[Verdict.SUSPECT] + counts[Verdict.DIFFER]
+    alarms = counts[Verdict.UNDECIDED] + counts[Verdict.DIFFER]
     # Where nothing tells what was early, one difference is the largest of nothing.
     is_alone = (alarms + check.is_history * counts[Verdict.NOT_COMPARABLE]) == 1
     is_second = leading(run)[0][1] != divergence
@@ -245,7 +245,7 @@ def lead_place(run: RunResult, check: CheckResult, divergence: Divergence) -> st
     return f"{opening}: {place(divergence.variable)}{where}"
 
 
-_ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.SUSPECT: "Suspect"}
+_ALONE = {DivergenceKind.DIFFER: "Difference", DivergenceKind.UNDECIDED: "Undecided"}
 
 
 def _together(check: CheckResult, first: Divergence) -> Iterator[str]:
@@ -262,7 +262,7 @@ def _opening(
         return _ALONE.get(divergence.kind, "Not compared")
     if not check.is_history:
         if divergence.kind is not DivergenceKind.DIFFER:
-            return "First suspect"
+            return "First undecided variable"
         return "Largest difference" if _is_largest(run, divergence.variable) else "Worst"
     if is_second:
         return "First numeric divergence"

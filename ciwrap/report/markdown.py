@@ -47,7 +47,7 @@ MOST_MESSAGES = 20
 _GOOD, _BAD = "\u2705", "\u274c"
 _MARKS = {
     Verdict.MATCH: _GOOD,
-    Verdict.SUSPECT: "\U0001f7e0",
+    Verdict.UNDECIDED: "\U0001f7e0",
     Verdict.DIFFER: _BAD,
     Verdict.NOT_COMPARABLE: "\u26a0\ufe0f",
     Verdict.CONSISTENT: _GOOD,
@@ -156,7 +156,7 @@ def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
 
 
 def _remedies(run: RunResult, groups: Sequence[Group]) -> list[str]:
-    """How to decide what is suspect, and the lines of configuration that would help."""
+    """How to decide what is undecided, and the lines of configuration that would help."""
     lines = []
     if decide := decide_words(one.verdict for group in groups for one in group.results):
         lines += [f"{capital(decide)}.", ""]

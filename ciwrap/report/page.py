@@ -460,9 +460,9 @@ def render_html(run: RunResult) -> str:
 
 
 def _chip_words(verdict: Verdict, count: int) -> str:
-    """`1 variable differs`, `12 variables are suspect`."""
+    """`1 variable differs`, `12 variables are undecided`."""
     verb = verdict.words + ("es" if verdict is Verdict.MATCH else "s") * (count == 1)
-    if verdict in (Verdict.SUSPECT, Verdict.NOT_COMPARABLE):
+    if verdict in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE):
         verb = f"{'is' if count == 1 else 'are'} {verdict.words}"
     return f"{plural(count, 'variable')} {verb}"
 

@@ -188,7 +188,7 @@ def _on_these(ranks: Sequence[int], hit: Sequence[int]) -> str:
 _MARKS = {
     PointState.MATCH: ".",
     PointState.WITHIN: "~",
-    PointState.SUSPECT: "!",
+    PointState.UNDECIDED: "!",
     PointState.BEYOND: "#",
     PointState.NOT_COMPARED: "?",
     PointState.FIRST_ONLY: "A",
@@ -206,7 +206,7 @@ _WORST = (
     PointState.WITHIN,
     PointState.FIRST_ONLY,
     PointState.SECOND_ONLY,
-    PointState.SUSPECT,
+    PointState.UNDECIDED,
     PointState.BEYOND,
     PointState.NOT_COMPARED,
 )
@@ -284,7 +284,7 @@ def _state(variable: VariableResult) -> PointState:
         share = variable.max_drift_share if share is None else share
         return PointState.WITHIN if share else PointState.MATCH
     return {
-        Verdict.SUSPECT: PointState.SUSPECT,
+        Verdict.UNDECIDED: PointState.UNDECIDED,
         Verdict.DIFFER: PointState.BEYOND,
     }.get(variable.verdict, PointState.NOT_COMPARED)
 
@@ -304,7 +304,7 @@ def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
         return
     yield (
         f"over iterations {iterations[0]} to {iterations[-1]}"
-        " (. match, ~ within the bound, ! suspect, # beyond, ? not compared,"
+        " (. match, ~ within the bound, ! undecided, # beyond, ? not compared,"
         " A or B: in that run only)"
     )
     step = -(-len(iterations) // _MOST_MARKS)

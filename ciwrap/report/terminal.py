@@ -186,7 +186,7 @@ DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
 WORDS = {
     Verdict.MATCH: ("match", "bold green"),
-    Verdict.SUSPECT: ("SUSPECT", "bold yellow"),
+    Verdict.UNDECIDED: ("UNDECIDED", "bold yellow"),
     Verdict.DIFFER: ("DIFFER", "bold red"),
     Verdict.NOT_COMPARABLE: ("NOT COMPARABLE", "bold magenta"),
     Verdict.CONSISTENT: ("consistent", "bold green"),
@@ -333,8 +333,8 @@ def is_of_runs(check: CheckResult) -> bool:
 
 
 def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
-    """A line for each name that differs or is suspect anywhere: verdict, name and words, the first
-    to diverge first.
+    """A line for each name that differs or is undecided anywhere: verdict, name and words; the
+    first to diverge comes first.
     """
     ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
     groups = by_name(ordered)

@@ -172,7 +172,7 @@ def cell_of(result: VariableResult) -> int:
     if result.verdict is Verdict.NOT_COMPARABLE:
         return CELL_NOT_COMPARABLE
     share = result.max_bound_share
-    if result.verdict is Verdict.SUSPECT:
+    if result.verdict is Verdict.UNDECIDED:
         return SUSPECT
     if result.verdict is Verdict.DIFFER and share is None:
         # Told by residues: at least so much.
@@ -268,7 +268,7 @@ SUSPECT_WEIGHT = 2 * BOUND_CLASS - 1
 # The class of a mark, and the word for one and for several.
 _BEATS = (
     ("s0", "matches", "match"),
-    ("s1", "suspect", "suspect"),
+    ("s1", "undecided", "undecided"),
     ("s2", "differs", "differ"),
     ("s3", "not compared", "not compared"),
 )

@@ -623,12 +623,13 @@ def _lost_words(variable: VariableResult) -> str:
 
 
 def decide_words(verdicts: Iterable[Verdict]) -> str:
-    """How to find out whether what is suspect differs; nothing if nothing is."""
-    if Verdict.SUSPECT not in verdicts:
+    """How to find out whether undecided variables differ; nothing if there are none."""
+    if Verdict.UNDECIDED not in verdicts:
         return ""
     return (
-        "to decide what is suspect, compare the data of both runs (ciwrap compare OLD NEW); a"
-        " golden keeps its run's data with 'evidence: data', from the next acceptance on"
+        "to know whether undecided variables differ, compare the data of both runs (ciwrap"
+        " compare OLD NEW); a golden keeps its run's data with 'evidence: data', from the next"
+        " acceptance on"
     )
 
 

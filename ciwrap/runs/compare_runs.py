@@ -400,15 +400,15 @@ def _order(point: TimelinePoint) -> tuple[int, int]:
     )
 
 
-_COMPARED = (PointState.MATCH, PointState.WITHIN, PointState.SUSPECT, PointState.BEYOND)
+_COMPARED = (PointState.MATCH, PointState.WITHIN, PointState.UNDECIDED, PointState.BEYOND)
 
 
 def _point(variable: VariableResult) -> TimelinePoint:
     share = None if variable.used_interval is None else variable.used_interval[1]
     if variable.verdict is Verdict.NOT_COMPARABLE:
         state = PointState.NOT_COMPARED
-    elif variable.verdict is Verdict.SUSPECT:
-        state = PointState.SUSPECT
+    elif variable.verdict is Verdict.UNDECIDED:
+        state = PointState.UNDECIDED
     elif variable.verdict is Verdict.DIFFER:
         state = PointState.BEYOND
     elif _has_moved(variable) or variable.suspect_chunks:
@@ -461,7 +461,7 @@ def trend(points: Sequence[TimelinePoint]) -> Trend | None:
 
 
 class _Step(Struct, frozen=True):
-    """One iteration. share: the largest of the bound; of what is suspect it is not known."""
+    """One iteration. share: the largest of the bound; it is not known of what is undecided."""
 
     is_beyond: bool = False
     share: float = 0.0
@@ -470,7 +470,7 @@ class _Step(Struct, frozen=True):
 
 def _with(step: _Step, point: TimelinePoint) -> _Step:
     return _Step(
-        step.is_beyond or point.state in (PointState.SUSPECT, PointState.BEYOND),
+        step.is_beyond or point.state in (PointState.UNDECIDED, PointState.BEYOND),
         max(step.share, point.bound_share or 0.0),
-        step.is_known and point.state is not PointState.SUSPECT,
+        step.is_known and point.state is not PointState.UNDECIDED,
     )

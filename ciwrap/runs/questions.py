@@ -313,7 +313,7 @@ def solved_by_samples(
 ) -> VariableResult:
     """The result, naming elements that moved, where a program kept those of suspect chunks.
 
-    result: suspect, by residues of the first side. Raises CorruptCaptureError.
+    result: undecided, by residues of the first side. Raises CorruptCaptureError.
     """
     golden, new = ours.captured.get(result.id), theirs.captured.get(result.id)
     if golden is None or new is None or golden.fine is None:
@@ -840,7 +840,7 @@ class TreeStage:
             return
         if result.verdict is Verdict.NOT_COMPARABLE and not pair.theirs.has_data:
             result = _with_remedy(result, pair)
-        if result.verdict is Verdict.SUSPECT:
+        if result.verdict is Verdict.UNDECIDED:
             result = solved_by_samples(result, pair.ours, pair.theirs, suspects)
         self._outcome.results.append(result)
 

@@ -272,14 +272,14 @@ def test_under_the_bound_that_is_offered_all_match_to_the_last_bit() -> None:
     assert told > examples(500) // 5
 
 
-@pytest.mark.parametrize("other", [Verdict.NOT_COMPARABLE, Verdict.SUSPECT, Verdict.MATCH])
+@pytest.mark.parametrize("other", [Verdict.NOT_COMPARABLE, Verdict.UNDECIDED, Verdict.MATCH])
 def test_only_one_rank_is_said_of_ranks_that_were_all_compared(other: Verdict) -> None:
     golden = np.random.default_rng(5).normal(size=(30, 4))
     found = []
     for rank in range(4):
         one = api.compare_arrays(golden, golden + (rank == 1), atol=1e-6)
         found.append(replace(one, rank=rank, iteration=1))
-    if other is Verdict.SUSPECT:
+    if other is Verdict.UNDECIDED:
         found[1] = replace(found[1], verdict=other, differing_count=None)
     elif other is Verdict.NOT_COMPARABLE:
         found[3] = replace(found[3], verdict=other, reason="cut off")

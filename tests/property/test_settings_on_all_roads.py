@@ -127,7 +127,7 @@ def hold(case: Case, found: dict[str, Any], road: str) -> list[str]:
         slack = 1e-9 * (1 + share)
         claim(low - slack <= share <= high + slack, f"share {share} in {low} to {high}")
     guaranteed = number(found.get("guaranteed_share"))
-    if verdict == "suspect" and guaranteed and math.isfinite(told.largest_share):
+    if verdict == "undecided" and guaranteed and math.isfinite(told.largest_share):
         claim(told.largest_share > guaranteed * (1 - 1e-6), f"alarm at {told.largest_share}")
     if found["evidence"] != "data":
         return wrong

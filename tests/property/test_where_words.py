@@ -193,7 +193,7 @@ def test_two_of_two_iterations_are_both() -> None:
 def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
     one = VariableResult(
         "x",
-        Verdict.SUSPECT,
+        Verdict.UNDECIDED,
         iteration=0,
         evidence=Evidence.TREE,
         element_count=9 * count,
@@ -202,7 +202,7 @@ def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
         differing_count_at_most=9 * count,
     )
     other = VariableResult("x", Verdict.MATCH, iteration=1, element_count=9, differing_count=0)
-    check = CheckResult("c", Verdict.SUSPECT, (one, other))
+    check = CheckResult("c", Verdict.UNDECIDED, (one, other))
     (line,) = alarm_lines(check)
     assert words in line[2]
     row = row_of(0, group_of(check, "x", (one,)), ())

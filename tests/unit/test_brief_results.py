@@ -29,7 +29,7 @@ def bad(name: str, iteration: int, share: float, verdict: Verdict) -> VariableRe
 
 def some(count: int, names: int, dice: random.Random) -> list[VariableResult]:
     """Every fourth one matches; some are as bad as others."""
-    verdicts = [Verdict.DIFFER, Verdict.SUSPECT, Verdict.NOT_COMPARABLE]
+    verdicts = [Verdict.DIFFER, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE]
     found = [
         bad(f"n{at % names}", at // names, float(dice.randrange(40)), dice.choice(verdicts))
         for at in range(count)

@@ -12,9 +12,9 @@ from ciwrap.check.solve import Solved
 from ciwrap.model import Details, Evidence, VariableResult, Verdict
 from ciwrap.model.variable_result import MovedElement
 
-SUSPECT = VariableResult(
+UNDECIDED = VariableResult(
     "x",
-    verdict=Verdict.SUSPECT,
+    verdict=Verdict.UNDECIDED,
     element_count=100,
     suspect_chunks=2,
     differing_count_at_most=20,
@@ -36,7 +36,7 @@ def moved(
 
 
 def test_nothing_solved_says_nothing() -> None:
-    assert with_solved(SUSPECT, Solved(0, ())) is SUSPECT
+    assert with_solved(UNDECIDED, Solved(0, ())) is UNDECIDED
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,9 @@ def test_all_solved_and_all_within_is_a_match(
     shares: list[tuple[float, float] | None], low: float, high: float
 ) -> None:
     elements = tuple(moved(n, share) for n, share in enumerate(shares))
-    found = with_solved(SUSPECT, Solved(2, elements))
+    found = with_solved(UNDECIDED, Solved(2, elements))
     assert found == replace(
-        SUSPECT,
+        UNDECIDED,
         verdict=Verdict.MATCH,
         solved_chunks=2,
         moved_elements=elements,
@@ -69,15 +69,15 @@ def test_all_solved_and_all_within_is_a_match(
 
 
 def test_nothing_known_of_what_matched_adds_no_share() -> None:
-    unknown = replace(SUSPECT, max_drift_share=None, drift_share_from=None, drift_share_to=None)
+    unknown = replace(UNDECIDED, max_drift_share=None, drift_share_from=None, drift_share_to=None)
     found = with_solved(unknown, Solved(2, (moved(3, (0.5, 0.75)),)))
     assert (found.drift_share_from, found.drift_share_to) == (0.5, 0.75)
 
 
 def test_one_chunk_that_is_not_solved_keeps_a_variable_from_matching() -> None:
-    found = with_solved(SUSPECT, Solved(1, (moved(3, (0.5, 0.75)),)))
+    found = with_solved(UNDECIDED, Solved(1, (moved(3, (0.5, 0.75)),)))
     assert found == replace(
-        SUSPECT,
+        UNDECIDED,
         solved_chunks=1,
         moved_elements=(moved(3, (0.5, 0.75)),),
         differing_count_at_least=0,
@@ -86,8 +86,8 @@ def test_one_chunk_that_is_not_solved_keeps_a_variable_from_matching() -> None:
 
 def test_one_element_that_is_open_keeps_a_variable_from_matching() -> None:
     elements = (moved(3, (0.5, 0.75)), moved(4, (0.9, 1.1), is_beyond=None))
-    found = with_solved(SUSPECT, Solved(2, elements))
-    assert found.verdict is Verdict.SUSPECT
+    found = with_solved(UNDECIDED, Solved(2, elements))
+    assert found.verdict is Verdict.UNDECIDED
     assert found.differing_count is None
     assert (found.differing_count_at_least, found.differing_count_at_most) == (0, 1)
     assert found.details == Details()
@@ -98,7 +98,7 @@ def test_one_element_beyond_its_bound_differs(chunks: int) -> None:
     # Both parts of a complex number; one of them is open.
     beyond, part = moved(4, (1.5, 1.6), is_beyond=True), moved(4, (0.9, 1.1), is_beyond=None)
     elements = (moved(3, (0.5, 0.75)), beyond, part)
-    found = with_solved(SUSPECT, Solved(chunks, elements))
+    found = with_solved(UNDECIDED, Solved(chunks, elements))
     assert found.verdict is Verdict.DIFFER
     assert found.differing_count_at_least == 1
     assert found.differing_count == (1 if chunks == 2 else None)
@@ -107,7 +107,7 @@ def test_one_element_beyond_its_bound_differs(chunks: int) -> None:
 
 def test_more_was_known_to_differ_than_is_solved() -> None:
     found = with_solved(
-        replace(SUSPECT, differing_count_at_least=3),
+        replace(UNDECIDED, differing_count_at_least=3),
         Solved(1, (moved(4, (1.5, 1.6), is_beyond=True),)),
     )
     assert found.differing_count_at_least == 3
@@ -121,7 +121,7 @@ def test_more_was_known_to_differ_than_is_solved() -> None:
         (1e-3, 1, 2, Verdict.NOT_COMPARABLE, Evidence.TREE, "2 of 4 chunks are open"),
         (0.0, 1, 1, Verdict.DIFFER, Evidence.TREE, None),
         (1e-3, 15, 0, Verdict.MATCH, Evidence.RESIDUES, None),
-        (1e-3, 15, 1, Verdict.SUSPECT, Evidence.RESIDUES, None),
+        (1e-3, 15, 1, Verdict.UNDECIDED, Evidence.RESIDUES, None),
     ],
 )
 def test_digests_alone(

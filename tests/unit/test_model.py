@@ -105,18 +105,18 @@ def test_variables_are_ordered_as_a_history_is_read() -> None:
 
 
 def test_the_worst_verdict_counts_and_nothing_is_no_match() -> None:
-    match, suspect, differ, neither, consistent, inconsistent = Verdict
+    match, undecided, differ, neither, consistent, inconsistent = Verdict
     assert Verdict.worst([match, match]) is match
-    assert Verdict.worst([match, suspect]) is suspect
-    assert Verdict.worst([match, differ, suspect]) is differ
+    assert Verdict.worst([match, undecided]) is undecided
+    assert Verdict.worst([match, differ, undecided]) is differ
     assert [one.is_alarm for one in Verdict] == [False, True, True, *[False] * 3]
     assert Verdict.worst([differ, neither, match]) is neither
     assert Verdict.worst([]) is neither
     assert [int(verdict.exit_code) for verdict in Verdict] == [0, 1, 1, 3, 0, 1]
     assert Verdict.worst([match, consistent]) is consistent
     assert Verdict.worst([inconsistent, consistent, match]) is inconsistent
-    assert Verdict.worst([inconsistent, suspect, differ]) is differ
-    assert Verdict.worst([inconsistent, suspect]) is suspect
+    assert Verdict.worst([inconsistent, undecided, differ]) is differ
+    assert Verdict.worst([inconsistent, undecided]) is undecided
     assert neither.words == "not comparable"
 
 
@@ -174,7 +174,7 @@ def test_first_divergence_is_the_earliest_in_the_history() -> None:
     run = RunResult(Verdict.DIFFER, (check,))
     assert run.verdict_counts == {
         Verdict.MATCH: 1,
-        Verdict.SUSPECT: 0,
+        Verdict.UNDECIDED: 0,
         Verdict.DIFFER: 2,
         Verdict.NOT_COMPARABLE: 0,
     }

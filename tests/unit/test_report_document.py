@@ -167,7 +167,7 @@ def full_result() -> RunResult:
     )
     unsure = VariableResult(
         name="vx",
-        verdict=Verdict.SUSPECT,
+        verdict=Verdict.UNDECIDED,
         evidence=Evidence.RESIDUES,
         element_count=100,
         differing_count_at_least=0,
@@ -313,6 +313,7 @@ def test_a_usage_error_keeps_its_exit_code() -> None:
         (("schema_version",), 2),
         (("schema_version",), True),
         (("verdict",), "fine"),
+        (("verdict",), "suspect"),
         (("checks",), {}),
         (("checks", 0, "verdict"), None),
         (("checks", 0, "variables", 0, "iteration"), "10"),

@@ -184,7 +184,7 @@ def test_what_comes_first() -> None:
 
 
 def test_an_unknown_size_is_said_to_be_unknown() -> None:
-    suspect = differing(
+    undecided = differing(
         evidence=Evidence.RESIDUES,
         residue_levels=15,
         guaranteed_share=0.875,
@@ -195,7 +195,7 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
         suspect_chunks=1,
         chunk_count=2,
     )
-    text = Page(render_html(run_of(suspect))).text
+    text = Page(render_html(run_of(undecided))).text
     assert "1 of 2 chunks suspect" in text
     assert "residues only: the golden's values are not kept" in text
     assert "which one, and how far it moved, is told where that could be found out" in text

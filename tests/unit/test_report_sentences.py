@@ -261,10 +261,10 @@ def test_a_summary_says_what_to_do_next(tmp_path: Path) -> None:
     # Of equal numbers, rounding leaves something.
     named = "**{atol: 1.8e-15, period: [12.5, 12.5, 12.5]}** would help position, if the values lie"
     assert named in summary
-    assert "To decide" not in summary
-    cases.make("suspect", tmp_path / "suspect")
-    summary = html.unescape(render_markdown(read(tmp_path / "suspect")))
-    assert "To decide what is suspect, compare the data of both runs" in summary
+    assert "To know whether" not in summary
+    cases.make("undecided", tmp_path / "undecided")
+    summary = html.unescape(render_markdown(read(tmp_path / "undecided")))
+    assert "To know whether undecided variables differ, compare the data of both runs" in summary
     assert "ciwrap accept t r --reason" in summary
 
 

@@ -115,12 +115,12 @@ def test_what_is_kept_is_of_the_first_and_of_the_same_worst_one(
 
 def test_the_order_is_verdict_share_size_count() -> None:
     lost = VariableResult("a", Verdict.NOT_COMPARABLE, reason="gone")
-    suspect = VariableResult(
-        "a", Verdict.SUSPECT, bound=HALF, suspect_chunks=1, guaranteed_share=0.9
+    undecided = VariableResult(
+        "a", Verdict.UNDECIDED, bound=HALF, suspect_chunks=1, guaranteed_share=0.9
     )
     moved = VariableResult(
         "a",
-        Verdict.SUSPECT,
+        Verdict.UNDECIDED,
         bound=HALF,
         suspect_chunks=1,
         guaranteed_share=0.9,
@@ -135,7 +135,7 @@ def test_the_order_is_verdict_share_size_count() -> None:
         differing(1, 10.0, 9, HALF),
         differing(1, 10.0, 1, HALF),
         moved,
-        suspect,
+        undecided,
         match,
     ]
     assert all(severity(one) > severity(other) for one, other in itertools.pairwise(ordered))

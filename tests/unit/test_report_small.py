@@ -42,10 +42,10 @@ def compared(golden: Any, new: Any, atol: float = 1e-6) -> RunResult:
     return run_of(api.compare_arrays(np.asarray(golden), np.asarray(new), atol=atol))
 
 
-def suspect(**more: Any) -> VariableResult:
+def undecided(**more: Any) -> VariableResult:
     return VariableResult(
         "x",
-        Verdict.SUSPECT,
+        Verdict.UNDECIDED,
         evidence=Evidence.RESIDUES,
         bound=ErrorBound(1e-6),
         element_count=1000,
@@ -57,13 +57,13 @@ def suspect(**more: Any) -> VariableResult:
 
 
 def test_a_command_that_decides_is_introduced_once() -> None:
-    page = render_html(run_of(suspect()))
+    page = render_html(run_of(undecided()))
     assert page.count("o decide") == 1
 
 
 def test_nan_is_no_share_of_a_bound() -> None:
     new = NewValues(100, 8, 0, 0.0, 1.0, 0.5)
-    page = render_html(run_of(suspect(new_values=new)))
+    page = render_html(run_of(undecided(new_values=new)))
     assert "of 100 new numbers there, 8 NaN: no distance" in page.lower().replace("nan", "NaN")
 
 
@@ -145,7 +145,7 @@ def test_what_is_close_to_its_bound_stands_out() -> None:
 
 
 def test_one_check_is_not_named_in_each_row() -> None:
-    assert "all: x" not in render_markdown(run_of(suspect()))
+    assert "all: x" not in render_markdown(run_of(undecided()))
 
 
 def test_an_environment_of_one_side_has_one_column() -> None:

@@ -11,7 +11,7 @@ from ciwrap.runs.compare_runs import trend
 STATES = {
     ".": PointState.MATCH,
     "~": PointState.WITHIN,
-    "!": PointState.SUSPECT,
+    "!": PointState.UNDECIDED,
     "#": PointState.BEYOND,
     "?": PointState.NOT_COMPARED,
     "A": PointState.FIRST_ONLY,
@@ -36,7 +36,7 @@ def points(marks: str, *shares: float) -> tuple[TimelinePoint, ...]:
         (".#.", (0, 3, 0), Trend.COMES_AND_GOES),
         # One iteration is no trend.
         ("..#", (0, 0, 3), None),
-        # Nobody knows how far what is suspect is off: the share is that of all others.
+        # Of what is undecided nobody knows how far it is off: the share is that of all others.
         ("~!!", (0.5, 0.6, 0.6), None),
         ("~!#", (0.5, 0.6, 3), None),
         # Nor what was before the first one that was compared.
