@@ -26,7 +26,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.check.compatible import (
     GOLDEN,
-    Outcome,
+    Findings,
     Work,
     failed_check,
     labels_with_mask,
@@ -245,14 +245,14 @@ def check_catalog(
 
 def pair(
     check: Check, rules: Rules, reference: GoldenVariables, outputs: Catalog
-) -> tuple[Outcome, list[VariableId]]:
+) -> tuple[Findings, list[VariableId]]:
     """The variables that both sides hold and that are to be compared; the outcome has the others.
 
     What the golden holds and the configuration ignores is not comparable: no golden is made of a
     variable that is ignored, so the configuration has left it out since, and whoever reviews
     goldens is to see that.
     """
-    outcome = Outcome(errors=list(outputs.errors))
+    outcome = Findings(errors=list(outputs.errors))
     both = pair_up(outcome, rules, reference, outputs)
     if check.expected:
         # What the configuration says itself is judged by that.
@@ -345,7 +345,7 @@ def conclude(
     golden: StoredGolden | None,
     reference: GoldenVariables,
     outputs: Catalog,
-    outcome: Outcome,
+    outcome: Findings,
     work: Work,
 ) -> CheckResult:
     """The result of the check, from what was found of its variables."""

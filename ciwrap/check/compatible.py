@@ -430,8 +430,8 @@ class PartSums(msgspec.Struct, frozen=True):
     nonzero_count: int
 
 
-class Outcome(msgspec.Struct):
-    """What was found. Several outcomes add up, whoever found them.
+class Findings(msgspec.Struct):
+    """What was found. Several findings add up, whoever made them.
 
     missing, extra: what only one side has, as results that say that nothing was compared. ignored:
     left out as the rules say; left_out: those of them that the reference holds; uncommon: how many
@@ -461,7 +461,7 @@ class Outcome(msgspec.Struct):
     # The signal that ended the comparison before all was compared.
     ended_by: str | None = None
 
-    def add(self, other: Outcome) -> None:
+    def add(self, other: Findings) -> None:
         """Takes in what another one holds: lists and counts add up, of the rest the last counts."""
         for name in self.__struct_fields__:
             ours, theirs = getattr(self, name), getattr(other, name)
@@ -644,7 +644,7 @@ class Nothing:
         raise KeyError(identity)
 
 
-def pair_up(outcome: Outcome, rules: Rules, reference: Held, new: Held) -> list[VariableId]:
+def pair_up(outcome: Findings, rules: Rules, reference: Held, new: Held) -> list[VariableId]:
     """The variables that both sides hold and that are to be compared, in order.
 
     The outcome gets those that are ignored, those of them that the reference holds as left out, and

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Explainer, Outcome, ReadElements, Wording
+    from ciwrap.check.compatible import Explainer, Findings, ReadElements, Wording
     from ciwrap.check.solve import Solved
     from ciwrap.formats.catalog import Rules
 
@@ -337,7 +337,7 @@ def _with_known_masks(results: list[VariableResult]) -> list[VariableResult]:
 
 def check_result(
     name: str,
-    outcome: Outcome,
+    outcome: Findings,
     rules: Rules,
     wording: Wording,
     *,
@@ -404,7 +404,7 @@ def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:
 
 
 def _add_one_sided(
-    outcome: Outcome,
+    outcome: Findings,
     strict: StrictVariables,
     wording: Wording,
     results: list[VariableResult],

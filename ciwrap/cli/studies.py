@@ -77,7 +77,7 @@ from ciwrap.studies.selftest import (
 )
 from ciwrap.studies.timing import (
     Recipe,
-    Side,
+    TimedCommand,
     TimingDocument,
     chosen_timing,
     explanation,
@@ -178,7 +178,7 @@ def _sides(
     head: str | None,
     config: Config | None,
     settings: TimingSettings,
-) -> Iterator[tuple[Side, Side]]:
+) -> Iterator[tuple[TimedCommand, TimedCommand]]:
     """Both sides, for as long as they can be run."""
     if any(not text.strip() for text in commands):
         raise UsageError("a command is empty")
@@ -191,7 +191,7 @@ def _sides(
                 remedy="put each in quotes, or compare revisions with --base",
             )
         a, b = (_fitted(_here(config, text), settings) for text in commands)
-        yield Side("A", a), Side("B", b)
+        yield TimedCommand("A", a), TimedCommand("B", b)
         return
 
     recipe = _recipe(commands, config, settings)
@@ -259,7 +259,7 @@ def _print_timing(line: str) -> None:
 
 def _measure(
     session: Session,
-    sides: tuple[Side, Side],
+    sides: tuple[TimedCommand, TimedCommand],
     settings: TimingSettings,
     seed: int,
     concurrent: int,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Explainer, Outcome, Pieces, ReadBoth
+    from ciwrap.check.compatible import Explainer, Findings, Pieces, ReadBoth
     from ciwrap.formats.catalog import Catalog, Rules
     from ciwrap.model import VariableId, VariableResult
 
@@ -329,7 +329,7 @@ _MOST_ID_BYTES = 8 << 20
 _FLOATS = {"f4", "f8"}
 
 
-def hints(outcome: Outcome, rules: Rules, parts_of: PartsOf) -> list[str]:
+def hints(outcome: Findings, rules: Rules, parts_of: PartsOf) -> list[str]:
     """A sentence for each remedy that would help, as far as that is known without much reading.
 
     parts_of: as in `explain_ranks`.
@@ -343,7 +343,7 @@ def hints(outcome: Outcome, rules: Rules, parts_of: PartsOf) -> list[str]:
     return [f"hint: {text}" for text in found]
 
 
-def _other_names(outcome: Outcome) -> Iterator[str]:
+def _other_names(outcome: Findings) -> Iterator[str]:
     """All names of one run differ from those of the other in one part, as a job's number does."""
     if outcome.results or not outcome.missing or not outcome.extra:
         return
@@ -400,7 +400,7 @@ def _without(name: str, part: str) -> str:
     return "".join("{*}" if one == part else one for one in _SEPARATORS.split(name))
 
 
-def _moved_rows(outcome: Outcome) -> Iterator[str]:
+def _moved_rows(outcome: Findings) -> Iterator[str]:
     """Other numbers of rows on each rank, equal sums of them, and an id that names the rows."""
     sums: dict[tuple[str, int | None], list[tuple[int, int]]] = {}
     for one in outcome.results:
@@ -426,7 +426,7 @@ def _is_id(one: VariableResult) -> bool:
     return is_whole and len(one.shape or ()) == 1 and _ID_NAME.fullmatch(one.name) is not None
 
 
-def _other_order(outcome: Outcome, parts_of: PartsOf) -> Iterator[str]:
+def _other_order(outcome: Findings, parts_of: PartsOf) -> Iterator[str]:
     """An id that holds the same values in another order."""
     for one in outcome.results:
         is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
@@ -476,7 +476,7 @@ def _are_same_values(one: VariableResult, parts_of: PartsOf) -> bool:
     return len(read) == 2 and bool(np.array_equal(read[0], read[1]))
 
 
-def _other_precision(outcome: Outcome, rules: Rules) -> Iterator[str]:
+def _other_precision(outcome: Findings, rules: Rules) -> Iterator[str]:
     for one in outcome.results:
         kinds = {dtype[1:] for dtype in (one.golden_dtype, one.dtype) if dtype is not None}
         if one.verdict is not Verdict.NOT_COMPARABLE or kinds != _FLOATS or one.dtype is None:

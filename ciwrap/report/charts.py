@@ -51,7 +51,7 @@ from ciwrap.report.text import (
 _SIDE, _LEAST_BAR = 300.0, 110.0
 
 
-class Side(Struct, frozen=True):
+class ChartSide(Struct, frozen=True):
     """An axis of an image: which one of the array's, and the elements it has."""
 
     axis: int
@@ -69,8 +69,8 @@ class Spot(Struct, frozen=True):
 
 def image_chart(
     png: bytes,
-    row: Side | None,
-    column: Side,
+    row: ChartSide | None,
+    column: ChartSide,
     label: str,
     spot: Spot | None = None,
     edges: Sequence[tuple[float, float, float, float]] = (),
@@ -158,7 +158,7 @@ class Curve(Struct, frozen=True):
 def line_chart(
     sides: tuple[Curve, Curve],
     classes: bytes,
-    column: Side,
+    column: ChartSide,
     start: int,
     scale: tuple[float, float],
     label: str,
@@ -191,7 +191,7 @@ def line_chart(
 def new_line_chart(
     values: Sequence[float | None],
     classes: bytes,
-    column: Side,
+    column: ChartSide,
     scale: tuple[float, float],
     label: str,
 ) -> Markup:
@@ -204,7 +204,7 @@ def new_line_chart(
     return chart(label, join(parts), height=frame.bottom + 22)
 
 
-def _index_labels(frame: Frame, column: Side, start: int) -> list[Markup]:
+def _index_labels(frame: Frame, column: ChartSide, start: int) -> list[Markup]:
     """What stands below a line: the first index, the last one, and whose they are."""
     x, y = (frame.left + frame.right) / 2, frame.bottom + 15
     return [
@@ -319,7 +319,7 @@ def _distances(classes: bytes, lane: Frame) -> Iterator[Markup]:
     yield text(lane.left - 6, lane.top + 8, f"{more}{grouped_number(top_share)} x", "end")
 
 
-def image_width(row: Side | None, column: Side) -> float:
+def image_width(row: ChartSide | None, column: ChartSide) -> float:
     """How wide an image of these axes is drawn."""
     extent = row.extent if row else 1
     return max(column.extent * _SIDE / max(column.extent, extent), 60.0)

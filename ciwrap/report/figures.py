@@ -21,8 +21,8 @@ from ciwrap.model.variable_result import (
     cells,
 )
 from ciwrap.report.charts import (
+    ChartSide,
     Curve,
-    Side,
     Spot,
     colour_bar,
     drift_histogram,
@@ -121,7 +121,7 @@ def _new_figure(
     plane = _where(picture, shape)
     classes = cells(picture.classes, picture.rows, picture.columns)
     if picture.row_axis is None:
-        column = Side(picture.column_axis, shape[picture.column_axis])
+        column = ChartSide(picture.column_axis, shape[picture.column_axis])
         values = _line(picture.new, picture)
         image = new_line_chart(values, classes, column, (picture.low, picture.high), label)
         notes = (plane, "shaded: suspect chunks", _scale_note(picture))
@@ -135,7 +135,7 @@ def _line_figure(
     result: VariableResult, picture: Picture, shape: tuple[int, ...], sides: tuple[str, str]
 ) -> Figure:
     stop = shape[picture.column_axis] if picture.stop is None else picture.stop
-    column = Side(picture.column_axis, max(1, stop - picture.start))
+    column = ChartSide(picture.column_axis, max(1, stop - picture.start))
     bands = [_line(band, picture) for band in picture.bands] or [[], [], [], []]
     curves = (
         Curve(_line(picture.golden, picture), bands[0], bands[1]),
@@ -249,10 +249,10 @@ def _image(
     return image_chart(png, row, column, label, spot, edges, is_plane=is_plane)
 
 
-def _sides(one: Picture | ShareMap, shape: tuple[int, ...]) -> tuple[Side | None, Side]:
+def _sides(one: Picture | ShareMap, shape: tuple[int, ...]) -> tuple[ChartSide | None, ChartSide]:
     """The axes downwards and across of a map as it is drawn."""
-    column = Side(one.column_axis, shape[one.column_axis])
-    row = None if one.row_axis is None else Side(one.row_axis, shape[one.row_axis])
+    column = ChartSide(one.column_axis, shape[one.column_axis])
+    row = None if one.row_axis is None else ChartSide(one.row_axis, shape[one.row_axis])
     if row is not None and row.extent > _TALL * column.extent:
         row, column = column, row
     return row, column

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ciwrap.base.errors import CiwrapError
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import Outcome, Wording
+    from ciwrap.check.compatible import Findings, Wording
     from ciwrap.explain.across import Parts
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.source_files import CheckpointKey
@@ -135,7 +135,7 @@ def _grouped_in_other_ways(golden: Run, new: Run) -> bool:
     )
 
 
-def _compare_units(comparer: UnitComparer, spread: Spread, progress: Progress) -> Outcome:
+def _compare_units(comparer: UnitComparer, spread: Spread, progress: Progress) -> Findings:
     golden, new = comparer.golden, comparer.new
     with ExitStack() as opened:
         journal = spread.journal(golden, new, opened)
@@ -152,7 +152,7 @@ def _compare_units(comparer: UnitComparer, spread: Spread, progress: Progress) -
     return outcome
 
 
-def _explain(outcome: Outcome, resources: Resources, sides: tuple[Run, Run], rules: Rules) -> None:
+def _explain(outcome: Findings, resources: Resources, sides: tuple[Run, Run], rules: Rules) -> None:
     """Says of what does not match why."""
     explain_first(outcome, resources, sides, rules)
     explain_ranks(outcome.results, partial(_parts_of, sides))
@@ -165,7 +165,7 @@ def _parts_of(sides: tuple[Run, Run], first: VariableResult) -> tuple[Parts, Par
 
 def _finish(
     name: str,
-    outcome: Outcome,
+    outcome: Findings,
     sides: tuple[Run, Run],
     rules: Rules,
     wording: Wording,
@@ -207,7 +207,7 @@ def _finish(
     return replace(check, excluded_files=sum(side.excluded_files for side in (golden, new)))
 
 
-def _with_history(check: CheckResult, outcome: Outcome, golden: Run) -> CheckResult:
+def _with_history(check: CheckResult, outcome: Findings, golden: Run) -> CheckResult:
     """The result, with what is known of a run's iterations, if there are any."""
     if golden.is_single and not any(one.iteration is not None for one in check.variables):
         return check
@@ -215,7 +215,7 @@ def _with_history(check: CheckResult, outcome: Outcome, golden: Run) -> CheckRes
     return replace(check, history=history_facts(check, outcome))
 
 
-def _refuse_unpaired(outcome: Outcome) -> None:
+def _refuse_unpaired(outcome: Findings) -> None:
     """Makes what both runs have, but in checkpoints that were not compared with each other, not
     comparable: it is no variable that is new or gone, whatever the rules say of these.
     """
@@ -233,7 +233,7 @@ def _refuse_unpaired(outcome: Outcome) -> None:
         found[:] = [one for one in found if one.id not in both]
 
 
-def _refuse_repeated(outcome: Outcome, run: Path, repeated: set[VariableId]) -> None:
+def _refuse_repeated(outcome: Findings, run: Path, repeated: set[VariableId]) -> None:
     """Makes second recordings that the other run does not have not comparable: they are no
     variables that are new or gone, whatever the rules say of these.
     """
@@ -257,7 +257,7 @@ def fingerprint_note(side: Run) -> Message:
     )
 
 
-def _lost(outcome: Outcome) -> list[CiwrapError]:
+def _lost(outcome: Findings) -> list[CiwrapError]:
     """An error for each reason for which checkpoints were not compared."""
     by_reason: dict[str, list[CheckpointKey]] = {}
     for key, reason in sorted(outcome.lost, key=lambda one: key_order(one[0])):
@@ -283,7 +283,7 @@ def key_text(key: CheckpointKey) -> str:
 
 
 def leave_out_uncommon(
-    outcome: Outcome, in_paths: tuple[Container[int | None], Container[int | None]]
+    outcome: Findings, in_paths: tuple[Container[int | None], Container[int | None]]
 ) -> list[str]:
     """Counts as ignored what one run has before the other begins or after it ends, and says so.
 
@@ -322,7 +322,7 @@ def leave_out_uncommon(
     return [text]
 
 
-def leave_out_after(outcome: Outcome, ended_in: int) -> list[str]:
+def leave_out_after(outcome: Findings, ended_in: int) -> list[str]:
     """Counts as ignored what the new run lacks since it was ended in an iteration, and says so.
 
     Of its processes one may have come less far than the one that diverged.
@@ -358,7 +358,7 @@ def _iterations(results: Iterable[VariableResult]) -> set[int]:
 _JUMP = 100.0
 
 
-def history_facts(check: CheckResult, outcome: Outcome) -> HistoryFacts:
+def history_facts(check: CheckResult, outcome: Findings) -> HistoryFacts:
     return HistoryFacts(
         timelines=timelines(check),
         by_captures=sum(

@@ -23,9 +23,9 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS, NoProgress
 from ciwrap.check.compatible import (
     RUNS,
+    Findings,
     HistoryOptions,
     Nothing,
-    Outcome,
     WrongAnswerError,
     chunk_elements,
     in_one_dtype,
@@ -84,12 +84,12 @@ def compare_checkpoints(
     *,
     part: Part | None = None,
     differences: DifferenceList | None = None,
-) -> Outcome:
+) -> Findings:
     """Compares these checkpoints, which both runs have, or a part of the only one.
 
     Raises UsageError; all else is in the outcome. The sides stay the caller's.
     """
-    outcome = Outcome()
+    outcome = Findings()
     work = replace(work, data_bytes_read=0, engine=None)
     before = sum(side.capture_bytes_read for side in sides)
     brief = BriefResults(outcome.results) if options.is_brief and part is None else None
@@ -127,7 +127,7 @@ class _Comparison:
         self,
         work: Work,
         rules: Rules,
-        outcome: Outcome,
+        outcome: Findings,
         data: ElementStage,
         differences: DifferenceList | None,
         part: Part | None,
@@ -150,7 +150,7 @@ class _Comparison:
             for key in keys:
                 ours, theirs = (self._opened(side, key, opened) for side in (golden, new))
                 # What is not compared at all is reported once: with the first part.
-                told = self._outcome if self._is_first else Outcome()
+                told = self._outcome if self._is_first else Findings()
                 both = pair_up(told, self._rules, ours, theirs)
                 self.keys_of.update(dict.fromkeys(both, key))
                 self._paired.add(key)
@@ -352,7 +352,7 @@ class UnitComparer(Struct):
     differences: DifferenceList | None = None
     list_path: Path | None = None
 
-    def compare(self, unit: Unit) -> Outcome:
+    def compare(self, unit: Unit) -> Findings:
         """Raises UsageError and WriteFailedError; all else is in the outcome."""
         with ExitStack() as opened:
             differences = self.differences
@@ -377,7 +377,7 @@ class UnitComparer(Struct):
             outcome.add(_one_sided(*sides, self.rules, unit.keys))
         return outcome
 
-    def unless_changed(self, outcome: Outcome, unit: Unit) -> Outcome:
+    def unless_changed(self, outcome: Findings, unit: Unit) -> Findings:
         """The outcome of a part; of one whose files are not what they were in the plan, that it is
         lost, for the parts before it are of other numbers. For the process that made the plan
         alone: what a file is known by may differ between machines.
@@ -388,12 +388,12 @@ class UnitComparer(Struct):
             "was written while its parts were being compared; let the program finish first, then"
             " compare again"
         )
-        return Outcome(lost=[(unit.keys[0], why)], ended_by=outcome.ended_by)
+        return Findings(lost=[(unit.keys[0], why)], ended_by=outcome.ended_by)
 
 
-def _one_sided(golden: Run, new: Run, rules: Rules, keys: Iterable[CheckpointKey]) -> Outcome:
+def _one_sided(golden: Run, new: Run, rules: Rules, keys: Iterable[CheckpointKey]) -> Findings:
     """The variables of checkpoints that only one run has."""
-    outcome = Outcome()
+    outcome = Findings()
     for key in keys:
         if key in golden.groups and key in new.groups:
             continue
@@ -430,7 +430,7 @@ class Engine(Protocol):
     @property
     def can_renew(self) -> bool: ...
     def submit(self, unit: Unit) -> Answer: ...
-    def outcome(self, answer: Any, unit: Unit) -> Outcome: ...
+    def outcome(self, answer: Any, unit: Unit) -> Findings: ...
     def renew(self) -> None: ...
 
 
@@ -458,11 +458,11 @@ class UnitBook:
         self._journal = journal
         self._silence = silence_seconds
         self._progress = progress
-        self._found: dict[tuple[int, int], Outcome] = {}
+        self._found: dict[tuple[int, int], Findings] = {}
         self._units: Sequence[Unit] = ()
         self._ended_by: str | None = None
 
-    def run(self, units: Sequence[Unit]) -> Outcome:
+    def run(self, units: Sequence[Unit]) -> Findings:
         """Until all is compared or lost. Raises UsageError, and whatever ends the command."""
         self._units = units
         if self._journal is not None:
@@ -505,14 +505,14 @@ class UnitBook:
         self._progress.advance(unit.progress_bytes)
         return True
 
-    def _keep(self, unit: Unit, outcome: Outcome, left_bytes: int) -> None:
+    def _keep(self, unit: Unit, outcome: Findings, left_bytes: int) -> None:
         """Raises EndedEarlyError if the unit is not the last one and a signal has come.
 
         left_bytes: what of the unit progress has not heard of yet.
         """
         if outcome.ended_by is not None and unit.part is not None:
             lost = [(key, ended_words(outcome.ended_by)) for key in unit.keys]
-            outcome = Outcome(lost=lost, ended_by=outcome.ended_by)
+            outcome = Findings(lost=lost, ended_by=outcome.ended_by)
         self._found[unit.order] = outcome
         if outcome.ended_by is not None:
             raise EndedEarlyError(outcome.ended_by)
@@ -539,13 +539,13 @@ class UnitBook:
         for unit in self._units:
             if unit.order not in self._found:
                 for one in unit.apart():
-                    self._found.setdefault(one.order, Outcome(lost=[(one.keys[0], reason)]))
+                    self._found.setdefault(one.order, Findings(lost=[(one.keys[0], reason)]))
 
-    def _together(self) -> Outcome:
+    def _together(self) -> Findings:
         """All outcomes in the order of their units, whatever order they came in."""
         self._give_up("nobody answered for it")
-        outcome = Outcome(ended_by=self._ended_by)
-        cut: list[Outcome] = []
+        outcome = Findings(ended_by=self._ended_by)
+        cut: list[Findings] = []
         parts = {unit.number: unit.part for unit in self._units}
         for order in sorted(self._found):
             found = self._found[order]
@@ -560,14 +560,14 @@ class UnitBook:
         return outcome
 
 
-def _joined(parts: Sequence[Outcome]) -> Outcome:
+def _joined(parts: Sequence[Findings]) -> Findings:
     """A checkpoint that was cut; of one that lost a part, only that it was not compared."""
     lost = list(dict.fromkeys(one for part in parts for one in part.lost))
     if lost:
         ended_by = next((part.ended_by for part in parts if part.ended_by is not None), None)
-        return Outcome(lost=lost, ended_by=ended_by)
+        return Findings(lost=lost, ended_by=ended_by)
 
-    outcome = Outcome()
+    outcome = Findings()
     for part in parts:
         outcome.add(part)
     outcome.results = join_parts(outcome.results, outcome.sums)
@@ -725,7 +725,7 @@ class UnitLoop(UnitBook):
             self._suspects.append(unit)
             return
         reason = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
-        self._found[unit.order] = Outcome(lost=[(unit.keys[0], reason)])
+        self._found[unit.order] = Findings(lost=[(unit.keys[0], reason)])
 
     def _broken(self, victims: list[Unit], error: BaseException) -> None:
         """A pool that is of no use any more, with all that was at work in it."""

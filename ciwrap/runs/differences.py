@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Outcome
+    from ciwrap.check.compatible import Findings
     from ciwrap.check.other_bounds import Circle
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.source_files import CheckpointKey
@@ -290,7 +290,7 @@ class _Parquet:
 
 def add_details(
     work: Work,
-    outcome: Outcome,
+    outcome: Findings,
     sides: tuple[Run, Run],
     keys_of: Mapping[VariableId, CheckpointKey],
     rules: Rules,
@@ -387,7 +387,7 @@ def _detailed(result: VariableResult, again: VariableResult) -> VariableResult:
 
 
 def explain_first(
-    outcome: Outcome, resources: Resources, sides: tuple[Run, Run], rules: Rules
+    outcome: Findings, resources: Resources, sides: tuple[Run, Run], rules: Rules
 ) -> None:
     """Says of two runs what the first difference has in common, after a second look at it alone."""
     at = first_difference(outcome.results)

@@ -30,7 +30,7 @@ from ciwrap.base.errors import (
     all_errors,
 )
 from ciwrap.base.processes import Closing
-from ciwrap.check.compatible import Outcome, WrongAnswerError
+from ciwrap.check.compatible import Findings, WrongAnswerError
 from ciwrap.formats.source_files import CheckpointKey
 from ciwrap.runs.units import Part, Unit, stamp_of_list
 
@@ -81,7 +81,7 @@ class Answer(msgspec.Struct, frozen=True):
     """
 
     asked: str
-    outcome: Outcome | None = None
+    outcome: Findings | None = None
     error: CiwrapError | None = None
 
 
@@ -99,7 +99,7 @@ def from_text(text: bytes, kind: type[_Record]) -> _Record:
     return to_record(plain, kind, {CiwrapError: lambda one: to_record(one, ErrorRecord).error()})
 
 
-def answer_of(text: object, asked: str) -> Outcome:
+def answer_of(text: object, asked: str) -> Findings:
     """The outcome in a worker's answer. Raises the error that it holds instead; WrongAnswerError
     for what is no answer, or one to another question.
     """
@@ -161,7 +161,7 @@ class JournalEntry(msgspec.Struct, frozen=True):
 
     keys: tuple[CheckpointKey, ...]
     stamps: tuple[str, ...]
-    outcome: Outcome
+    outcome: Findings
     part: Part | None = None
     listed: tuple[int, ...] | None = None
 
@@ -280,7 +280,7 @@ class Journal(Closing):
             self._write(JournalHead("ciwrap-journal", 1, self._made_with, planned))
             self._sync()
 
-    def known(self, unit: Unit) -> Outcome | None:
+    def known(self, unit: Unit) -> Findings | None:
         """What the unit came to, if it was compared, its files are still the same, and so is its
         list of differences, which another comparison, or another unit of that number, may have
         replaced.
@@ -296,7 +296,7 @@ class Journal(Closing):
     def _listed(self, unit: Unit) -> tuple[int, ...] | None:
         return None if self._list_path is None else stamp_of_list(self._list_path, unit)
 
-    def add(self, unit: Unit, outcome: Outcome) -> None:
+    def add(self, unit: Unit, outcome: Findings) -> None:
         self._write(JournalEntry(unit.keys, unit.stamps, outcome, unit.part, self._listed(unit)))
         if time.monotonic() - self._synced >= _SYNC_EVERY_SECONDS:
             self._sync()

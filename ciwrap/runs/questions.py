@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import FileRegion
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import Outcome, ReadElements, Work
+    from ciwrap.check.compatible import Findings, ReadElements, Work
     from ciwrap.formats.catalog import Rules
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult, VariableResult
@@ -507,7 +507,7 @@ class ElementStage(Closing):
     def __init__(
         self,
         work: Work,
-        outcome: Outcome,
+        outcome: Findings,
         memory_bytes: int,
         differences: DifferenceList | None,
         take_notice: Callable[[], None],
@@ -692,7 +692,7 @@ class TreeStage:
     Not thread safe.
     """
 
-    def __init__(self, work: Work, outcome: Outcome, data: ElementStage) -> None:
+    def __init__(self, work: Work, outcome: Findings, data: ElementStage) -> None:
         self._work = work
         self._outcome = outcome
         self._data = data

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, one_line
 from ciwrap.base.late import futures
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import Outcome, Work
+from ciwrap.check.compatible import Findings, Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.source_files import digest_of_sight, source_files
@@ -243,7 +243,7 @@ def compare_unit(
     try:
         comparer = _comparer_of(order, groups)
         unit, unseen = _seen_part(order, unit, groups, sights)
-        outcome = comparer.compare(unit) if unit.keys else Outcome()
+        outcome = comparer.compare(unit) if unit.keys else Findings()
     except CiwrapError as error:
         return to_text(Answer(question, error=error))
     outcome.lost += unseen
@@ -388,7 +388,7 @@ class ByPool(Struct):
     pool: Pool
     order: Order
     groups: Callable[[Unit], Any]
-    unless_changed: Callable[[Outcome, Unit], Outcome]
+    unless_changed: Callable[[Findings, Unit], Findings]
 
     @property
     def at_once(self) -> int | None:
@@ -421,7 +421,7 @@ class ByPool(Struct):
             remedy="give --journal, and go on with --resume and another executor",
         )
 
-    def outcome(self, answer: Any, unit: Unit) -> Outcome:
+    def outcome(self, answer: Any, unit: Unit) -> Findings:
         """Raises the error that ends the command, if the worker met one; WrongAnswerError."""
         outcome = answer_of(answer, question_of(self.order, unit))
         return outcome if unit.part is None else self.unless_changed(outcome, unit)

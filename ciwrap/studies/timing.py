@@ -55,7 +55,7 @@ def pair_order(pairs: int, seed: int) -> tuple[bool, ...]:
 Members = tuple[float, ...]
 
 
-class Side(Struct, frozen=True):
+class TimedCommand(Struct, frozen=True):
     """One of the two sides that are compared.
 
     name: "A" or "B". revision: which one of the repository it is, for people; commit: its name.
@@ -78,7 +78,7 @@ class Taken(Struct, frozen=True):
 
 
 def take_times(
-    sides: tuple[Side, Side],
+    sides: tuple[TimedCommand, TimedCommand],
     *,
     pairs: int,
     warm_up: int,
@@ -118,7 +118,9 @@ def take_times(
     return Taken(a, b, order)
 
 
-def _run(side: Side, size: int, which: str, watcher: ProgramWatcher | None = None) -> Members:
+def _run(
+    side: TimedCommand, size: int, which: str, watcher: ProgramWatcher | None = None
+) -> Members:
     outcomes = together([partial(_run_quietly, side.command, watcher)] * size)
     for outcome in outcomes:
         _refuse_failed(side, outcome, which)
@@ -126,7 +128,9 @@ def _run(side: Side, size: int, which: str, watcher: ProgramWatcher | None = Non
 
 
 def _run_both(
-    sides: tuple[Side, Side], halves: tuple[frozenset[int], frozenset[int]], which: str
+    sides: tuple[TimedCommand, TimedCommand],
+    halves: tuple[frozenset[int], frozenset[int]],
+    which: str,
 ) -> list[Members]:
     """Runs both sides at once, the first one on the first half of the cores."""
     commands = [
@@ -144,7 +148,7 @@ def _run_quietly(
     return run_command(command, is_shown=False, stop=stop, watcher=watcher)
 
 
-def _refuse_failed(side: Side, outcome: CommandOutcome, which: str) -> None:
+def _refuse_failed(side: TimedCommand, outcome: CommandOutcome, which: str) -> None:
     """Raises CommandFailedError for a run that failed."""
     if outcome.exit_code != 0:
         raise _failed(f"{which} of {side.name}", outcome, last_words(outcome))
@@ -169,18 +173,18 @@ class Recipe(Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def working_tree_side(name: str, repository: Repository, recipe: Recipe) -> Iterator[Side]:
+def working_tree_side(name: str, repository: Repository, recipe: Recipe) -> Iterator[TimedCommand]:
     """The working tree as it is, built. Raises CommandFailedError."""
     _build(name, recipe.build)
     changed = ", with changes" if repository.changed_files() else ""
     commit = repository.commit("HEAD")
-    yield Side(name, recipe.timed, f"working tree ({commit[:_SHORT]}{changed})", commit)
+    yield TimedCommand(name, recipe.timed, f"working tree ({commit[:_SHORT]}{changed})", commit)
 
 
 @contextlib.contextmanager
 def revision_side(
     name: str, reference: str, repository: Repository, recipe: Recipe
-) -> Iterator[Side]:
+) -> Iterator[TimedCommand]:
     """A revision, checked out in a working tree of its own and built, as long as the block lasts.
 
     Raises UsageError for an unknown revision, RepositoryError, CommandFailedError.
@@ -190,7 +194,7 @@ def revision_side(
         build = None if recipe.build is None else _moved(recipe.build, repository.top, folder)
         _build(f"{name} ({reference})", build)
         timed = _moved(recipe.timed, repository.top, folder)
-        yield Side(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
+        yield TimedCommand(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
 
 
 def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
@@ -296,7 +300,7 @@ class TimingDocument(DocumentHead, frozen=True):
 
 
 def timed_side(
-    side: Side, times: tuple[Members, ...], seed: int, snapshot: str | None
+    side: TimedCommand, times: tuple[Members, ...], seed: int, snapshot: str | None
 ) -> TimedSide:
     """A side and what its times say. snapshot: of its environment.
 
@@ -327,7 +331,7 @@ def _together(times: tuple[Members, ...]) -> Together:
 
 
 def timing_document(
-    sides: tuple[Side, Side],
+    sides: tuple[TimedCommand, TimedCommand],
     taken: Taken,
     *,
     settings: TimingSettings,

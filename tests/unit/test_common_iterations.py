@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ciwrap.check.compatible import Outcome, uncompared
+from ciwrap.check.compatible import Findings, uncompared
 from ciwrap.model import VariableId, VariableResult
 from ciwrap.runs.compare_runs import leave_out_uncommon
 
@@ -13,7 +13,7 @@ def results(*iterations: int) -> list[VariableResult]:
 
 def test_what_was_not_compared_is_not_called_compared() -> None:
     """The comparison was ended after the first iteration, and after one of B alone."""
-    outcome = Outcome(results=results(0), extra=results(12))
+    outcome = Findings(results=results(0), extra=results(12))
     outcome.lost = [((one, 0), "ended") for one in range(1, 10)]
     told = leave_out_uncommon(outcome, (range(10), range(13)))
     assert [one.iteration for one in outcome.ignored] == [12]
@@ -26,7 +26,7 @@ def test_what_was_not_compared_is_not_called_compared() -> None:
 
 def test_what_lacks_in_between_stays_missing_though_the_rest_is_lost() -> None:
     """As far as it is known both runs go on after it."""
-    outcome = Outcome(results=results(0, 1), missing=results(2))
+    outcome = Findings(results=results(0, 1), missing=results(2))
     outcome.lost = [((3, 0), "ended")]
     assert leave_out_uncommon(outcome, (range(4), (0, 1, 3))) == []
     assert [one.iteration for one in outcome.missing] == [2]

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from ciwrap.base.errors import NotAvailableError
-from ciwrap.check.compatible import HistoryOptions, Outcome, WrongAnswerError
+from ciwrap.check.compatible import Findings, HistoryOptions, WrongAnswerError
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import find_in
 from ciwrap.golden.trees import DEFAULT_RESOURCES
@@ -143,12 +143,12 @@ def test_what_a_worker_did_not_see_is_compared_when_a_journal_goes_on() -> None:
         def known(self, unit: Unit) -> None:
             return None
 
-        def add(self, unit: Unit, outcome: Outcome) -> None:
+        def add(self, unit: Unit, outcome: Findings) -> None:
             self.kept.append(unit)
 
     journal = Notes()
     planned = [Unit(0, ((1, 0),), 10), Unit(1, ((2, 0),), 5)]
-    answers = Answers(Outcome(lost=[((1, 0), "not seen")]), Outcome())
+    answers = Answers(Findings(lost=[((1, 0), "not seen")]), Findings())
     outcome = UnitLoop(answers, journal=journal).run(planned)  # type: ignore[arg-type]
     assert outcome.lost == [((1, 0), "not seen")]
     assert journal.kept == planned[1:]
@@ -206,7 +206,7 @@ def test_what_nobody_answers_for_is_lost() -> None:
             future.set_exception(RuntimeError("no such worker"))
             return future
 
-        def outcome(self, answer: Any, unit: Unit) -> Outcome:
+        def outcome(self, answer: Any, unit: Unit) -> Findings:
             return answer
 
         def renew(self) -> None:
@@ -242,9 +242,9 @@ def test_who_worked_beside_the_one_to_blame_is_not_lost() -> None:
                 if is_bad:
                     future.set_exception(RuntimeError("the worker died"))
                 else:
-                    future.set_result(Outcome(notes=[str(key) for key in unit.keys]))
+                    future.set_result(Findings(notes=[str(key) for key in unit.keys]))
 
-        def outcome(self, answer: Any, unit: Unit) -> Outcome:
+        def outcome(self, answer: Any, unit: Unit) -> Findings:
             return answer
 
         def renew(self) -> None:
@@ -261,7 +261,7 @@ class Answers:
 
     at_once, can_renew, told_bytes = 1, False, 0
 
-    def __init__(self, *answers: Outcome) -> None:
+    def __init__(self, *answers: Findings) -> None:
         self._answers = list(answers)
 
     def submit(self, unit: Unit) -> Future[Any]:
@@ -269,7 +269,7 @@ class Answers:
         future.set_result(self._answers.pop(0))
         return future
 
-    def outcome(self, answer: Any, unit: Unit) -> Outcome:
+    def outcome(self, answer: Any, unit: Unit) -> Findings:
         return answer
 
     def renew(self) -> None:
@@ -281,7 +281,7 @@ def test_a_signal_in_the_last_part_leaves_no_match() -> None:
     keys = ((1, None),)
     whole = Unit(0, ((0, None),), 2)
     parts = [Unit(1 + number, keys, 1, Part(number, 2, 1)) for number in range(2)]
-    engine = Answers(Outcome(notes=["x"]), Outcome(notes=["y"]), Outcome(ended_by="SIGTERM"))
+    engine = Answers(Findings(notes=["x"]), Findings(notes=["y"]), Findings(ended_by="SIGTERM"))
     outcome = UnitLoop(engine).run([whole, *parts])
     assert outcome.ended_by == "SIGTERM"
     assert outcome.lost == [((1, None), "SIGTERM ended the comparison first")]
@@ -308,7 +308,7 @@ class Told:
 @pytest.mark.parametrize(("at", "found"), [(1, 2), (2, 3), (3, 3)])
 def test_what_is_done_when_a_signal_comes_is_kept(at: int, found: int) -> None:
     planned = [Unit(number, ((number, None),), 1) for number in range(3)]
-    engine = Answers(*(Outcome(notes=[str(number)]) for number in range(3)))
+    engine = Answers(*(Findings(notes=[str(number)]) for number in range(3)))
     outcome = UnitLoop(engine, progress=Told(at).progress).run(planned)
     assert outcome.notes == ["0", "1", "2"][:found]
     assert [key[0] for key, _ in outcome.lost] == [0, 1, 2][found:]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.base.errors import LockBusyError, UsageError, WriteFailedError
-from ciwrap.check.compatible import Outcome
+from ciwrap.check.compatible import Findings
 from ciwrap.runs.journal import Journal, JournalRules
 from ciwrap.runs.units import Part, Unit
 
@@ -28,8 +28,8 @@ UNITS = [
 ]
 
 
-def found(unit: Unit) -> Outcome:
-    return Outcome(notes=[unit.name], data_bytes_read=unit.number)
+def found(unit: Unit) -> Findings:
+    return Findings(notes=[unit.name], data_bytes_read=unit.number)
 
 
 def write(path: Path, units: Sequence[Unit], *, resume: bool = False) -> None:

@@ -23,8 +23,8 @@ from ciwrap.base.errors import (
 from ciwrap.check.compatible import (
     GOLDEN,
     RUNS,
+    Findings,
     Nothing,
-    Outcome,
     PartSums,
     failed_check,
     in_dtype,
@@ -168,11 +168,11 @@ def test_a_side_of_nothing_holds_nothing() -> None:
 
 
 def test_outcomes_add_up_field_by_field() -> None:
-    def one(number: int) -> Outcome:
+    def one(number: int) -> Findings:
         name = f"n{number}"
         result = VariableResult(name, Verdict.DIFFER)
         identity = VariableId(name)
-        return Outcome(
+        return Findings(
             results=[result],
             missing=[result],
             extra=[result],
@@ -195,14 +195,14 @@ def test_outcomes_add_up_field_by_field() -> None:
     total.add(second)
     for name in asdict(first):
         mine, other, both = (getattr(outcome, name) for outcome in (first, second, total))
-        assert mine != getattr(Outcome(), name), f"{name} is not tried"
+        assert mine != getattr(Findings(), name), f"{name} is not tried"
         if name in ("engine", "ended_by"):
             assert both == "n2"
         elif name == "errors":
             assert [error.message for error in both] == ["n1", "n2"]
         else:
             assert both == mine + other, name
-    total.add(Outcome())
+    total.add(Findings())
     assert (total.engine, total.ended_by) == ("n2", "n2")
 
 
@@ -293,7 +293,7 @@ class Held:
 def test_who_is_compared_with_whom() -> None:
     ignored = {VariableId("i"), VariableId("j"), VariableId("k")}
     rules = Rules(lambda *_: VariableSettings(), ignored.__contains__)
-    outcome = Outcome()
+    outcome = Findings()
     both = pair_up(
         outcome, rules, Held("b", "a", "gone", "i", "j"), Held("a", "b", "new", "j", "k")
     )
@@ -309,7 +309,7 @@ def test_who_is_compared_with_whom() -> None:
 
 
 def test_what_one_side_alone_has_is_told_with_its_fault() -> None:
-    outcome = Outcome()
+    outcome = Findings()
     rules = Rules(lambda *_: VariableSettings(), frozenset().__contains__)
     pair_up(outcome, rules, Held("a"), Held("odd"))
     pair_up(outcome, rules, Held("odd"), Held("a"))

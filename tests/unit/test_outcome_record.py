@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ciwrap.base.errors import ConfigError, CorruptFileError, all_errors
-from ciwrap.check.compatible import Outcome, PartSums
+from ciwrap.check.compatible import Findings, PartSums
 from ciwrap.model import (
     DifferingElement,
     DifferingInSeries,
@@ -41,7 +41,7 @@ RESULT = VariableResult(
     ),
     first_differences=(DifferingElement((0, 1), "nan", "b'a'", abs_difference=math.nan),),
 )
-FULL = Outcome(
+FULL = Findings(
     results=[RESULT],
     missing=[RESULT],
     extra=[RESULT],
@@ -62,12 +62,12 @@ FULL = Outcome(
 
 
 def test_every_field_comes_back() -> None:
-    plain = Outcome()
-    assert all(getattr(FULL, name) != getattr(plain, name) for name in Outcome.__struct_fields__)
+    plain = Findings()
+    assert all(getattr(FULL, name) != getattr(plain, name) for name in Findings.__struct_fields__)
     text = to_text(Answer("1", FULL))
     assert b"\n" not in text
     back = answer_of(text, "1")
-    for name in Outcome.__struct_fields__:
+    for name in Findings.__struct_fields__:
         if name == "errors":
             [error] = back.errors
             assert type(error) is CorruptFileError

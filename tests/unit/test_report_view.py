@@ -10,7 +10,7 @@ import pytest
 
 from ciwrap.model import CheckResult, ErrorBound, RunResult, VariableResult, Verdict
 from ciwrap.report.cards import card_of
-from ciwrap.report.charts import Side, Spot, image_chart, share_histogram
+from ciwrap.report.charts import ChartSide, Spot, image_chart, share_histogram
 from ciwrap.report.drawing import iteration_ticks
 from ciwrap.report.lead import groups_of
 from ciwrap.report.view import growth_of, share_class, timeline_of, where_words
@@ -129,7 +129,7 @@ def test_nan_is_drawn_above_all_numbers_and_on_no_curve() -> None:
 
 def test_a_single_element_in_a_large_map_is_ringed() -> None:
     def rings(spot: Spot | None) -> int:
-        return image_chart(b"", Side(0, 100), Side(1, 100), "x", spot).count("<circle")
+        return image_chart(b"", ChartSide(0, 100), ChartSide(1, 100), "x", spot).count("<circle")
 
     assert rings(Spot(0.5, 0.5, 0.51, 0.51)) == 1
     assert rings(Spot(0.5, 0.5, 0.51, 0.6)) == 0

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CorruptFileError
-from ciwrap.check.compatible import GOLDEN, RUNS, Outcome, uncompared
+from ciwrap.check.compatible import GOLDEN, RUNS, Findings, uncompared
 from ciwrap.check.findings import MOST_DETAILED_NAMES, DetailKeeper, check_result
 from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
@@ -29,15 +29,15 @@ BOTH, ALLOW_NEW, NONE = StrictVariables
 LOST = "as far as files could be read; first fix what the errors name"
 
 
-def outcome(*, missing: bool = False, extra: bool = False) -> Outcome:
-    return Outcome(
+def outcome(*, missing: bool = False, extra: bool = False) -> Findings:
+    return Findings(
         results=[MATCHING],
         missing=[uncompared(OLD, PLAIN, None)] if missing else [],
         extra=[uncompared(NEW, None, PLAIN)] if extra else [],
     )
 
 
-def result(strict: StrictVariables, found: Outcome) -> CheckResult:
+def result(strict: StrictVariables, found: Findings) -> CheckResult:
     def is_ignored(identity: VariableId) -> bool:
         raise AssertionError(identity)  # that has been asked before
 
@@ -87,7 +87,7 @@ def test_what_is_ignored_is_left_out_if_the_golden_holds_it() -> None:
 
 @pytest.mark.parametrize("strict", StrictVariables)
 def test_nothing_compared_is_no_match(strict: StrictVariables) -> None:
-    assert result(strict, Outcome(ignored=[A], left_out=[A])).verdict is Verdict.NOT_COMPARABLE
+    assert result(strict, Findings(ignored=[A], left_out=[A])).verdict is Verdict.NOT_COMPARABLE
     found = outcome(missing=True, extra=True)
     found.results = []
     assert result(strict, found).verdict is Verdict.NOT_COMPARABLE
@@ -149,7 +149,7 @@ def test_variables_on_one_side_have_the_reason_and_the_remedy() -> None:
 
 
 def test_nothing_compared_says_so() -> None:
-    (message,) = result(NONE, Outcome()).messages
+    (message,) = result(NONE, Findings()).messages
     assert (message.level, message.text) == (
         MessageLevel.ERROR,
         "nothing was compared: no variable is on both sides and not ignored",
@@ -157,7 +157,7 @@ def test_nothing_compared_says_so() -> None:
 
 
 def test_results_are_in_the_order_of_checkpoints_and_names() -> None:
-    found = Outcome(
+    found = Findings(
         results=[
             replace(MATCHING, name=name, iteration=iteration)
             for name, iteration in (("b", 2), ("a", 2), ("b", 1))
@@ -188,7 +188,7 @@ def test_how_much_is_masked_is_known_where_the_masks_match(
     masked = replace(MATCHING, iteration=3, rank=1, mask="m", masked_count=1, element_count=2)
     plain = replace(MATCHING, name="y", iteration=3, rank=1, masked_count=0)
     found = {
-        one.name: one for one in result(BOTH, Outcome(results=[masked, plain, mask])).variables
+        one.name: one for one in result(BOTH, Findings(results=[masked, plain, mask])).variables
     }
     assert found["x"].masked_count == (1 if is_known else None)
     assert found["y"].masked_count == 0
