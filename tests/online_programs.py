@@ -1,4 +1,4 @@
-"""Programs that are held against another run while they run, for tests."""
+"""Programs that are compared with another run while they run, for tests."""
 
 # Arguments: checkpoints, wrong step, wrong rank, wrong element, by how much, noise. Writes the last
 # step. Values are smooth; noise is uniform, of another sequence in every run.

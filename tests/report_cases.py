@@ -27,7 +27,7 @@ def save(folder: Path, values: Values) -> None:
 
 
 def compared(folder: Path, golden: Values, new: Values, *bounds: str, code: int = 1) -> None:
-    """Two folders of arrays, held against each other."""
+    """Two folders of arrays, compared with each other."""
     save(folder / "a", golden)
     save(folder / "b", new)
     ciwrap(folder, "compare", "a", "b", *bounds, *WRITE, codes=(code,))

@@ -190,7 +190,7 @@ _TITLES = {
 @dataclass(frozen=True, slots=True)
 class CheckChanges:
     """changes: None where it is not known what they are. problem: why. wider: for the gate: a
-    count, UNKNOWN, or '' where there is no base to hold anything against.
+    count, UNKNOWN, or '' where there is no base to compare anything with.
     """
 
     changes: Sequence[Change] | None = None

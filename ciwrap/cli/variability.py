@@ -169,7 +169,7 @@ def plan(
 
     A configuration that was measured is judged by its own runs, any other one by the map. Those to
     measure next are those of which the map knows least, each as if the ones before had been
-    measured. Where the time of a run is known, the cost is told.
+    measured. Where the time of a run is known, the cost is reported.
 
     Exit codes: 0 done, 2 usage, 3 the map could not be read.
     """

@@ -93,7 +93,7 @@ class NpzSource(Source):
         self.variables = tuple(infos)
 
     def _fault_of(self, member: _Member, entry: zipfile.ZipInfo) -> CiwrapError | None:
-        """Opens a member; what is wrong with it, which the others are not held against.
+        """Opens a member; returns what is wrong with it, which is no fault of the others.
 
         Raises FileLimitError for one that claims more than there can be.
         """

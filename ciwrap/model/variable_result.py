@@ -144,7 +144,7 @@ class ShareMap(Struct, frozen=True):
 
     row_axis: None for a map of one row; cells of equal width cover the whole of both axes. classes:
     base64 of a byte for each cell, row by row: 0 to 33 as in bound_share_histogram; 34 for a
-    suspect chunk of which no more is known; 35 for NaN, infinite or missing on one side; 255 where
+    suspect chunk, and no more is known; 35 for NaN, infinite or missing on one side; 255 where
     there is nothing to say.
     """
 
@@ -469,7 +469,7 @@ class DifferingElement(Struct, frozen=True):
 
 
 class MovedElement(Struct, frozen=True):
-    """One element of a suspect chunk that left its cell, told by the golden's digest without the
+    """One element of a suspect chunk that left its cell, as the golden's digest shows without the
     golden's value.
 
     part: `real` or `imaginary` of a complex number; else None. golden_from, golden_to: the golden's
@@ -579,9 +579,9 @@ class VariableResult(Struct, frozen=True):
     own dimensions. first_differences: the first few differing elements.
 
     chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ. suspect_ranges:
-    the first few ranges of neighbouring ones. suspect_range_count: all of them. solved_chunks:
-    suspect ones of which it is known which elements moved, though the golden's data are not at
-    hand. moved_elements: the first few of these.
+    the first few ranges of neighbouring ones. suspect_range_count: all of them. solved_chunks: how
+    many suspect chunks show which elements moved, though the golden's data are not at hand.
+    moved_elements: the first few of these.
 
     max_abs_difference, mean_abs_difference: over pairs of finite numbers; None where digests have
     settled a part that may hold a larger one. max_rel_difference,

@@ -276,7 +276,7 @@ def evidence_notes(run: RunResult) -> tuple[str, ...]:
         " indices are exact.",
         "residues": "residues only: the golden's values are not kept. A match is sure. In a suspect"
         " chunk an element lies near its bound or beyond it; which one, and how far it moved, is"
-        " told where that could be found out, as of one or two elements of a chunk.",
+        " said where that could be found out, as of one or two elements of a chunk.",
         "tree": "tree only: the golden's values are not kept. A match is sure; a suspect chunk may"
         " be a false alarm of values close to a cell's edge.",
     }
@@ -414,7 +414,7 @@ def render_html(run: RunResult) -> str:
     verb = "matches" if matching == 1 else "match"
     more = len(run.checks) - MOST_CHECKS
     rest = f"... and {plural(more, 'more check')}; the JSON result has all."
-    told = "what is told above, then the "
+    told = "what is said above, then the "
     page = SimpleNamespace(
         title=title(run),
         hue=run.verdict.value,  # the class that colours the head of the page

@@ -545,7 +545,7 @@ _MOST_RANGES = 3
 
 
 def by_digests_sentence(variable: VariableResult) -> str:
-    """Of a variable of which it is not known how many elements differ: what is sure of it."""
+    """What is sure of a variable if nobody knows how many of its elements differ."""
     at_least = variable.differing_count_at_least or 0
     at_most = variable.differing_count_at_most or 0
     total = plural((variable.element_count or 0) - (variable.masked_count or 0), "element")

@@ -638,7 +638,7 @@ def suspect_leaves(descent: Descent) -> NDArray[np.int64]:
 class _Held:
     """A tree of which parts are read: the levels above the leaves at once.
 
-    Nobody reads enough of it to hold it against its checksum. So each node that leads to leaves is
+    Nobody reads enough of it to compare it with its checksum. So each node that leads to leaves is
     checked against its children, and the uppermost one against the root that the index tells: pages
     that both trees have lost look the same, and would hide what differs.
     """

@@ -60,7 +60,7 @@ class ObjectCheck(Struct, frozen=True):
 
 
 def check_objects(first: Snapshot, second: Snapshot) -> ObjectCheck:
-    """Holds the objects of a rebuilt environment against those of the one it is to be."""
+    """Compares the objects of a rebuilt environment with those of the one it is to be."""
     pairs = pair_objects(first.objects, second.objects)
     both = [(a, b) for a, b in pairs if a is not None and b is not None]
     return ObjectCheck(

@@ -469,7 +469,7 @@ class _Trial:
         if damage is Damage.MASKED:
             return f"the mask {target.settings.mask!r} takes the element out"
         if damage is Damage.LOST:
-            return "'strict: variables' lets variables go; a warning tells of it"
+            return "'strict: variables' lets variables go; a warning reports it"
         if damage is Damage.SIGN:
             change = target.changes[damage].element
             assert change is not None

@@ -83,7 +83,7 @@ def notes(document: TimingDocument) -> list[str]:
         found.append(
             "both sides of each pair ran at the same time, each on half of the cores; where one"
             " ends first, the other one runs on alone, so if they slow each other, the change is"
-            " larger than what is told"
+            " larger than what is reported"
         )
     cores = int(document.environment.get("cpu_count", os.cpu_count() or 1))
     if document.load is not None and document.load > _BUSY * cores:

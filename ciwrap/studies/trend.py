@@ -289,7 +289,7 @@ def _beyond_words(share: float) -> str:
     if isfinite(share):
         return share_text(share)
     # One side is no number, the bound is 0, or a double cannot hold the share.
-    return "by no multiple of it that can be told"
+    return "by no multiple of it that is known"
 
 
 def _time_warnings(one: TimeSeries) -> list[str]:

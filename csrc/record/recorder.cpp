@@ -59,7 +59,7 @@ Recorder::Recorder(const std::string& folder, const std::string& name, int rank,
     journal->add({RecordType::attempt},
                  Payload().text(name).text(CIWRAP_VERSION).u64(seconds).u32(has_bounds).span());
     journal->commit();
-    // What the next checkpoint will be held against is read while the program computes.
+    // What the next checkpoint will be compared with is read while the program computes.
     const auto written = [this](const Batch& batch) {
         if (online_)
             online_->reference().fetch_next(batch.iteration, batch.point_name);
@@ -196,7 +196,7 @@ std::uint32_t Recorder::point_number(const std::string& point) {
     return found->second;
 }
 
-// Held against the reference if that has the same of it.
+// Compared with the reference if that has the same of it.
 std::unique_ptr<Recorded> Recorder::recorded(const Variable& one, std::int64_t iteration,
                                              const std::string& point) {
     std::string why;

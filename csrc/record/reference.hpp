@@ -1,4 +1,4 @@
-// The run that this one is held against while it runs: the journal of its process of the same rank,
+// The run that this one is compared with while it runs: the journal of its process of that rank,
 // which may still grow.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Gray and Scott's reaction of two substances that spread, with Kokkos. It knows nothing of ciwrap:
-// Kokkos itself tells of its Views.
+// Kokkos itself reports its Views.
 //
 //   cmake -S . -B build && cmake --build build
 //   ciwrap record --view 'substance *=f8[66,66]' --step step -o before -- build/unchanged

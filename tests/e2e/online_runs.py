@@ -1,4 +1,4 @@
-"""Recorded runs that are held against others: how they are started, and what they say."""
+"""Recorded runs that are compared with others: how they are started, and what they say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which side is which, where one run's capture is held against the other run's data."""
+"""Which side is which, where one run's capture is compared with the other run's data."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_residues_of_either_side_settle_what_noise_leaves_open(
         capture(pair, pair / other, BOUND)
     found = compared(pair, "A", "B", 0)
     for key, one in found.items():
-        assert one["golden_root"] == one["root"], key  # held against residues, noise makes none
+        assert one["golden_root"] == one["root"], key  # compared with residues, noise makes none
         assert (one.get("max_drift_share") or 0) <= 0.5, key
 
 
@@ -138,7 +138,7 @@ def test_a_tree_like_the_other_one_is_made_where_there_are_data(other_chunks: Pa
 
 
 def test_captures_with_other_chunks_hide_nothing_where_there_are_data(pair: Path) -> None:
-    """Neither tree is held against the other one: all is read."""
+    """Neither tree is compared with the other one: all is read."""
     capture(pair, pair / "A", BOUND)
     capture(pair, pair / "B", BOUND, "--chunk-bytes=2048")
     found = compared(pair, "A", "B", 1)

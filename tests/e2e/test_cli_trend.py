@@ -141,7 +141,7 @@ def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Projec
     [
         (0.85, "mesh: density uses 85 % of its bound"),
         (1.5, "mesh: density is beyond its bound: 1.50 x the bound"),
-        (float("inf"), "mesh: density is beyond its bound: by no multiple of it that can be told"),
+        (float("inf"), "mesh: density is beyond its bound: by no multiple of it that is known"),
         (0.5, None),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_bound_is_passed_beyond_it_and_not_at_it(
     [
         (0.4, "it used 40 % of the bound before"),
         (1.5, "it was beyond its bound before: 1.50 x the bound"),
-        (float("inf"), "it was beyond its bound before: by no multiple of it that can be told"),
+        (float("inf"), "it was beyond its bound before: by no multiple of it that is known"),
     ],
 )
 def test_what_was_known_before(folder: Project, share: float, words: str) -> None:

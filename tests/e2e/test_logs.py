@@ -616,7 +616,7 @@ def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -
     code, out = run("compare", "other.log", "out.log", "--check", "run")
     assert code == 3
     assert "on the first side the text ends with its last number" in out
-    # A program that writes no line break at its end is held against itself.
+    # A program that writes no line break at its end is compared with itself.
     assert run("compare", "other.log", "other.log", "--check", "run")[0] == 0
     (folder / "out.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
     code, out = run("check")

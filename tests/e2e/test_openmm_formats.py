@@ -1,4 +1,4 @@
-"""The OpenMM example in five formats: what examples/openmm/formats.py says, held against NumPy and
+"""The OpenMM example in five formats: what examples/openmm/formats.py says, compared with NumPy and
 against the formats' own libraries.
 """
 

@@ -252,7 +252,7 @@ def test_a_golden_of_residues_is_replaced_by_another_one_alone(folder: Path) -> 
     code, text = ciwrap("accept")
     assert code == 0, text
     assert "same" in text
-    # A run that is held against another one has no residues of its own.
+    # A run that is compared with another one has no residues of its own.
     assert record("--residues", "--against", "golden/walk", noise=0.0004)[0] == 0
     code, text = ciwrap("accept", "--reason", "noise")
     assert code == ExitCode.NOT_COMPARABLE, text
@@ -290,7 +290,7 @@ def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:
     assert ciwrap("compare", "run", "run.tree")[0] == ExitCode.MATCH
     shown = [ciwrap("show", one)[1].partition("variable")[2] for one in ("run", "run.tree")]
     assert shown[0] == shown[1] != ""
-    # It serves as the run does: others are held against it, and it is refuted by what differs.
+    # It serves as the run does: others are compared with it, and it is refuted by what differs.
     for step, by, expected in ((NEVER, 0, ExitCode.MATCH), ("4", 0.002, ExitCode.DIFFER)):
         code, text = record("--against", "run.tree", step=step, by=by, noise=0.0005)
         assert code == expected, text

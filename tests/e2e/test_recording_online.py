@@ -1,4 +1,4 @@
-"""Runs that are held against another one while they run: stopped, told, never a match in vain."""
+"""Runs that are compared with another one while they run: stopped, told, never a match in vain."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_what_nothing_can_be_held_against_is_told_before_the_program_runs(
     ran = [sys.executable, "-c", "open('ran', 'w')"]
     for reference in ("nowhere", "empty", "walk.py", "plain"):
         code, text = ciwrap("record", "--against", reference, "-o", "b", "--", *ran)
-        # Of the plain run the count is compared exactly, so something can be held against it.
+        # Of the plain run the count is compared exactly, so something can be compared with it.
         if reference == "plain":
             continue
         assert code == ExitCode.NOT_COMPARABLE, text

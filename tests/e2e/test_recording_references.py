@@ -1,4 +1,4 @@
-"""What a recorded run may be held against, and what is no match for want of a sound reference."""
+"""What a recorded run may be compared with, and what is no match for want of a sound reference."""
 
 from __future__ import annotations
 

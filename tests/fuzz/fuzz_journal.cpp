@@ -171,7 +171,7 @@ bool is_same(const ReferenceTree& one, const ReferenceTree& other) {
 
 using Known = std::map<Name, std::shared_ptr<const ReferenceTree>>;
 
-// Whether the tree could be read; a run is then held against it, as the library does.
+// Whether the tree could be read; a run is then compared with it, as the library does.
 std::shared_ptr<const ReferenceTree> look(Reference& reference, const Name& name) {
     const auto& [iteration, point, variable] = name;
     try {

@@ -182,7 +182,7 @@ TEST_F(OnlineTest, ReadsAheadWhatComesNext) {
     }
 }
 
-// Trees of one checkpoint lie where those of another lay, of more or fewer elements, held against
+// Trees of one checkpoint lie where those of another lay, of more or fewer elements, compared with
 // the reference or not: nothing of what was there is left.
 TEST_F(OnlineTest, LeavesNothingInMemoryThatIsUsedAgain) {
     record_reference("a", 8);

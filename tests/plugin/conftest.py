@@ -164,7 +164,7 @@ class Suite:
         return {one["check"]: one for one in json.loads(path.read_text())["checks"]}
 
     def document(self, *arguments: str) -> Any:
-        """The JSON of a run, held against its schema."""
+        """The JSON of a run, compared with its schema."""
         target = self.root / "result.json"
         self.run("--ciwrap-json", str(target), *arguments)
         document = json.loads(target.read_text())

@@ -43,7 +43,7 @@ def tested(suite: Suite) -> Suite:
 
 
 def test_a_golden_of_one_kind_of_machine_takes_the_place_of_the_common_one(tested: Suite) -> None:
-    """It counts before the common golden, so its bound is held against that one's."""
+    """It counts before the common golden, so its bound is compared with that one's."""
     write(tested, "2.0", "10")
     words = ("--ciwrap-variant=ours", "--ciwrap-update=failed", "--ciwrap-reason=why")
     tested.run(*words).assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""What is reported of a variable, held against plain NumPy: shares, histograms, counts, places, and
+"""What is reported of a variable, against plain NumPy: shares, histograms, counts, places, and
 that JSON, terminal, page and Markdown say the same of them.
 """
 

@@ -1,4 +1,4 @@
-"""The numbers behind a picture, and what a difference comes to, held against NumPy."""
+"""The numbers behind a picture, and what a difference comes to, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """All settings of a variable together mean the same on every road, and what an oracle says.
 
-Each project holds many variables, each with settings of its own. They are held against an oracle in
-fractions: checked against goldens, compared as folders and as captured runs, and as arrays in
+Each project holds many variables, each with settings of its own. They are compared with an oracle
+in fractions: checked against goldens, compared as folders and as captured runs, and as arrays in
 memory.
 """
 

@@ -356,7 +356,7 @@ def test_the_line_in_the_log(store: Any, elsewhere: None) -> None:
     assert entry.bounds == ("x: atol=0.001 rtol=0 -> atol=0.01 rtol=0 (wider)",)
     when = datetime.strptime(entry.when, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
     assert abs((datetime.now(timezone.utc) - when).total_seconds()) < 3600
-    # What it said of its variables is held against what is said now ...
+    # What it said of its variables is compared with what is said now ...
     old = OldGolden.of("c", store)
     assert old.golden is not None
     now: dict[VariableId, Any] = {X: (("units", "s"),)}

@@ -1,4 +1,4 @@
-"""The lists of hashes that jobs on GitHub install from, held against pyproject.toml; no network."""
+"""The lists of hashes that jobs on GitHub install from, against pyproject.toml; no network."""
 
 from __future__ import annotations
 

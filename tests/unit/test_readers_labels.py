@@ -77,7 +77,7 @@ def test_what_has_no_name_is_not_called_so() -> None:
 
 @pytest.mark.parametrize("name", ["_FillValue", "missing_value", "valid_max", "flag_values"])
 def test_numbers_of_the_variables_own_type_are_the_same_in_another_precision(name: str) -> None:
-    """A run in float32 is held against one in float64 by `mixed_precision`."""
+    """A run in float32 is compared with one in float64 by `mixed_precision`."""
     one, other = (labels_of(None, {name: kind(1e20)}) for kind in (np.float32, np.float64))
     assert one == other == ((name, "1e+20"),)
     assert labels_of(None, {name: np.float32(1.1e20)}) != one

@@ -1,4 +1,4 @@
-"""What factors do to the spread of runs: of runs that were held against the reference alone."""
+"""What factors do to the spread of runs: of runs that were compared with the reference alone."""
 
 from __future__ import annotations
 

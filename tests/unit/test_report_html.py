@@ -175,7 +175,7 @@ def test_what_comes_first() -> None:
         for words in (
             "Numbers differ",
             "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
-            "Variables, what is told above, then the worst first",
+            "Variables, what is said above, then the worst first",
             "First difference: iteration 2, rank 1, x",
             "First difference: iteration 3, rank 0, y",
         )
@@ -198,7 +198,7 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
     text = Page(render_html(run_of(undecided))).text
     assert "1 of 2 chunks suspect" in text
     assert "residues only: the golden's values are not kept" in text
-    assert "which one, and how far it moved, is told where that could be found out" in text
+    assert "which one, and how far it moved, is said where that could be found out" in text
 
 
 def test_the_environments_stand_side_by_side() -> None:
@@ -327,5 +327,5 @@ def test_facts_that_are_no_difference_are_not_called_equal() -> None:
 def test_what_is_not_the_worst_is_not_said_to_come_first_as_such() -> None:
     worse = VariableResult("y", Verdict.NOT_COMPARABLE, reason="it is gone")
     text = Page(render_html(run_of(differing(), worse))).text
-    assert "Variables, what is told above, then the worst first" in text
+    assert "Variables, what is said above, then the worst first" in text
     assert "Variables, worst first" in Page(render_html(run_of(differing()))).text

@@ -155,8 +155,8 @@ def test_power_is_what_was_measured(runs: int, low: float, high: float) -> None:
 
 
 def test_power_is_that_of_what_is_told() -> None:
-    """Runs of four cells, held against the first of them: one cell spreads five times as much. What
-    is told are effects of single factors on distances; what two do together is told nowhere.
+    """Runs of four cells, compared with the first of them: one cell spreads five times as much. The
+    effects of single factors on distances are reported, and not what two do together.
     """
     cells = cells_of("full", 2) * 10
     scale = np.array([5.0 if cell == (True, True) else 1.0 for cell in cells])

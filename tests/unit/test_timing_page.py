@@ -63,7 +63,7 @@ def test_what_a_duet_hides_is_told() -> None:
     both = 1.3 * alone.min(axis=0)
     seen = np.where(alone == alone.min(axis=0), both, both + np.ptp(alone, axis=0))
     assert 0.07 < np.median(seen[1] / seen[0]) - 1 < 0.085
-    words = "if they slow each other, the change is larger than what is told"
+    words = "if they slow each other, the change is larger than what is reported"
     assert words in page(A, duet=True)
     assert words not in page(A)
 

@@ -181,7 +181,7 @@ def test_names_move_nothing() -> None:
 def test_a_map_may_be_better_than_the_estimate_of_a_perfect_one() -> None:
     floor = "by estimate, a perfect map would be off by 23 %"
     above = page(summary(error=0.13, floor=0.23))
-    assert f"{floor}, so this one cannot be told from it" in above
+    assert f"{floor}, so this one cannot be distinguished from it" in above
     below = page(summary(error=0.31, floor=0.23))
     assert floor in below
-    assert "cannot be told from it" not in below
+    assert "cannot be distinguished from it" not in below

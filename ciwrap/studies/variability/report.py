@@ -115,7 +115,7 @@ def fit_words(one: MapSummary) -> list[str]:
     floor = "sigma itself is uncertain: by estimate, a perfect map would be off by"
     floor += f" {error_words(one.floor)}"
     if one.floor >= one.error:
-        floor += ", so this one cannot be told from it"
+        floor += ", so this one cannot be distinguished from it"
     found = [f"{one.predictor}: off by {error_words(one.error)} {unseen}{optimistic}", floor]
     if one.factor is not None:
         found.append(

@@ -120,7 +120,7 @@ bool same(const Digest& a, const Digest& b) {
     return __builtin_memcmp(&a, &b, sizeof a) == 0 && !is_unmatchable(a);
 }
 
-// Returns whether the chunk matches what it is held against, if anything.
+// Returns whether the chunk matches what it is compared with, if anything.
 bool put_leaf(const ChunkBatch& batch, std::uint64_t chunk, const HashedChunk& hashed) {
     batch.leaves[chunk] = hashed.digest;
     if (batch.leaf_levels == nullptr)

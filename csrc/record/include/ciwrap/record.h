@@ -46,7 +46,7 @@ typedef struct ciwrap_array {
 
 struct ciwrap_run;
 
-/* Where this process first left what it is held against, at a checkpoint. */
+/* Where this process first left what it is compared with, at a checkpoint. */
 typedef struct ciwrap_divergence {
     size_t size;
     int64_t iteration;

@@ -130,7 +130,7 @@ class Recorder {
         ciwrap_complete(run_);
     }
 
-    // Whether the program is to end, since it does not match what it is held against (see
+    // Whether the program is to end, since it does not match what it is compared with (see
     // ciwrap_should_stop). With MPI `agree` is the same in all processes.
     bool should_stop() const {
         return ciwrap_should_stop(run_) != 0;
