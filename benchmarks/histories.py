@@ -98,7 +98,7 @@ def rules() -> Any:
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:
     """Without what reports of small runs show besides."""
-    from ciwrap.check.compatible import HistoryOptions
+    from ciwrap.check.two_sides import HistoryOptions
     from ciwrap.formats.find_outputs import find_in
     from ciwrap.runs.compare_runs import compare_histories
     from ciwrap.runs.sides import open_run

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ciwrap.base.errors import NotAvailableError
-from ciwrap.studies.variability.judge import (
+from ciwrap.studies.variability.predictors import PREDICTORS, fit_process, likeliest_kernel
+from ciwrap.studies.variability.quality import (
     bounded,
     conformal_factor,
     cross_validate,
@@ -27,7 +28,6 @@ from ciwrap.studies.variability.judge import (
     noise_floor,
     sorted_residuals,
 )
-from ciwrap.studies.variability.predictors import PREDICTORS, fit_process, likeliest_kernel
 from ciwrap.studies.variability.runs import Measured, Roles, prepare, read_runs
 
 if TYPE_CHECKING:

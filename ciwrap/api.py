@@ -28,8 +28,8 @@ from ciwrap.base.errors import (
     WriteFailedError,
 )
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import Work
 from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.memory import labels_in
 from ciwrap.golden.manifest import capture

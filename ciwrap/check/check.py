@@ -24,7 +24,9 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.check.compatible import (
+from ciwrap.check.findings import DetailKeeper, check_result
+from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.check.two_sides import (
     GOLDEN,
     Findings,
     Work,
@@ -35,8 +37,6 @@ from ciwrap.check.compatible import (
     refuse_unseen_mask,
     uncompared,
 )
-from ciwrap.check.findings import DetailKeeper, check_result
-from ciwrap.check.judge import check_golden, compare_values
 from ciwrap.formats.catalog import Rules, refuse_other_ids
 from ciwrap.golden.store import golden_id, golden_signature
 from ciwrap.golden.trees import bound_of
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ciwrap.project.settings import Check, Expectation
 
 
-class GoldenVariables:
+class GoldenSide:
     """What a golden holds, as one side of a comparison."""
 
     def __init__(self, golden: StoredGolden | None, check: Check) -> None:
@@ -82,7 +82,7 @@ class GoldenVariables:
         return None
 
 
-def steps_of(values: Values, ours: GoldenVariables, identity: VariableId) -> StoredSteps:
+def steps_of(values: Values, ours: GoldenSide, identity: VariableId) -> StoredSteps:
     """The steps that a golden has for a series of a text. Raises AlignmentError."""
     from ciwrap.check.texts import stored_steps
 
@@ -216,7 +216,7 @@ def check_catalog(
     says they are; None if they need no golden. Raises UsageError.
     """
     started = time.monotonic()
-    reference = GoldenVariables(golden, check)
+    reference = GoldenSide(golden, check)
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome, both = pair(check, rules, reference, outputs)
     results = DetailKeeper(outcome.results)
@@ -235,7 +235,7 @@ def check_catalog(
             outcome.results,
             reference.variables,
             outputs,
-            lambda first, other: _judge_other(check, reference, outputs, first, other, work),
+            lambda first, other: _compare_with_other(check, reference, outputs, first, other, work),
         )
     return replace(
         conclude(check, rules, golden, reference, outputs, outcome, work),
@@ -244,7 +244,7 @@ def check_catalog(
 
 
 def pair(
-    check: Check, rules: Rules, reference: GoldenVariables, outputs: Catalog
+    check: Check, rules: Rules, reference: GoldenSide, outputs: Catalog
 ) -> tuple[Findings, list[VariableId]]:
     """The variables that both sides hold and that are to be compared; the outcome has the others.
 
@@ -274,7 +274,7 @@ def ignored_but_in_golden(identity: VariableId, signature: Signature) -> Variabl
 
 
 def judge(
-    check: Check, reference: GoldenVariables, outputs: Catalog, identity: VariableId, work: Work
+    check: Check, reference: GoldenSide, outputs: Catalog, identity: VariableId, work: Work
 ) -> VariableResult:
     """The verdict on a variable that both sides hold. Raises UsageError."""
     entry = outputs.entries[identity]
@@ -320,9 +320,9 @@ def judge(
     return result
 
 
-def _judge_other(
+def _compare_with_other(
     check: Check,
-    reference: GoldenVariables,
+    reference: GoldenSide,
     outputs: Catalog,
     first: VariableResult,
     other: VariableId,
@@ -343,7 +343,7 @@ def conclude(
     check: Check,
     rules: Rules,
     golden: StoredGolden | None,
-    reference: GoldenVariables,
+    reference: GoldenSide,
     outputs: Catalog,
     outcome: Findings,
     work: Work,
@@ -370,7 +370,7 @@ def conclude(
 
 
 def _messages(
-    check: Check, golden: StoredGolden | None, reference: GoldenVariables, outputs: Catalog
+    check: Check, golden: StoredGolden | None, reference: GoldenSide, outputs: Catalog
 ) -> Iterator[Message]:
     """What is to be reported besides of the configuration, the golden and the files."""
     for text in misspelt_words(check, [*reference.identities, *outputs.identities], outputs):

@@ -23,7 +23,7 @@ from ciwrap.base.errors import (
     escape,
     one_line,
 )
-from ciwrap.check.compatible import (
+from ciwrap.check.two_sides import (
     MOST_ELEMENTS,
     judged_elements,
     message_of,
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Explainer, Findings, ReadElements, Wording
     from ciwrap.check.solve import Solved
+    from ciwrap.check.two_sides import Explainer, Findings, ReadElements, Wording
     from ciwrap.formats.catalog import Rules
 
 

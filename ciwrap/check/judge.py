@@ -16,7 +16,15 @@ from ciwrap.base.errors import (
     PeriodError,
     ShapeMismatchError,
 )
-from ciwrap.check.compatible import (
+from ciwrap.check.findings import (
+    Suspects,
+    with_digests,
+    with_elements,
+    with_residues,
+    with_roots,
+    with_solved,
+)
+from ciwrap.check.two_sides import (
     GOLDEN,
     RUNS,
     Work,
@@ -31,14 +39,6 @@ from ciwrap.check.compatible import (
     suspect_pieces,
     uncompared,
 )
-from ciwrap.check.findings import (
-    Suspects,
-    with_digests,
-    with_elements,
-    with_residues,
-    with_roots,
-    with_solved,
-)
 from ciwrap.golden.store import golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import bound_of, build_tree, describe_bound, tree_builder, tree_parameters
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings, Verdict
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Labels, SeriesFacts, Signature
-    from ciwrap.check.compatible import Wording
+    from ciwrap.check.two_sides import Wording
 
 
 class Reference(Struct, frozen=True):

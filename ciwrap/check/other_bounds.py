@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from ciwrap.arrays.values import Values
 from ciwrap.base.errors import InvalidBoundError, PeriodError
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import MOST_ELEMENTS, compare_elements, read_each, value_texts
 from ciwrap.check.findings import with_elements
+from ciwrap.check.two_sides import MOST_ELEMENTS, compare_elements, read_each, value_texts
 from ciwrap.golden.trees import bound_of, tree_parameters
 from ciwrap.model import ErrorBound, VariableSettings
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
-    from ciwrap.check.compatible import Work
+    from ciwrap.check.two_sides import Work
     from ciwrap.model import VariableId, VariableResult
 
 _EXACT_IN_DOUBLE = {"f2", "f4", "f8", "i1", "i2", "i4", "u1", "u2", "u4"}

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, is_bfloat16, widen_bfloat16
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import chunk_elements, to_index, value_texts
+from ciwrap.check.two_sides import chunk_elements, to_index, value_texts
 from ciwrap.golden.trees import Cells, Preimage, scalar_parameters
 from ciwrap.model import MovedElement
 from ciwrap.model.variable_result import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES

@@ -19,7 +19,7 @@ from ciwrap.base.errors import (
     ShapeMismatchError,
 )
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import GOLDEN, refuse_cut
+from ciwrap.check.two_sides import GOLDEN, refuse_cut
 from ciwrap.golden.trees import build_tree
 from ciwrap.model import (
     DifferingInSeries,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import PlaceInText, Values
-    from ciwrap.check.compatible import Wording, Work
+    from ciwrap.check.two_sides import Wording, Work
 
 # Places of each kind that a result keeps.
 MOST_PLACES = 50

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, ConfigError, UsageError
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
-from ciwrap.check.compatible import Work, failed_check
+from ciwrap.check.two_sides import Work, failed_check
 from ciwrap.cli.main import (
     check_option,
     config_options,

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, InterruptedCallError, UsageError
 from ciwrap.base.processes import endings_call
-from ciwrap.check.compatible import HistoryOptions
+from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.cli.main import (
     INTERRUPTED,
     common_option,

@@ -27,7 +27,7 @@ from ciwrap.studies.importers import NotImported
 from ciwrap.studies.selftest import SelftestDocument
 from ciwrap.studies.timing import TimingDocument
 from ciwrap.studies.trend import TrendDocument
-from ciwrap.studies.variability.judge import VariabilityDocument
+from ciwrap.studies.variability.quality import VariabilityDocument
 
 
 class SnapshotDocument(DocumentHead, frozen=True):

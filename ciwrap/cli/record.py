@@ -24,7 +24,7 @@ from ciwrap.base.errors import (
     UsageError,
     WriteFailedError,
 )
-from ciwrap.check.compatible import message_of
+from ciwrap.check.two_sides import message_of
 from ciwrap.cli.compare import RuleOptions
 from ciwrap.cli.main import (
     Session,

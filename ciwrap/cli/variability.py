@@ -28,8 +28,8 @@ from ciwrap.studies.variability.fit import (
     read_map,
     write_map,
 )
-from ciwrap.studies.variability.judge import VariabilityDocument
 from ciwrap.studies.variability.predictors import PREDICTORS
+from ciwrap.studies.variability.quality import VariabilityDocument
 from ciwrap.studies.variability.report import lines_of, render_variability_html
 from ciwrap.studies.variability.runs import Roles, read_runs
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Explainer, Findings, Pieces, ReadBoth
+    from ciwrap.check.two_sides import Explainer, Findings, Pieces, ReadBoth
     from ciwrap.formats.catalog import Catalog, Rules
     from ciwrap.model import VariableId, VariableResult
 
@@ -43,7 +43,7 @@ def explainer_without_pictures() -> Explainer:
 
 
 class _Explainer(Struct, frozen=True):
-    """As `ciwrap.check.compatible.Explainer`."""
+    """As `ciwrap.check.two_sides.Explainer`."""
 
     with_pictures: bool = True
 

@@ -13,14 +13,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import (
+from ciwrap.check.solve import as_numbers, share_classes, share_of_bound
+from ciwrap.check.two_sides import (
     chunk_elements,
     judged_elements,
     read_each,
     runs_of,
     suspect_pieces,
 )
-from ciwrap.check.solve import as_numbers, share_classes, share_of_bound
 from ciwrap.explain.difference import (
     Cells,
     Difference,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Pieces, ReadBoth
+    from ciwrap.check.two_sides import Pieces, ReadBoth
     from ciwrap.model import VariableResult
 
 # Elements that are looked at: a second or so.

@@ -29,7 +29,7 @@ from ciwrap.golden.show import (
 )
 from ciwrap.model import Coverage, Message, MessageLevel, RunResult, Verdict
 from ciwrap.pytest_plugin.collect import FAILED, LATE, Collected, Results, TestFile
-from ciwrap.pytest_plugin.judge import EXPECTED, NEW, WRITTEN, TestedProject, find_project
+from ciwrap.pytest_plugin.one_check import EXPECTED, NEW, WRITTEN, TestedProject, find_project
 from ciwrap.pytest_plugin.options import unused_mode
 from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, write_document
 from ciwrap.report.outputs import write_report

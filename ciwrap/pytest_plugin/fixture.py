@@ -48,10 +48,10 @@ from ciwrap.pytest_plugin.collect import (
     is_worker,
     shared_ids,
 )
-from ciwrap.pytest_plugin.judge import (
+from ciwrap.pytest_plugin.one_check import (
     EXPECTED,
     MATCHED,
-    Judge,
+    Checker,
     Records,
     TestOutcome,
     failure_text,
@@ -299,7 +299,7 @@ class ExpectedMismatch:
             raise GoldenMismatch(text)
         return False
 
-    def judge(self, outcome: TestOutcome) -> TestOutcome:
+    def apply_to(self, outcome: TestOutcome) -> TestOutcome:
         """The outcome of a check in the block, as expected if it has compared and does not match.
 
         A golden that is missing or damaged was not compared with anything: that is not expected.
@@ -427,7 +427,7 @@ def _failed(name: str, text: str) -> CheckResult:
     return CheckResult(name, Verdict.NOT_COMPARABLE, messages=(Message(MessageLevel.ERROR, text),))
 
 
-_JUDGE = pytest.StashKey[Judge]()
+_CHECKER = pytest.StashKey[Checker]()
 _OF_CHECK: tuple[str, ...] = ("strict", "duplicates")
 _MARKER_KEYS = (*SETTINGS, "bounds", "ignore", *_OF_CHECK, "repeat")
 # Those of check() that are no settings.
@@ -440,16 +440,16 @@ OTHER_KEYWORDS = (
 def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
     """The fixture's value for the test that asks for it."""
     config = request.config
-    judge = config.stash.get(_JUDGE, None)
-    if judge is None:
-        judge = Judge(
+    checker = config.stash.get(_CHECKER, None)
+    if checker is None:
+        checker = Checker(
             find_project(config), config.option.ciwrap_update, config.option.ciwrap_reason
         )
-        judge.shared_ids = shared_ids(request.session.items)
-        config.stash[_JUDGE] = judge
-        config.stash[END_WRITING] = judge.close
-        config.add_cleanup(judge.close)
-    made = CiwrapFixture(request.node, judge)
+        checker.shared_ids = shared_ids(request.session.items)
+        config.stash[_CHECKER] = checker
+        config.stash[END_WRITING] = checker.close
+        config.add_cleanup(checker.close)
+    made = CiwrapFixture(request.node, checker)
     request.node.stash[RECORDER] = made
     config.stash[OPEN][request.node.nodeid] = made
     return made
@@ -461,12 +461,12 @@ class CiwrapFixture:
     check_count: how many checks the test has made so far (of the run that is going on).
     """
 
-    def __init__(self, item: pytest.Item, judge: Judge) -> None:
+    def __init__(self, item: pytest.Item, checker: Checker) -> None:
         self._item = item
-        self._judge = judge
+        self._checker = checker
         self._process = os.getpid()
-        judge.test_count += 1
-        self._number = judge.test_count
+        checker.test_count += 1
+        self._number = checker.test_count
         self._names: set[str | None] = set()
         self.check_count = 0
         self._records = Records(item)
@@ -539,7 +539,7 @@ class CiwrapFixture:
         files = {"layout": layout, "format": format, "options": options, "exclude": exclude}
         title = self._title(name)
         if os.getpid() != self._process:
-            self._judge.forked.note(self._number)
+            self._checker.forked.note(self._number)
             raise in_forked(title)
         if not self._unmet.begin(title):
             error = after_the_end(f"{self._item.nodeid}, {title}")
@@ -568,7 +568,7 @@ class CiwrapFixture:
     def _caller(self) -> str:
         """Where the test called `check`, for a message that has no traceback."""
         frame = sys._getframe(2)
-        return f"{self._judge.project.shown(Path(frame.f_code.co_filename))}:{frame.f_lineno}"
+        return f"{self._checker.project.shown(Path(frame.f_code.co_filename))}:{frame.f_lineno}"
 
     def _title(self, name: str | None) -> str:
         return str(name) if name else self._item.name
@@ -587,11 +587,11 @@ class CiwrapFixture:
         layer = SettingsLayer.from_arguments(settings, "check()", OTHER_KEYWORDS)
         self._claim(name)
         self.check_count += 1
-        test = self._judge.project.test_place(self._item, name)
+        test = self._checker.project.test_place(self._item, name)
         rules = rules_of(bounds, "check()")
         check = Check(
             test.check,
-            self._judge.project.root,
+            self._checker.project.root,
             (),
             ignore=(*self._ignore, *_texts(ignore)),
             layers=(*self._layers, layer),
@@ -617,22 +617,22 @@ class CiwrapFixture:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)
                 self._records.add_repeat(catalog.noted(result))
                 return result, problem
-            judge = self._judge.judge if expected is None else self._judge.compare
-            outcome = judge(test, check, catalog, self._item.nodeid)
+            compare = self._checker.check if expected is None else self._checker.compare
+            outcome = compare(test, check, catalog, self._item.nodeid)
         outcome = replace(outcome, result=catalog.noted(outcome.result))
         if expected is not None:
-            outcome = expected.judge(outcome)
+            outcome = expected.apply_to(outcome)
         self._records.add_outcome(outcome, test.check)
         if not outcome.has_failed:
             return outcome.result, None
-        return outcome.result, failure_text(self._title(name), outcome, self._judge.project)
+        return outcome.result, failure_text(self._title(name), outcome, self._checker.project)
 
     def _claim(self, name: str | None) -> None:
         given: object = name
         fault = name_fault(given) if isinstance(given, str) else "is not text"
         if fault is not None and given is not None:
             raise UsageError(f"the name of a check {fault}: {ascii(given)[:60]}")
-        if self.repeats is None and self._item.nodeid in self._judge.shared_ids:
+        if self.repeats is None and self._item.nodeid in self._checker.shared_ids:
             raise UsageError(
                 "another test has the same id; they would share a golden",
                 file=self._item.nodeid,
@@ -697,7 +697,7 @@ class CiwrapFixture:
             "gate": gate,
             "warm_up": warm_up,
         }
-        config = self._judge.project.config
+        config = self._checker.project.config
         found = compare_calls(a, b, config, given, is_shared=is_worker(self._item.config))
         self._records.add_timing(name, found.lines)
         if found.is_refused:
@@ -763,7 +763,7 @@ class CiwrapFixture:
 
     def raise_unreported(self, error: BaseException | None, when: str) -> None:
         __tracebackhide__ = True
-        if self._judge.forked.take(self._number):
+        if self._checker.forked.take(self._number):
             missed = in_forked(self._item.name)
             self._records.add_refused(None, missed)
             self._unmet.add(UnmetCheck("a forked process", str(missed)))

@@ -19,7 +19,7 @@ from msgspec import Struct, field
 
 from ciwrap.base.errors import NotComparableError, OutputMissingError
 from ciwrap.base.files import writing
-from ciwrap.check.compatible import HistoryOptions
+from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.formats.catalog import Rules
 from ciwrap.golden.places import BINARY_SUFFIX, MANIFEST_SUFFIX
 from ciwrap.golden.store import read_golden_file

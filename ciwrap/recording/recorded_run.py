@@ -28,8 +28,8 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.files import writing
 from ciwrap.base.patterns import file_glob
-from ciwrap.check.check import GoldenVariables, ignored_but_in_golden, misspelt_words
-from ciwrap.check.compatible import GOLDEN, HistoryOptions, failed_check
+from ciwrap.check.check import GoldenSide, ignored_but_in_golden, misspelt_words
+from ciwrap.check.two_sides import GOLDEN, HistoryOptions, failed_check
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.reader import reading
@@ -83,7 +83,7 @@ from ciwrap.runs.sides import Run, capture_paths, open_fingerprint, recorded_aga
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ciwrap.check.compatible import Work
+    from ciwrap.check.two_sides import Work
     from ciwrap.formats.source_files import CheckpointKey, SourceFile
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.model import CheckResult
@@ -683,7 +683,7 @@ def refuse_what_needs_data(check: Check) -> None:
 
 def _with_newly_ignored(result: CheckResult, golden: StoredGolden, check: Check) -> CheckResult:
     """The result, in which what the golden holds and the check ignores is not comparable."""
-    ours = GoldenVariables(golden, check)
+    ours = GoldenSide(golden, check)
     found = [one for one in ours.variables if check.is_ignored(one)]
     if not found:
         return result

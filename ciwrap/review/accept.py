@@ -26,8 +26,8 @@ from ciwrap.base.files import read_regular
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import DIRTY, ask_git, git_commit, git_user
 from ciwrap.check.check import needs_golden
-from ciwrap.check.compatible import Work
 from ciwrap.check.judge import check_golden
+from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.reader import as_elements
 from ciwrap.golden.goldens_of_tests import telling_what_is_done

@@ -29,9 +29,9 @@ from ciwrap.base.errors import (
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.check import misspelt_words
-from ciwrap.check.compatible import Work, labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.check.judge import check_golden
 from ciwrap.check.other_bounds import Circle, refuse_combined
+from ciwrap.check.two_sides import Work, labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.explain.across import explainer
 from ciwrap.formats.catalog import Catalog
 from ciwrap.golden.manifest import (

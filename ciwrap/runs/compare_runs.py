@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import NotComparableError, UsageError
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.check.compatible import RUNS, HistoryOptions, Work, not_comparable
 from ciwrap.check.findings import check_result, fewer_details
+from ciwrap.check.two_sides import RUNS, HistoryOptions, Work, not_comparable
 from ciwrap.explain.across import explain_ranks, explainer, hints
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import Evidence, Message, MessageLevel, Verdict
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ciwrap.base.errors import CiwrapError
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import Findings, Wording
+    from ciwrap.check.two_sides import Findings, Wording
     from ciwrap.explain.across import Parts
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.source_files import CheckpointKey

@@ -21,11 +21,12 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, NotComparableError, StillWrittenError, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS, NoProgress
-from ciwrap.check.compatible import (
+from ciwrap.check.judge import compare_values
+from ciwrap.check.two_sides import (
     RUNS,
+    EmptySide,
     Findings,
     HistoryOptions,
-    Nothing,
     WrongAnswerError,
     chunk_elements,
     in_one_dtype,
@@ -37,7 +38,6 @@ from ciwrap.check.compatible import (
     refuse_unseen_mask,
     uncompared,
 )
-from ciwrap.check.judge import compare_values
 from ciwrap.formats.catalog import refuse_other_ids
 from ciwrap.golden.trees import tree_parameters
 from ciwrap.model import Verdict
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import Work
+    from ciwrap.check.two_sides import Work
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.source_files import CheckpointKey
     from ciwrap.model import VariableId, VariableResult, VariableSettings
@@ -400,7 +400,7 @@ def _one_sided(golden: Run, new: Run, rules: Rules, keys: Iterable[CheckpointKey
         is_reference = key in golden.groups
         found = Variables(golden if is_reference else new, key)
         found.close()
-        ours, theirs = (found, Nothing()) if is_reference else (Nothing(), found)
+        ours, theirs = (found, EmptySide()) if is_reference else (EmptySide(), found)
         pair_up(outcome, rules, ours, theirs)
         outcome.errors += found.errors
         if found.stale is not None:

@@ -17,9 +17,9 @@ from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, Write
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.check.compatible import Work, suspect_pieces
 from ciwrap.check.findings import DetailKeeper
 from ciwrap.check.judge import compare_values
+from ciwrap.check.two_sides import Work, suspect_pieces
 from ciwrap.explain.across import (
     explainer_without_pictures,
     first_difference,
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Values
-    from ciwrap.check.compatible import Findings
     from ciwrap.check.other_bounds import Circle
+    from ciwrap.check.two_sides import Findings
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.source_files import CheckpointKey
     from ciwrap.golden.trees import Resources

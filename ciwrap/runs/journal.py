@@ -30,7 +30,7 @@ from ciwrap.base.errors import (
     all_errors,
 )
 from ciwrap.base.processes import Closing
-from ciwrap.check.compatible import Findings, WrongAnswerError
+from ciwrap.check.two_sides import Findings, WrongAnswerError
 from ciwrap.formats.source_files import CheckpointKey
 from ciwrap.runs.units import Part, Unit, stamp_of_list
 

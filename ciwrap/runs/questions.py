@@ -25,14 +25,6 @@ from ciwrap.base.errors import (
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.check.compatible import (
-    MOST_INDICES,
-    PartSums,
-    chunk_elements,
-    compare_elements,
-    not_comparable,
-    read_each,
-)
 from ciwrap.check.findings import (
     Suspects,
     judged_by_digests,
@@ -44,6 +36,14 @@ from ciwrap.check.findings import (
     with_solved,
 )
 from ciwrap.check.solve import solve_chunks
+from ciwrap.check.two_sides import (
+    MOST_INDICES,
+    PartSums,
+    chunk_elements,
+    compare_elements,
+    not_comparable,
+    read_each,
+)
 from ciwrap.formats.reader import as_elements
 from ciwrap.golden.trees import build_tree, describe_bound, tree_parameters
 from ciwrap.model import Evidence, Message, MessageLevel, VariableSettings, Verdict
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import FileRegion
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import Findings, ReadElements, Work
+    from ciwrap.check.two_sides import Findings, ReadElements, Work
     from ciwrap.formats.catalog import Rules
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult, VariableResult

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, one_line
 from ciwrap.base.late import futures
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import Findings, Work
+from ciwrap.check.two_sides import Findings, Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.source_files import digest_of_sight, source_files
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from ciwrap.base.progress import Progress
-    from ciwrap.check.compatible import HistoryOptions
+    from ciwrap.check.two_sides import HistoryOptions
     from ciwrap.formats.catalog import Rules
     from ciwrap.formats.find_outputs import OutputFile
     from ciwrap.formats.source_files import CheckpointKey

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, NotComparableError, WriteFailedError
 from ciwrap.base.progress import Progress
-from ciwrap.check.compatible import MOST_ELEMENTS, PartSums, not_comparable
+from ciwrap.check.two_sides import MOST_ELEMENTS, PartSums, not_comparable
 from ciwrap.formats.source_files import CheckpointKey, digest_of_sight, source_files
 from ciwrap.model import VariableId, VariableResult, Verdict
 from ciwrap.runs.capture_index import key_order

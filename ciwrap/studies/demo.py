@@ -12,7 +12,7 @@ from msgspec import Struct
 from ciwrap.base.errors import GoldenMissingError
 from ciwrap.base.late import numpy as np
 from ciwrap.check.check import check_outputs
-from ciwrap.check.compatible import Work
+from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources

@@ -29,7 +29,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.check.check import misspelt_words
-from ciwrap.check.compatible import Work, failed_check
+from ciwrap.check.two_sides import Work, failed_check
 from ciwrap.golden.places import ensemble_path
 from ciwrap.golden.store import GoldenStore, refuse_pointer
 from ciwrap.model import (

@@ -26,7 +26,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import later_interrupts
 from ciwrap.base.words import Word
 from ciwrap.check.check import check_catalog
-from ciwrap.check.compatible import Work
+from ciwrap.check.two_sides import Work
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
 from ciwrap.formats.reader import Source, VariableInfo

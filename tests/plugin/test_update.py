@@ -296,9 +296,9 @@ def test_a_golden_that_another_process_has_just_made_is_not_new(suite: Suite, si
     suite.write(
         """
         import os, subprocess, sys
-        from ciwrap.pytest_plugin.judge import Judge
+        from ciwrap.pytest_plugin.one_check import Checker
 
-        compare = Judge.compare
+        compare = Checker.compare
 
         def compare_and_lose_the_race(*arguments):
             found = compare(*arguments)
@@ -308,7 +308,7 @@ def test_a_golden_that_another_process_has_just_made_is_not_new(suite: Suite, si
             os.environ["NUMBER"] = "0"
             return found
 
-        Judge.compare = compare_and_lose_the_race
+        Checker.compare = compare_and_lose_the_race
         """,
         "conftest.py",
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ciwrap.check.compatible import Findings, uncompared
+from ciwrap.check.two_sides import Findings, uncompared
 from ciwrap.model import VariableId, VariableResult
 from ciwrap.runs.compare_runs import leave_out_uncommon
 

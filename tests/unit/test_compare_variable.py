@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, ConvertedValues, MaskedValues, convert_exactly
 from ciwrap.base.errors import DtypeMismatchError, MaskError, UsageError
-from ciwrap.check.compatible import runs_of, suspect_ranges, to_index
 from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.check.two_sides import runs_of, suspect_ranges, to_index
 from ciwrap.golden.manifest import capture
 from ciwrap.model import (
     ErrorBound,

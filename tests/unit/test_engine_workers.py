@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from ciwrap.base.errors import NotAvailableError
-from ciwrap.check.compatible import Findings, HistoryOptions, WrongAnswerError
+from ciwrap.check.two_sides import Findings, HistoryOptions, WrongAnswerError
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import find_in
 from ciwrap.golden.trees import DEFAULT_RESOURCES

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ciwrap.base.errors import LockBusyError, UsageError, WriteFailedError
-from ciwrap.check.compatible import Findings
+from ciwrap.check.two_sides import Findings
 from ciwrap.runs.journal import Journal, JournalRules
 from ciwrap.runs.units import Part, Unit
 

@@ -12,8 +12,8 @@ from result_fields import said
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues, MaskedValues
 from ciwrap.base.errors import ContradictionError, UsageError
-from ciwrap.check.compatible import Work
 from ciwrap.check.judge import check_golden, compare_values
+from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer, explainer_without_pictures
 from ciwrap.golden.manifest import capture
 from ciwrap.model import ErrorBound, Evidence, EvidencePolicy, VariableId, VariableSettings, Verdict

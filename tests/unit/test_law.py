@@ -20,11 +20,11 @@ from ciwrap.base.errors import (
     ShapeMismatchError,
     UsageError,
 )
-from ciwrap.check.compatible import (
+from ciwrap.check.two_sides import (
     GOLDEN,
     RUNS,
+    EmptySide,
     Findings,
-    Nothing,
     PartSums,
     failed_check,
     in_dtype,
@@ -160,11 +160,11 @@ def test_the_reference_is_named_where_it_is_another(
 
 
 def test_a_side_of_nothing_holds_nothing() -> None:
-    assert not Nothing().identities
+    assert not EmptySide().identities
     with pytest.raises(KeyError):
-        Nothing().signature(X)
+        EmptySide().signature(X)
     with pytest.raises(KeyError):
-        Nothing().path_of(X)
+        EmptySide().path_of(X)
 
 
 def test_outcomes_add_up_field_by_field() -> None:

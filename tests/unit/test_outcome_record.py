@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ciwrap.base.errors import ConfigError, CorruptFileError, all_errors
-from ciwrap.check.compatible import Findings, PartSums
+from ciwrap.check.two_sides import Findings, PartSums
 from ciwrap.model import (
     DifferingElement,
     DifferingInSeries,

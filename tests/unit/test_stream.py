@@ -12,7 +12,7 @@ import pytest
 from ciwrap import _core
 from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import CorruptFileError, InterruptedCallError, UnreadableFileError
-from ciwrap.check.compatible import uncompared
+from ciwrap.check.two_sides import uncompared
 from ciwrap.golden.trees import Resources
 from ciwrap.model import VariableId
 from ciwrap.runs.questions import PendingComparison, Stream, fits_stream

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CorruptFileError
-from ciwrap.check.compatible import GOLDEN, RUNS, Findings, uncompared
 from ciwrap.check.findings import MOST_DETAILED_NAMES, DetailKeeper, check_result
+from ciwrap.check.two_sides import GOLDEN, RUNS, Findings, uncompared
 from ciwrap.formats.catalog import Rules
 from ciwrap.model import (
     CheckResult,

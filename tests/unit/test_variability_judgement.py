@@ -19,7 +19,8 @@ from ciwrap.statistics.spread import (
     repeats_for_sigma,
     sigma_half_width,
 )
-from ciwrap.studies.variability.judge import (
+from ciwrap.studies.variability.predictors import PREDICTORS
+from ciwrap.studies.variability.quality import (
     bounded,
     conformal_factor,
     cross_validate,
@@ -28,7 +29,6 @@ from ciwrap.studies.variability.judge import (
     noise_floor,
     sorted_residuals,
 )
-from ciwrap.studies.variability.predictors import PREDICTORS
 from ciwrap.studies.variability.runs import MOST_CONFIGURATIONS, prepare
 
 NAMES = ("a", "b")

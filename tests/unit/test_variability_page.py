@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("scipy", reason="SciPy is not installed")
 
-from ciwrap.studies.variability.judge import (
+from ciwrap.studies.variability.quality import (
     Candidate,
     Curve,
     Influence,

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from ciwrap.arrays.values import Values, as_doubles, is_bfloat16
 from ciwrap.base.errors import NotComparableError
 from ciwrap.base.late import numpy as np
-from ciwrap.check.compatible import HistoryOptions
+from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.formats.catalog import Catalog, Rules
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
 from ciwrap.formats.reader import Reader, Source, VariableInfo

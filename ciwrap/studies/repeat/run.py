@@ -35,7 +35,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.patterns import PathPattern
 from ciwrap.base.processes import ends_are_interrupts, later_interrupts
 from ciwrap.check.check import check_catalog
-from ciwrap.check.compatible import Work
+from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.catalog import Catalog, Rules
 from ciwrap.formats.find_outputs import FoundOutputs, find_in, outputs_within

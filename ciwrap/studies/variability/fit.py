@@ -29,7 +29,16 @@ from ciwrap.statistics.spread import (
     repeats_for_sigma,
     sigma_half_width,
 )
-from ciwrap.studies.variability.judge import (
+from ciwrap.studies.variability.predictors import (
+    GAUSSIAN_PROCESS,
+    PREDICTORS,
+    Kernel,
+    Predictor,
+    Process,
+    fit_process,
+    likeliest_kernel,
+)
+from ciwrap.studies.variability.quality import (
     FEW_CONFIGURATIONS,
     Candidate,
     MapPoint,
@@ -46,15 +55,6 @@ from ciwrap.studies.variability.judge import (
     curve_of_runs,
     influences,
     sorted_residuals,
-)
-from ciwrap.studies.variability.predictors import (
-    GAUSSIAN_PROCESS,
-    PREDICTORS,
-    Kernel,
-    Predictor,
-    Process,
-    fit_process,
-    likeliest_kernel,
 )
 from ciwrap.studies.variability.runs import (
     Axis,
@@ -200,7 +200,7 @@ class FittedMap:
         return float(np.sum(weights * times[near]) / weights.sum())
 
     def factor(self, confidence: float) -> float | None:
-        """See `ciwrap.studies.variability.judge.conformal_factor`."""
+        """See `ciwrap.studies.variability.quality.conformal_factor`."""
         return conformal_factor(self.stored.residuals, confidence)
 
     def point(self, configuration: Mapping[str, float]) -> Numbers:

@@ -46,7 +46,7 @@ from ciwrap.report.text import (
 from ciwrap.studies.variability.runs import Axis
 
 if TYPE_CHECKING:
-    from ciwrap.studies.variability.judge import (
+    from ciwrap.studies.variability.quality import (
         Candidate,
         Curve,
         Influence,

@@ -619,7 +619,7 @@ def judged_elements(
     )
 
 
-class Held(Protocol):
+class Side(Protocol):
     """What one side holds: variables by identity, and the files they come from."""
 
     @property
@@ -629,7 +629,7 @@ class Held(Protocol):
     def fault_of(self, identity: VariableId) -> CiwrapError | None: ...
 
 
-class Nothing:
+class EmptySide:
     """A side that holds no variable."""
 
     identities: frozenset[VariableId] = frozenset()
@@ -644,7 +644,7 @@ class Nothing:
         raise KeyError(identity)
 
 
-def pair_up(outcome: Findings, rules: Rules, reference: Held, new: Held) -> list[VariableId]:
+def pair_up(outcome: Findings, rules: Rules, reference: Side, new: Side) -> list[VariableId]:
     """The variables that both sides hold and that are to be compared, in order.
 
     The outcome gets those that are ignored, those of them that the reference holds as left out, and
@@ -671,7 +671,7 @@ def pair_up(outcome: Findings, rules: Rules, reference: Held, new: Held) -> list
     return both
 
 
-def _with_fault(alone: VariableResult, side: Held) -> VariableResult:
+def _with_fault(alone: VariableResult, side: Side) -> VariableResult:
     """The result, with the reason why nothing can be read of the variable where it is, if so."""
     fault = side.fault_of(alone.id)
     return alone if fault is None else not_comparable(alone, fault)

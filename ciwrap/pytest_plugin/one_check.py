@@ -1,6 +1,6 @@
 """One check of a test: find its golden, compare, and keep, propose or write a golden.
 
-Read first `Judge`. What it found are plain values that can be sent to another process.
+Read first `Checker`. What it found are plain values that can be sent to another process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.files import PENDING_DIR
 from ciwrap.check.check import check_catalog
-from ciwrap.check.compatible import Work, failed_check, message_of
+from ciwrap.check.two_sides import Work, failed_check, message_of
 from ciwrap.explain.across import explainer
 from ciwrap.golden.places import Place, TestPlace
 from ciwrap.golden.store import GoldenStores
@@ -89,8 +89,8 @@ class TestOutcome(Struct, frozen=True):
         return self.word not in (MATCHED, WRITTEN)  # also if that is expected: it ends the block
 
 
-class Judge:
-    """Judges the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason.
+class Checker:
+    """Makes the checks of one process. mode, reason: as --ciwrap-update, --ciwrap-reason.
 
     shared_ids: those that several tests of the session have, so that a golden would have two.
     """
@@ -125,7 +125,7 @@ class Judge:
         taken = [SnapshotStore.of_project(root), SnapshotStore.of_goldens(self.project.golden_dir)]
         carry_snapshot(self.origin.environment, taken, pending.snapshots)
 
-    def judge(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> TestOutcome:
+    def check(self, test: TestPlace, check: Check, catalog: Catalog, test_id: str) -> TestOutcome:
         """Compares, and writes what the mode asks for. Raises UsageError."""
         found = self.compare(test, check, catalog, test_id)
         resources = resources_for(catalog)
@@ -136,7 +136,7 @@ class Judge:
         if is_written or (self._mode != "none" and found.word == NEW):
             written = self._write(check, target, catalog, resources, found)
             # Another process may have made it since we looked: then it is new no more.
-            return written or self.judge(test, check, catalog, test_id)
+            return written or self.check(test, check, catalog, test_id)
         if found.word == MATCHED:
             self.project.pending.discard(target)
             return found
