@@ -9,9 +9,13 @@ import site
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytest_plugins = ["pytester"]
 
@@ -20,6 +24,7 @@ for folder in (HERE, HERE / "property"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
+from expected_texts import IS_REFRESH, Expected, file_of  # noqa: E402
 from tiers import IS_FULL, IS_LONG, examples, slow_ones  # noqa: E402
 
 # Helpers that assert say what was wrong as tests do.
@@ -125,6 +130,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     wanted = {"long": IS_LONG, "linux": IS_LINUX}
     left_out = [marker for marker, is_wanted in wanted.items() if not is_wanted]
     others = {item for item in items if any(map(item.get_closest_marker, left_out))}
+    if IS_REFRESH:
+        others |= {
+            item for item in items if "expected_text" not in getattr(item, "fixturenames", ())
+        }
     if not IS_FULL:
         others |= slow_ones(item for item in items if item not in others)
     if others:
@@ -135,3 +144,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(scope="session")
 def long_mode() -> bool:
     return IS_LONG
+
+
+@pytest.fixture
+def expected_text(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Expected]:
+    """Call it with a text of the output: it has to be what stands in the file of the test."""
+    failed_before = request.session.testsfailed
+    texts = Expected(file_of(request.node.nodeid), tmp_path_factory.getbasetemp())
+    yield texts
+    if request.session.testsfailed == failed_before:
+        texts.end()
