@@ -132,9 +132,8 @@ def take_pending(
     """Accepts the pending goldens of artifacts into the checkout at `root`; runs nothing of it.
 
     The folders' own descriptions say which platform's goldens they are, nothing else. allowed: in
-    which ways goldens may check less, of `ciwrap.review.artifact.ALLOWED_WORDS`. Raises
-    UsageError for a golden folder outside of `root`, NotComparableError where nothing could be
-    accepted.
+    which ways goldens may check less, of `ciwrap.review.artifact.ALLOWED_WORDS`. Raises UsageError
+    for a golden folder outside of `root`, NotComparableError where nothing could be accepted.
     """
     documents, golden_dirs, unmatched = [], [], []
     for folder in folders:

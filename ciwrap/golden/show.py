@@ -204,10 +204,9 @@ def _range_text(elements: NDArray[Any] | None, first: int, last: int) -> str:
 def stored_places(golden_dir: Path, faults: list[CiwrapError] | None = None) -> list[Place]:
     """The places of all goldens of checks, whole or not, in the folder and below it; sorted.
 
-    What has no manifest is of no check: somebody's own golden, which a program wrote.
-    Folders whose names begin with a dot are passed over, and so are links to folders. faults: takes
-    the errors of shared files that are damaged, whose goldens nobody knows; without it they are
-    raised.
+    A golden without a manifest belongs to no check: a program of the user's wrote it. Folders whose
+    names begin with a dot, and links to folders, are passed over. faults: takes the errors of
+    damaged shared files, whose goldens nobody knows; without it they are raised.
     """
     found: set[Place] = set()
     for here, folder in _folders(golden_dir):

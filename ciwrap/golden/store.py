@@ -341,8 +341,8 @@ class GoldenStore:
 
         make_manifest: called with the new binary's root (hexadecimal) and size in bytes. result:
         of the comparison that it comes from; only a shared file has room for it. Raises
-        WriteFailedError (the old golden is then whole, and nothing is left behind) or UsageError
-        for a manifest that could not be read back.
+        UsageError for a manifest that could not be read back, and WriteFailedError: the old golden
+        counts then, or, once the manifest was renamed, the new one.
         """
         path, manifest_path = self.pair_path(check), self.manifest_path(check)
         next_path, next_manifest_path = staged(path), staged(manifest_path)
@@ -470,7 +470,7 @@ def _text_of(manifest: Manifest, path: Path) -> str:
 
 def write_failed(path: Path, error: OSError) -> WriteFailedError:
     return WriteFailedError(
-        f"the golden could not be written: {error.strerror or error}; what was there is untouched",
+        f"the golden could not be written: {error.strerror or error}",
         file=path,
         remedy="free some space or make the folder writable, then accept again",
     )

@@ -69,9 +69,8 @@ class TestOutcome(Struct, frozen=True):
     """What became of one check.
 
     word: matched, differ, not_comparable, new (there is no golden), written (one has been), or
-    expected (it differs, as the test says).
-    place: of the golden looked at, or written. pending: whether one waits for review now.
-    problem: why none does, if none could be made.
+    expected (it differs, as the test says). place: of the golden looked at, or written. pending:
+    whether one waits for review now. problem: why none does, if none could be made.
     """
 
     __test__ = False  # pytest takes classes called Test... for tests

@@ -340,6 +340,8 @@ def accept_outputs(
                         origin = origin_of(check, project.root, snapshots)
                         write_change(change, project.store, reason, origin)
                         done.append(check.name)
+                    else:  # completes an accept of the same that was killed
+                        project.store.settle(check.name)
     return changes
 
 

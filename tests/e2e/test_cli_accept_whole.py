@@ -158,6 +158,21 @@ def test_an_interrupted_accept_is_told_of_and_completed(project: Project) -> Non
     assert litter(project) == []
 
 
+def test_an_interrupted_accept_is_completed_by_the_same_one(project: Project) -> None:
+    project.accept()
+    folder = project.folder / "golden"
+    (folder / "mesh.golden").rename(folder / "mesh.golden.next")
+    assert project.run("accept", "--dry-run").code == 0
+    assert "an accept was killed" in project.run("check").out
+    project.accept()
+    assert litter(project) == []
+    assert "an accept was killed" not in project.run("check").out
+    # One that was killed before anything had changed leaves a file that nobody reads.
+    (folder / "mesh.golden.next").write_bytes(b"part of a golden")
+    project.accept()
+    assert litter(project) == []
+
+
 def test_disk_full_leaves_the_old_golden_and_no_litter(project: Project) -> None:
     project.configure(bound="atol: 1e-6, evidence: data")
     project.accept()
