@@ -1,4 +1,4 @@
-"""Holds two versions of ciwrap against each other: commands, trees, elements, the pytest plugin.
+"""Compares two versions of ciwrap: commands, trees, elements, the pytest plugin.
 
     python -m benchmarks.two_versions OLD [NEW] [--repeats N] [--quick] [--markdown FILE]
 

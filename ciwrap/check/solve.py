@@ -228,7 +228,7 @@ class _Chunks:
         if golden.is_missing and len(self._parameters.fill_values) > 1:
             # Missing equals missing, so all fill values have one code.
             return replace(known, golden_is_fill=True)
-        is_beyond, shares = _held_against(self._cells, golden, new)
+        is_beyond, shares = _beyond_bound(self._cells, golden, new)
         least, greatest = value_texts(golden.values, dtype)
         return replace(
             known,
@@ -240,7 +240,7 @@ class _Chunks:
         )
 
 
-def _held_against(
+def _beyond_bound(
     cells: Cells, golden: Preimage, new: NDArray[Any]
 ) -> tuple[bool | None, list[float] | None]:
     """Whether the new value is beyond the bound, whichever of its values the golden had; None if

@@ -1,4 +1,4 @@
-"""The command line. Nobody imports it; it imports everything else, late."""
+"""The command line. Nobody imports it; it imports everything else, late. Read first `main`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
 from ciwrap.base.files import writing
-from ciwrap.cli.json_documents import ImportDocument
 from ciwrap.cli.main import Session, json_option, resource_options, verbose_option
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import Choice, find_outputs
@@ -42,7 +41,7 @@ from ciwrap.report.terminal import render
 from ciwrap.report.text import plural, relative_to, safe_text
 from ciwrap.report.words import arrays_words
 from ciwrap.studies.demo import run_demo
-from ciwrap.studies.importers import import_cp2k, import_lammps, import_testcode
+from ciwrap.studies.importers import ImportDocument, import_cp2k, import_lammps, import_testcode
 
 _ATTRIBUTES_LINES = ("*.golden binary diff=ciwrap", "*.goldens text eol=lf diff=ciwrap")
 _GIT_FILES = {

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -14,20 +14,9 @@ from ciwrap.base.documents import DocumentHead
 from ciwrap.golden.manifest import Count, Root
 from ciwrap.golden.show import ShownVariable
 from ciwrap.model import EnvironmentDifference, RunResult
-from ciwrap.model.repeat_result import RepeatResult
-from ciwrap.report.document import document_schema
-from ciwrap.review.accept import AcceptDocument
 from ciwrap.runs.capture_index import BoundRow
 from ciwrap.runs.sides import ShownCapture
 from ciwrap.snapshot.records import Snapshot
-from ciwrap.studies.bisect import BisectDocument
-from ciwrap.studies.changes.state import ChangesDocument
-from ciwrap.studies.ensemble import CaptureEnsembleDocument
-from ciwrap.studies.importers import NotImported
-from ciwrap.studies.selftest import SelftestDocument
-from ciwrap.studies.timing import TimingDocument
-from ciwrap.studies.trend import TrendDocument
-from ciwrap.studies.variability.quality import VariabilityDocument
 
 
 class SnapshotDocument(DocumentHead, frozen=True):
@@ -284,50 +273,3 @@ class ValuesDocument(DocumentHead, frozen=True):
     path: str
     values: tuple[FoundValue, ...]
     problems: tuple[str, ...]
-
-
-class ImportDocument(DocumentHead, frozen=True):
-    """What import made of somebody's tests. tests: how many there are; carried_over: whole."""
-
-    kind: Literal["import"]
-    source: str
-    written: bool
-    tests: Count
-    carried_over: Count
-    files: tuple[str, ...]
-    not_carried_over: tuple[NotImported, ...]
-    notes: tuple[str, ...]
-
-
-DOCUMENTS = (
-    RunResult,
-    AcceptDocument,
-    CaptureDocument,
-    ShowDocument,
-    ShowCaptureDocument,
-    ShowGoldensDocument,
-    DoctorDocument,
-    InitDocument,
-    DemoDocument,
-    RejectDocument,
-    PruneDocument,
-    SelftestDocument,
-    ValuesDocument,
-    ImportDocument,
-    TimingDocument,
-    BisectDocument,
-    TrendDocument,
-    VariabilityDocument,
-    CaptureEnsembleDocument,
-    RepeatResult,
-    SnapshotDocument,
-    SnapshotDiffDocument,
-    SnapshotRestoreDocument,
-    SnapshotVerifyDocument,
-    ChangesDocument,
-)
-
-
-def json_schema() -> dict[str, Any]:
-    """The schema of all documents; docs/reference/result.schema.json is made of it."""
-    return document_schema(DOCUMENTS)

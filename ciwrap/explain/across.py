@@ -269,7 +269,7 @@ def explain_ranks(results: list[VariableResult], parts_of: PartsOf) -> None:
     at = min(bad, key=lambda one: results[one].id.sort_key, default=None)
     if at is None or results[at].text is not None or results[at].series is not None:
         return
-    from ciwrap.explain.places import other_decomposition
+    from ciwrap.explain.moved import other_decomposition
 
     first = results[at]
     try:
@@ -329,33 +329,33 @@ _MOST_ID_BYTES = 8 << 20
 _FLOATS = {"f4", "f8"}
 
 
-def hints(outcome: Findings, rules: Rules, parts_of: PartsOf) -> list[str]:
+def hints(findings: Findings, rules: Rules, parts_of: PartsOf) -> list[str]:
     """A sentence for each remedy that would help, as far as that is known without much reading.
 
     parts_of: as in `explain_ranks`.
     """
     found = (
-        *_other_names(outcome),
-        *_moved_rows(outcome),
-        *_other_order(outcome, parts_of),
-        *_other_precision(outcome, rules),
+        *_other_names(findings),
+        *_moved_rows(findings),
+        *_other_order(findings, parts_of),
+        *_other_precision(findings, rules),
     )
     return [f"hint: {text}" for text in found]
 
 
-def _other_names(outcome: Findings) -> Iterator[str]:
+def _other_names(findings: Findings) -> Iterator[str]:
     """All names of one run differ from those of the other in one part, as a job's number does."""
-    if outcome.results or not outcome.missing or not outcome.extra:
+    if findings.results or not findings.missing or not findings.extra:
         return
-    ours = {one.name for one in outcome.missing}
-    theirs = {one.name for one in outcome.extra}
+    ours = {one.name for one in findings.missing}
+    theirs = {one.name for one in findings.extra}
     for mine in sorted(_common_parts(ours)):
         for other in sorted(_common_parts(theirs)):
             if mine == other:
                 continue
             if {_without(name, mine) for name in ours} == {_without(n, other) for n in theirs}:
                 # A layout takes the place of the one by which folders tell iterations and ranks.
-                is_flat = all(one.iteration is one.rank is None for one in outcome.missing)
+                is_flat = all(one.iteration is one.rank is None for one in findings.missing)
                 example = _layout({_without(name, mine) for name in ours}) if is_flat else None
                 such_as = f", such as {example!r}" if example else ""
                 yield (
@@ -400,10 +400,10 @@ def _without(name: str, part: str) -> str:
     return "".join("{*}" if one == part else one for one in _SEPARATORS.split(name))
 
 
-def _moved_rows(outcome: Findings) -> Iterator[str]:
+def _moved_rows(findings: Findings) -> Iterator[str]:
     """Other numbers of rows on each rank, equal sums of them, and an id that names the rows."""
     sums: dict[tuple[str, int | None], list[tuple[int, int]]] = {}
-    for one in outcome.results:
+    for one in findings.results:
         if one.rank is not None and one.shape:
             reference = one.golden_shape or one.shape
             sums.setdefault((one.name, one.iteration), []).append((reference[0], one.shape[0]))
@@ -413,7 +413,7 @@ def _moved_rows(outcome: Findings) -> Iterator[str]:
         if any(mine != other for mine, other in rows)
         and sum(mine for mine, _ in rows) == sum(other for _, other in rows)
     ]
-    names = sorted({one.name for one in outcome.results if _is_id(one)})
+    names = sorted({one.name for one in findings.results if _is_id(one)})
     if moved and names:
         yield (
             "rows have moved between ranks, whose sums are equal: try --align-by"
@@ -426,9 +426,9 @@ def _is_id(one: VariableResult) -> bool:
     return is_whole and len(one.shape or ()) == 1 and _ID_NAME.fullmatch(one.name) is not None
 
 
-def _other_order(outcome: Findings, parts_of: PartsOf) -> Iterator[str]:
+def _other_order(findings: Findings, parts_of: PartsOf) -> Iterator[str]:
     """An id that holds the same values in another order."""
-    for one in outcome.results:
+    for one in findings.results:
         is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
         if one.verdict is Verdict.DIFFER and _is_id(one) and not one.aligned_by and is_small:
             if _are_same_values(one, parts_of):
@@ -476,8 +476,8 @@ def _are_same_values(one: VariableResult, parts_of: PartsOf) -> bool:
     return len(read) == 2 and bool(np.array_equal(read[0], read[1]))
 
 
-def _other_precision(outcome: Findings, rules: Rules) -> Iterator[str]:
-    for one in outcome.results:
+def _other_precision(findings: Findings, rules: Rules) -> Iterator[str]:
+    for one in findings.results:
         kinds = {dtype[1:] for dtype in (one.golden_dtype, one.dtype) if dtype is not None}
         if one.verdict is not Verdict.NOT_COMPARABLE or kinds != _FLOATS or one.dtype is None:
             continue

@@ -23,7 +23,7 @@ from ciwrap.explain.difference import (
     value_apart,
     whole_or_short,
 )
-from ciwrap.explain.places import MOVES, at_faces, in_a_stripe, moved_places
+from ciwrap.explain.moved import MOVES, at_faces, in_a_stripe, moved_places
 from ciwrap.model import two_digits_above
 from ciwrap.model.variable_result import FAR_BEYOND, MOST_EXPLANATIONS, Cause, Explanation
 

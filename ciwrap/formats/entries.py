@@ -164,8 +164,7 @@ class Listing:
 
         region: where its bytes lie as they are. stored_bytes: how many the file really holds.
         steps: the iterations that its first axis goes through; it then gives one variable for each.
-        labels: as in VariableInfo.
-        What has no defined comparison is listed with its fault.
+        labels: as in VariableInfo. What has no defined comparison is listed with its fault.
         """
         lengths = tuple(int(length) for length in shape)
         facts = {"called": called, "iteration": iteration, "rank": rank, "labels": labels}

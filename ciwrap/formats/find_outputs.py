@@ -62,8 +62,7 @@ class ChosenBy(Enum):
 
 class OutputFile(Struct, frozen=True):
     """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
-    what says that this reader opens it. later: added to iterations that the
-    file tells.
+    what says that this reader opens it. later: added to iterations that the file tells.
     """
 
     path: Path

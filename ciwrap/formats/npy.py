@@ -151,9 +151,8 @@ def read_header(
 ) -> NpyHeader:
     """Parses a header; `read(n)` gives the next n bytes, or fewer at the end.
 
-    name: what the array is called, for its fields and for messages.
-    Raises CorruptFileError, UnsupportedFormatError, UnsupportedDtypeError, PickledArrayError,
-    DuplicateVariableError.
+    name: what the array is called, for its fields and for messages. Raises CorruptFileError,
+    UnsupportedFormatError, UnsupportedDtypeError, PickledArrayError, DuplicateVariableError.
     """
 
     def take(count: int) -> bytes:

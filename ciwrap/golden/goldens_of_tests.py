@@ -418,10 +418,6 @@ class ModuleStore(GoldenStore):
         if not self.is_kept:
             self._clear_folder()
 
-    def _clear_folder(self) -> None:
-        with contextlib.suppress(OSError):  # not empty, or never made
-            self.folder.rmdir()
-
     def write(
         self,
         check: str,
@@ -496,6 +492,7 @@ class ModuleStore(GoldenStore):
         finally:
             # What could not be put in place has been reported, and counts where it lies.
             self._has_written = False
+            super().close()
             self._clear_folder()
 
     def put_in_place(self) -> None:

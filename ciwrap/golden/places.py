@@ -266,11 +266,13 @@ def writer_lock(
     *,
     doing: str = "writing goldens",
     is_needed: bool = True,
+    stays: bool = False,
 ) -> Iterator[None]:
     """Holds the folder's lock for the block.
 
     doing: what those who have this lock do, for those who cannot get it. is_needed: whether nothing
-    is to be done on a file system that knows no locks.
+    is to be done on a file system that knows no locks. stays: its file is left for the next time,
+    since making and removing one takes half a millisecond; `remove_lock_file` is for the end.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
     killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,
@@ -286,10 +288,11 @@ def writer_lock(
         if descriptor is None:
             remove_lock_file(folder)
         else:
-            # Unlinked while still held: whoever waits on this inode sees in `_acquire` that it is
-            # no longer the current one, and starts over.
-            with contextlib.suppress(OSError):
-                path.unlink()
+            if not stays:
+                # Unlinked while still held: whoever waits on this inode sees in `_acquire` that it
+                # is no longer the current one, and starts over.
+                with contextlib.suppress(OSError):
+                    path.unlink()
             os.close(descriptor)
 
 

@@ -58,6 +58,7 @@ from ciwrap.golden.places import (
     escape_name,
     has_stem,
     name_of_stem,
+    remove_lock_file,
     staged,
     stored_stems,
     writer_lock,
@@ -319,16 +320,19 @@ class GoldenStore:
         except OSError as error:
             raise write_failed(self.folder, error) from error
         try:
-            with writer_lock(self.folder, wait_seconds):
+            with writer_lock(self.folder, wait_seconds, stays=self.is_kept):
                 yield
         finally:
             if not was_there:
-                # Nothing was written after all, if it is still empty.
-                with contextlib.suppress(OSError):
-                    self.folder.rmdir()
+                self._clear_folder()
 
     def close(self) -> None:
         """Ends the writing of a kept store. Raises WriteFailedError, LockBusyError."""
+        remove_lock_file(self.folder)
+
+    def _clear_folder(self) -> None:
+        with contextlib.suppress(OSError):  # not empty, since goldens were written, or never made
+            self.folder.rmdir()
 
     def write(
         self,

@@ -1,7 +1,7 @@
 """The plain data that ciwrap's parts hand to each other: bounds, variables, verdicts, results.
 
 No behaviour beyond validation and text forms, and nothing heavy to import. Everything is frozen;
-numbers are plain Python numbers, never NumPy scalars.
+numbers are plain Python numbers, never NumPy scalars. Read first `results`, then `variable_result`.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def note_unused(project: TestedProject, unused: list[Place], results: Results) -
             for one in _noted(project, state)
             if one.place.for_variant(None) not in used and _root(project, one.place) == one.root
         }
-        kept |= {one.place: one for one in with_roots(project, unused)}
+        kept |= {one.place: one for one in unused_goldens(project, unused)}
         write_unused(project.root, UnusedList(state=state, unused=tuple(sorted(kept.values()))))
 
 
@@ -151,7 +151,7 @@ def _noted(project: TestedProject, state: ProjectState) -> tuple[UnusedGolden, .
     return () if before is None or other_state_words(before.state, state) else before.unused
 
 
-def with_roots(project: TestedProject, places: Iterable[Place]) -> list[UnusedGolden]:
+def unused_goldens(project: TestedProject, places: Iterable[Place]) -> list[UnusedGolden]:
     return [UnusedGolden(one.folder, one.name, _root(project, one)) for one in places]
 
 
@@ -352,7 +352,7 @@ def _judge_unused(
         )
         unused = []
     elif mode == "delete":
-        delete_goldens(project.golden_dir, with_roots(project, unused))
+        delete_goldens(project.golden_dir, unused_goldens(project, unused))
         ending.unused_word = "unused and deleted"
         unused = []
     try:

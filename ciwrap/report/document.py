@@ -25,8 +25,6 @@ from msgspec.structs import replace
 
 from ciwrap.base.documents import (
     DocumentError,
-    DocumentHead,
-    Schema,
     load_json,
     to_plain,
     to_record,
@@ -52,16 +50,10 @@ from ciwrap.model import (
 from ciwrap.model.repeat_result import RepeatedRun, RepeatedVariable, RepeatResult
 from ciwrap.model.results import MOST_WHOLE, brief
 from ciwrap.model.variable_result import (
-    MOST_EXPLANATIONS,
-    MOST_LEVELS,
-    MOST_MAPS,
-    MOST_RUNS,
-    MOST_WORST,
-    SHARE_CLASSES,
     HistoryFacts,
 )
 from ciwrap.report.lead import groups_of
-from ciwrap.report.places import by_name
+from ciwrap.report.where import by_name
 
 SCHEMA_VERSION = 1
 # A variable takes some 1300 bytes and 70 values, so this is room for 100,000 of them.
@@ -116,12 +108,6 @@ class DivergenceFacts(msgspec.Struct, frozen=True):
     element: DifferingElement | None = None
 
 
-class CoverageWords(msgspec.Struct, frozen=True):
-    """text: all of it in one line."""
-
-    text: str
-
-
 class CheckHead(msgspec.Struct, frozen=True):
     """What a document says of a check beside its fields; worked out of them, never read back.
 
@@ -132,41 +118,6 @@ class CheckHead(msgspec.Struct, frozen=True):
     coverage: Coverage
     first_divergence: DivergenceFacts | None = None
     first_numeric_divergence: DivergenceFacts | None = None
-
-
-class VerdictCounts(msgspec.Struct, frozen=True):
-    """Variables by verdict."""
-
-    match: int
-    undecided: int
-    differ: int
-    not_comparable: int
-
-
-class RunHead(DocumentHead, frozen=True):
-    """What a document says of a run beside its fields. Only schema_version is read back.
-
-    exit_code: of the process. coverage: of all checks together.
-    """
-
-    exit_code: Literal[0, 1, 2, 3]
-    verdict_counts: VerdictCounts
-    coverage: Coverage
-
-
-class RepeatHead(DocumentHead, frozen=True):
-    """What the document of repeated runs says beside their fields."""
-
-    kind: Literal["repeat"]
-
-
-# Records whose fields stand beside those of the result, in the same object.
-BESIDE: Mapping[type, type] = {
-    CheckResult: CheckHead,
-    Coverage: CoverageWords,
-    RunResult: RunHead,
-    RepeatResult: RepeatHead,
-}
 
 
 class _Version(msgspec.Struct):
@@ -314,77 +265,6 @@ def write_text(text: str, target: str, what: str) -> None:
         raise WriteFailedError(
             f"{what} could not be written: {error.strerror or error}", file=path
         ) from error
-
-
-_ROOT = {"pattern": "^[0-9a-f]{32}$"}
-# What fields of these names are held to besides their types.
-_NAMES: Mapping[str, Mapping[str, Any]] = {
-    "root": _ROOT,
-    "golden_root": _ROOT,
-    "exit_code": {"minimum": -64},  # a command that a signal ended
-    "bound_share_histogram": {
-        "minItems": SHARE_CLASSES,
-        "maxItems": SHARE_CLASSES,
-    },
-    "runs": {"maxItems": MOST_RUNS},
-    "tree_levels": {"maxItems": MOST_LEVELS},
-    "worst_elements": {"maxItems": MOST_WORST},
-    "share_maps": {"maxItems": MOST_MAPS},
-    "explanations": {"maxItems": MOST_EXPLANATIONS},
-}
-
-
-def _if_verdict(verdict: str, then: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    return {"if": {"properties": {"verdict": {"const": verdict}, **more}}, "then": then}
-
-
-# What a verdict asks of a variable's other fields, as the record itself does when it is made.
-_CONDITIONS: Mapping[type, Mapping[str, Any]] = {
-    VariableResult: {
-        "allOf": [
-            _if_verdict(
-                "match",
-                {
-                    "properties": {
-                        "differing_count": {"const": 0},
-                        "evidence": {"type": "string"},
-                        "element_count": {"type": "integer"},
-                    }
-                },
-            ),
-            _if_verdict(
-                "not_comparable",
-                {"required": ["reason"], "properties": {"reason": {"minLength": 1}}},
-            ),
-            _if_verdict(
-                "undecided",
-                {"required": ["differing_count_at_least", "differing_count_at_most"]},
-            ),
-            _if_verdict(
-                "differ",
-                {"required": ["differing_count_at_least", "differing_count_at_most"]},
-                differing_count={"const": None},
-            ),
-        ]
-    }
-}
-
-
-def document_schema(kinds: Sequence[type]) -> dict[str, Any]:
-    """The schema of a document that is one of several kinds of records."""
-    schema = Schema(ALWAYS, BESIDE, _NAMES, _CONDITIONS)
-    references = [schema.reference(kind) for kind in kinds]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"ciwrap JSON documents, schema version {SCHEMA_VERSION}",
-        "description": (
-            "What every command writes with --json. Later releases of schema version"
-            f" {SCHEMA_VERSION} may add fields, never change or remove one; a reader should pass"
-            " over what it does not know."
-        ),
-        "anyOf": references,
-        "$defs": schema.definitions,
-    }
 
 
 Detail = Literal["summary", "differing", "all"]

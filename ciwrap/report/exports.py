@@ -30,9 +30,9 @@ from ciwrap.report.lead import (
     worst_words,
 )
 from ciwrap.report.lead import place as findings_place
-from ciwrap.report.places import by_name
 from ciwrap.report.text import portable, safe_name, safe_text
 from ciwrap.report.view import more_words
+from ciwrap.report.where import by_name
 from ciwrap.report.words import detail_lines, headline, sides_of, unlisted_words
 
 _LONGEST_JUNIT_TEXT = 4000

@@ -24,7 +24,6 @@ from ciwrap.model import (
     worst_of,
 )
 from ciwrap.model.variable_result import Cause
-from ciwrap.report.places import by_name, together_text, where_listed
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -38,6 +37,7 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
+from ciwrap.report.where import by_name, together_text, where_listed
 from ciwrap.report.words import (
     alike_words,
     arrays_words,

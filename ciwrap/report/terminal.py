@@ -26,15 +26,6 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import ProjectOptions, command_words
 from ciwrap.report.lead import beyond_text
-from ciwrap.report.places import (
-    by_name,
-    divergence_lines,
-    extent_words,
-    timeline_lines,
-    timelines_of,
-    together_text,
-    where_listed,
-)
 from ciwrap.report.text import (
     bytes_text,
     common_start,
@@ -46,6 +37,15 @@ from ciwrap.report.text import (
     seconds_text,
     share_text,
     size_text,
+)
+from ciwrap.report.where import (
+    by_name,
+    divergence_lines,
+    extent_words,
+    timeline_lines,
+    timelines_of,
+    together_text,
+    where_listed,
 )
 from ciwrap.report.words import (
     HINT,

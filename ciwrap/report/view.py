@@ -36,7 +36,6 @@ from ciwrap.report.charts import (
 )
 from ciwrap.report.drawing import SHARE_PALETTE, data_uri, iteration_ticks, palette_png
 from ciwrap.report.lead import Group, check_title, checkpoint_words, place, worst_words
-from ciwrap.report.places import where_listed
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     grouped_number,
@@ -45,6 +44,7 @@ from ciwrap.report.text import (
     rounded_down,
     safe_name,
 )
+from ciwrap.report.where import where_listed
 from ciwrap.report.words import (
     box_words,
     cause_name,

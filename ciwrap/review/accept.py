@@ -193,6 +193,8 @@ def accept(
             snapshots = SnapshotStore.of_goldens(project.golden_dir)
             carry_snapshot(origin.environment, [project.pending.snapshots], snapshots)
             write_change(replace(looked.change, old=current.old), store, reason, origin)
+        else:  # finishes an accept that was killed
+            store.settle(looked.stored.check)
         if still_waits and project.is_own:
             project.pending.remove(looked.pending.place)
 
@@ -340,7 +342,7 @@ def accept_outputs(
                         origin = origin_of(check, project.root, snapshots)
                         write_change(change, project.store, reason, origin)
                         done.append(check.name)
-                    else:  # completes an accept of the same that was killed
+                    else:  # finishes an accept that was killed
                         project.store.settle(check.name)
     return changes
 

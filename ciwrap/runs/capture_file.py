@@ -128,9 +128,8 @@ class CaptureFile(Closing):
 
     bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
     it is, from before they were read. is_recording: whether it is made of a recorded run's
-    journals, which alone have notes, what is to be reported, faults, what it lacks of the run,
-    and repeated, second recordings that are not as the first ones, with the variables that they are
-    of.
+    journals, which alone have notes, what is to be reported, faults, what it lacks of the run, and
+    repeated, second recordings that are not as the first ones, with their variables.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """

@@ -27,8 +27,8 @@ from ciwrap.project.config import find_config, load_config, load_text
 from ciwrap.project.settings import Config
 from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.page import cards_of, page_head, render_page, time_words
-from ciwrap.report.places import divergence_text
 from ciwrap.report.text import plural, portable, portable_text, safe_name, seconds_text
+from ciwrap.report.where import divergence_text
 
 # What git's log of a bisection says once it is at an end; never translated.
 _FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)

@@ -15,13 +15,15 @@ import re
 from collections.abc import Container
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from msgspec import Struct, field
 
+from ciwrap.base.documents import DocumentHead
 from ciwrap.base.errors import UsageError, WriteFailedError
 from ciwrap.formats.log_rules import NAME
+from ciwrap.golden.manifest import Count
 
 _FIELD = re.compile(r"\{[^{}]*\}")
 MOST_BYTES = 16 << 20
@@ -32,6 +34,19 @@ class NotImported(Struct, frozen=True):
 
     what: str
     reason: str
+
+
+class ImportDocument(DocumentHead, frozen=True):
+    """What import made of somebody's tests. tests: how many there are; carried_over: whole."""
+
+    kind: Literal["import"]
+    source: str
+    written: bool
+    tests: Count
+    carried_over: Count
+    files: tuple[str, ...]
+    not_carried_over: tuple[NotImported, ...]
+    notes: tuple[str, ...]
 
 
 class Imported(Struct):

@@ -1,4 +1,4 @@
-"""Test suites for those who extend ciwrap; needs pytest and hypothesis.
+"""Test suites for those who extend ciwrap; needs pytest and hypothesis. Read `reader_suite`.
 
 from ciwrap.testing import ReaderSuite
 

@@ -218,7 +218,7 @@ class ReaderSuite:
         return path, arrays
 
     def read_all(self, source: Source) -> None:
-        """Reads everything, and holds what is read against what is listed."""
+        """Reads everything, and compares it with what is listed."""
         for info in source.variables:
             if info.fault is not None:
                 with pytest.raises(UnsupportedDtypeError):
@@ -260,7 +260,7 @@ class ReaderSuite:
         self.check(tmp_path / f"many{self.suffix}", arrays)
 
     def check(self, path: Path, arrays: Arrays) -> None:
-        """Writes, opens, and holds every way of reading against what was written."""
+        """Writes, opens, and compares every way of reading with what was written."""
         self.write(path, arrays)
         wanted = self.expected(arrays)
         with self.open(path, arrays) as source:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiers import examples
 
-from ciwrap.explain.places import other_decomposition
+from ciwrap.explain.moved import other_decomposition
 from ciwrap.model import ErrorBound
 from ciwrap.model.variable_result import Cause
 

@@ -12,7 +12,7 @@ from tiers import examples
 from ciwrap import api
 from ciwrap.cli.main import run as run_cli
 from ciwrap.explain.across import with_one_rank
-from ciwrap.explain.places import other_decomposition
+from ciwrap.explain.moved import other_decomposition
 from ciwrap.model import Verdict
 from ciwrap.model.variable_result import Cause
 from ciwrap.report.words import cause_words

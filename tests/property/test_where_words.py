@@ -21,9 +21,9 @@ from ciwrap.model import (
 )
 from ciwrap.model.variable_result import HistoryFacts
 from ciwrap.report.lead import group_of, top_of_page
-from ciwrap.report.places import divergence_lines, extent_words, where_listed, where_text
 from ciwrap.report.terminal import alarm_lines
 from ciwrap.report.view import row_of
+from ciwrap.report.where import divergence_lines, extent_words, where_listed, where_text
 from ciwrap.report.words import headline
 
 ITERATIONS, RANKS = 5, 4

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import json
 import re
+import subprocess
+import sys
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -88,10 +90,9 @@ DERIVED = {
 
 
 def test_the_schema_is_what_its_tool_writes() -> None:
-    from ciwrap.cli.json_documents import json_schema
-
+    tool = DOCS.parent / "tools/generate-result-schema"
+    assert subprocess.run([sys.executable, str(tool), "--check"]).returncode == 0
     text = page("reference/result.schema.json")
-    assert text == json.dumps(json_schema(), indent=1) + "\n", "run tools/generate-result-schema"
     jsonschema.Draft202012Validator.check_schema(json.loads(text))
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from ciwrap import _core
 from ciwrap.base.errors import CiwrapError, PendingConflictError, WriteFailedError
 from ciwrap.base.files import PENDING_DIR
-from ciwrap.golden.places import Place, writer_lock
+from ciwrap.golden.places import Place, staged, writer_lock
 from ciwrap.golden.store import GoldenStores
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
 from ciwrap.report.document import document_text, to_document
@@ -96,6 +96,17 @@ def snapshot(project: Project) -> dict[str, bytes]:
         for path in project.root.rglob("*")
         if path.is_file()
     }
+
+
+def test_an_accept_that_was_killed_is_finished_by_the_same_one(project: Project) -> None:
+    looked = look(project)
+    write(project.store, "mesh", NEW)
+    path = project.store.path("mesh")
+    path.rename(staged(path))  # as if killed between its two renames
+    accept(project, looked, "again")
+    assert golden(project) == NEW
+    assert not staged(path).exists()
+    assert waiting(project) is None
 
 
 # --- what others do

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
-from ciwrap.report.places import timeline_lines
+from ciwrap.report.where import timeline_lines
 from ciwrap.runs.compare_runs import trend
 
 STATES = {
