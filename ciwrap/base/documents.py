@@ -1,7 +1,6 @@
-"""JSON as plain values, these as typed records, and the JSON Schema of the records.
+"""JSON as plain values, and these as typed records.
 
-Records are msgspec's Structs and dataclasses; only here msgspec's errors become ours. Schema texts
-come from the records' docstrings, where `name: what it is.` describes a field.
+Records are msgspec's Structs and dataclasses; only here msgspec's errors become ours.
 """
 
 from __future__ import annotations

@@ -272,7 +272,7 @@ def writer_lock(
 
     doing: what those who have this lock do, for those who cannot get it. is_needed: whether nothing
     is to be done on a file system that knows no locks. stays: its file is left for the next time,
-    since making and removing one takes half a millisecond; `remove_lock_file` is for the end.
+    since making and removing one takes half a millisecond; the caller ends with `remove_lock_file`.
 
     The kernel gives the lock up when its holder ends, however it ends; a lock file left behind by a
     killed process is therefore harmless. Raises LockBusyError after `wait_seconds`,

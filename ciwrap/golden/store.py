@@ -320,7 +320,9 @@ class GoldenStore:
         except OSError as error:
             raise write_failed(self.folder, error) from error
         try:
-            with writer_lock(self.folder, wait_seconds, stays=self.is_kept):
+            # A lock file that stayed would keep a new folder in which nothing is written.
+            stays = self.is_kept and was_there
+            with writer_lock(self.folder, wait_seconds, stays=stays):
                 yield
         finally:
             if not was_there:

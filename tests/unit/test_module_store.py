@@ -21,7 +21,7 @@ from ciwrap.base.errors import (
 from ciwrap.golden import shared_file as shared_lines
 from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import Acceptance, BinaryFile, Manifest, rows_of
-from ciwrap.golden.places import Place
+from ciwrap.golden.places import LOCK_NAME, Place
 from ciwrap.golden.show import UnusedGolden, delete_goldens, stored_places
 from ciwrap.golden.store import GoldenStore, GoldenStores
 from ciwrap.model import VariableId
@@ -521,6 +521,19 @@ def test_pointers_and_newer_formats_say_so(store: ModuleStore) -> None:
     )
     with pytest.raises(UnsupportedFormatError, match="update ciwrap"):
         store.read(CHECK)
+
+
+@pytest.mark.parametrize("folder", ["", "tests/test_a"])
+def test_a_kept_store_in_which_nothing_was_written_leaves_nothing(
+    tmp_path: Path, folder: str
+) -> None:
+    stores = GoldenStores(tmp_path / "golden")
+    with stores.kept():
+        store = stores.at(Place(folder, "mesh"))
+        for _ in range(2):
+            with store.locked():
+                assert (store.folder / LOCK_NAME).exists()
+    assert not store.folder.exists()
 
 
 def test_names_in_two_folders_and_in_other_cases(tmp_path: Path) -> None:
