@@ -23,7 +23,9 @@ from ciwrap.base.errors import (
     escape,
     one_line,
 )
+from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import (
+    GOLDEN,
     MOST_ELEMENTS,
     judged_elements,
     message_of,
@@ -33,7 +35,14 @@ from ciwrap.check.two_sides import (
     to_index,
 )
 from ciwrap.formats.find_outputs import kind_of
-from ciwrap.golden.trees import bound_of, guaranteed_share
+from ciwrap.golden.trees import (
+    bound_of,
+    bound_ratio,
+    describe_bound,
+    guaranteed_share,
+    is_other_bound,
+    proven_share,
+)
 from ciwrap.model import (
     CheckResult,
     ChunkRange,
@@ -48,12 +57,11 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import grouped_plural
 from ciwrap.model.settings import number_text
-from ciwrap.model.variable_result import BOUND_CLASS, share_interval
+from ciwrap.model.variable_result import BOUND_CLASS, share_interval, step_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap import _core
@@ -215,11 +223,82 @@ def with_digests(
     )
 
 
+def with_other_bound(
+    result: VariableResult,
+    asked: _core.TreeParameters,
+    made: _core.TreeParameters,
+    shape: tuple[int, ...],
+    changed: Suspects,
+    drift: _core.Drift | None,
+    most_steps: int | None = None,
+) -> tuple[VariableResult, Suspects]:
+    """The result by digests that were made with another bound than is asked for, and the chunks
+    that may hold an element beyond the one asked for.
+
+    drift, most_steps: of digests that were made against residues, how far values of each matching
+    chunk moved, or of all of them together at most; None without residues.
+
+    What is known of each chunk is the least and the greatest share of the old bound by which a
+    value of it moved; of one whose digest differs the least alone. That is within the new bound,
+    beyond it, or either.
+    """
+    least, greatest = bound_ratio(asked, made)
+    count = changed.leaf_count
+    steps = np.zeros(count, dtype=np.uint8) if drift is None else drift.leaf_max_level
+    has_changed = np.zeros(count, dtype=bool)
+    has_changed[changed.leaves] = True
+    low, high = _moved_shares(made, drift, most_steps)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lows = np.where(has_changed, proven_share(made), low[steps * ~has_changed])
+        highs = high[steps * ~has_changed]
+        is_open = has_changed | (highs > least)
+        is_beyond = is_open & (has_changed | (steps > 0)) & (lows >= greatest)
+        least_shares = np.nan_to_num(lows / greatest, nan=0.0)
+        greatest_shares = np.nan_to_num(highs / least, nan=0.0)
+        at_all = np.nan_to_num(steps / low.size / least, nan=0.0)
+    suspects = Suspects(np.flatnonzero(is_open).astype(np.int64), changed.leaf_count)
+    result = with_digests(result, made, shape, suspects)
+    proven = int(np.count_nonzero(is_beyond))
+    if suspects.leaves.size:
+        verdict = Verdict.DIFFER if proven else Verdict.UNDECIDED
+        result = replace(result, verdict=verdict, differing_count_at_least=proven)
+    if not bound_of(asked).is_exact:  # a bound of zero has no shares
+        is_told = result.residue_levels is not None and suspects.leaves.size > 0
+        result = replace(
+            result,
+            guaranteed_share=float(least_shares[is_open].min()) if is_told else None,
+            max_drift_share=None if drift is None else float(at_all[~is_open].max(initial=0.0)),
+            drift_share_from=float(least_shares[~is_open].max(initial=0.0)),
+            drift_share_to=float(greatest_shares[~is_open].max(initial=0.0)),
+        )
+    else:
+        result = replace(result, guaranteed_share=None)
+    return replace(result, bound=bound_of(asked)), suspects
+
+
+def _moved_shares(
+    made: _core.TreeParameters, drift: _core.Drift | None, most_steps: int | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """By how large a share of its bound a value of a matching chunk has moved, at least and at
+    most, for each largest drift in steps of the residues.
+    """
+    share = guaranteed_share(made)
+    if drift is None and most_steps is not None:
+        return np.zeros(1), np.full(1, step_interval(most_steps, made.residue_levels, share)[1])
+    if drift is None:  # digests alone: somewhere in the cell
+        return np.zeros(1), np.full(1, 0.0 if made.kind == "exact" else 1.0)
+    steps = range(drift.histogram.size)
+    low, high = zip(*(step_interval(one, made.residue_levels, share) for one in steps), strict=True)
+    return np.array(low), np.array(high)
+
+
 def judged_by_digests(
     result: VariableResult,
-    parameters: _core.TreeParameters,
-    shape: tuple[int, ...],
+    asked: _core.TreeParameters,
+    made: _core.TreeParameters,
     suspects: Suspects,
+    drift: _core.Drift | None = None,
+    most_steps: int | None = None,
 ) -> VariableResult:
     """The result where data that would decide are not at hand.
 
@@ -228,7 +307,12 @@ def judged_by_digests(
     """
     is_by_residues = result.residue_levels is not None
     result = replace(result, evidence=Evidence.RESIDUES if is_by_residues else Evidence.TREE)
-    found = with_digests(result, parameters, shape, suspects)
+    shape = result.shape or ()
+    if is_other_bound(asked, made):
+        result = replace(result, golden_bound=describe_bound(made))
+        found, suspects = with_other_bound(result, asked, made, shape, suspects, drift, most_steps)
+    else:
+        found = with_digests(result, made, shape, suspects)
     if found.verdict is not Verdict.UNDECIDED or is_by_residues:
         return found
     count, total = suspects.leaves.size, suspects.leaf_count
@@ -353,6 +437,8 @@ def check_result(
     notes = dict.fromkeys([*outcome.notes, *(_encoding_notes(of_texts) if of_texts else ())])
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
+    made = "golden" if wording is GOLDEN else "capture"
+    told += [Message(MessageLevel.NOTE, text) for text in _other_bounds(outcome.results, made)]
     if outcome.errors:
         told += grouped_messages(outcome.errors)
     if of_texts:
@@ -389,6 +475,21 @@ def check_result(
         engine=outcome.engine,
         bytes_read=outcome.capture_bytes_read + outcome.data_bytes_read,
     )
+
+
+def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]:
+    """Of variables whose golden or capture was made with another bound than they are judged by."""
+    named: dict[str, dict[str, None]] = {}
+    for result in results:
+        if result.golden_bound is not None:
+            named.setdefault(result.golden_bound, {})[escape(result.name)] = None
+    for bound, names in named.items():
+        shown = ", ".join(list(names)[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        yield (
+            f"{shown}{more}: the {what} was made with {bound}; judged by the bound that is asked"
+            " for now"
+        )
 
 
 def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ciwrap.check.findings import (
     Suspects,
     with_digests,
     with_elements,
+    with_other_bound,
     with_residues,
     with_roots,
     with_solved,
@@ -40,7 +41,15 @@ from ciwrap.check.two_sides import (
     uncompared,
 )
 from ciwrap.golden.store import golden_id, golden_signature, kept_values
-from ciwrap.golden.trees import bound_of, build_tree, describe_bound, tree_builder, tree_parameters
+from ciwrap.golden.trees import (
+    bound_of,
+    build_tree,
+    describe_bound,
+    has_other_classes,
+    is_other_bound,
+    tree_builder,
+    tree_parameters,
+)
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings, Verdict
 
 if TYPE_CHECKING:
@@ -109,9 +118,9 @@ def check_golden(
 ) -> VariableResult:
     """Compares a run's values with a golden variable. Raises as `compare_values`.
 
-    settings: what is asked for now; a golden made with another bound is not comparable. None:
-    whatever the golden was made with. labels: those of the golden; None if it does not say. steps:
-    what the golden knows of a series out of a text; None: nothing.
+    settings: what is asked for now, whatever bound the golden was made with. None: that bound.
+    labels: those of the golden; None if it does not say. steps: what the golden knows of a series
+    out of a text; None: nothing.
     """
     reference = golden_signature(golden, new.labels if labels is None else labels)
     result = uncompared(
@@ -153,14 +162,21 @@ def _judged(
     asked: VariableSettings | None,
 ) -> VariableResult:
     """asked: None for whatever the golden was made with."""
+    result = begun_result
     try:
         settings = VariableSettings() if asked is None else asked
         if reference.values.is_text or new.is_text:
-            return _compare_texts(work, begun_result, reference, new, settings)
+            return _compare_texts(work, result, reference, new, settings)
         counts = reference.values.element_count, new.element_count
         facts = new.series
+        golden = reference.golden
+        if golden is not None:
+            made_with = golden.tree.parameters
+            asked_for = made_with if asked is None else asked_parameters(golden, asked, result.id)
+            if is_other_bound(asked_for, made_with):
+                result = replace(result, golden_bound=describe_bound(made_with))
         if facts is not None and reference.steps is not None:
-            reference, new = _paired_by_step(reference, new, facts, settings, begun_result.id)
+            reference, new = _paired_by_step(reference, new, facts, settings)
         if reference.signature != new.signature:
             is_strict = settings.strict_shape
             refuse_incompatible(
@@ -169,9 +185,9 @@ def _judged(
         if settings.mask is not None:
             refuse_empty(new, settings)
         if reference.golden is None:
-            result = _by_values(work, begun_result, reference.values, new, settings)
+            result = _by_values(work, result, reference.values, new, settings)
         else:
-            result = _by_golden(work, begun_result, reference, new, asked)
+            result = _by_golden(work, result, reference, new, settings, asked_for)
         if facts is None:
             return result
         from ciwrap.check.texts import with_series
@@ -180,7 +196,7 @@ def _judged(
             result = replace(result, shape=tuple(new.shape), golden_shape=None)
         return with_series(result, reference.values.series, new.series or facts, counts)
     except CiwrapError as error:
-        return not_comparable(begun_result, error)
+        return not_comparable(result, error)
 
 
 def _compare_texts(
@@ -206,7 +222,6 @@ def _paired_by_step(
     new: Values,
     facts: SeriesFacts,
     settings: VariableSettings,
-    identity: VariableId,
 ) -> tuple[Reference, Values]:
     """Both sides of a series out of a text with the elements that belong together."""
     ours = None if reference.steps is None else reference.steps()
@@ -217,15 +232,17 @@ def _paired_by_step(
     values, new = in_step(reference.values, ours, new, facts, settings, reference.wording)
     if values is reference.values:
         return reference, new
-    if reference.golden is not None:
-        refuse_other_parameters(reference.golden, settings, identity)
     return Reference(values, values.signature, reference.wording), new
 
 
-def refuse_other_parameters(
+def asked_parameters(
     golden: _core.GoldenVariable, settings: VariableSettings, identity: VariableId
-) -> None:
-    """Raises ParameterMismatchError if the golden was made with another bound than is asked for."""
+) -> _core.TreeParameters:
+    """What is asked for now, in chunks as the golden has them.
+
+    Raises ParameterMismatchError if NaN or fill values count otherwise than in the digests of a
+    golden that keeps no data, for these know no number from another one then.
+    """
     made_with = golden.tree.parameters
     asked = tree_parameters(
         made_with.dtype,
@@ -235,12 +252,13 @@ def refuse_other_parameters(
         arity=made_with.arity,
         variable=identity.text,
     )
-    if asked != made_with:
+    if golden.data is None and has_other_classes(asked, made_with):
         raise ParameterMismatchError(
             f"the golden was made with {describe_bound(made_with)}, but {describe_bound(asked)}"
-            " is asked for",
-            remedy="accept the outputs anew with this bound, or restore the old one",
+            f" is asked for, and it keeps its {golden.evidence} alone",
+            remedy="accept the outputs anew with these settings, or restore the old ones",
         )
+    return asked
 
 
 def _by_golden(
@@ -248,7 +266,8 @@ def _by_golden(
     result: VariableResult,
     reference: Reference,
     new: Values,
-    asked: VariableSettings | None,
+    settings: VariableSettings,
+    asked: _core.TreeParameters,
 ) -> VariableResult:
     """By the golden's tree, and by its data if it has them.
 
@@ -257,7 +276,6 @@ def _by_golden(
     """
     golden = reference.golden
     assert golden is not None
-    settings = VariableSettings() if asked is None else asked
     parameters = golden.tree.parameters
     is_mixed = settings.mixed_precision and is_mixed_precision(parameters.dtype, new.dtype)
     is_cut = is_mixed and parameters.dtype[1:] == "f8"
@@ -266,15 +284,14 @@ def _by_golden(
         new = RoundedValues(new, parameters.dtype)
     elif not needs_data and new.dtype != parameters.dtype:
         new = in_dtype(new, parameters.dtype, GOLDEN, is_strict=settings.strict_dtype)
-    if asked is not None:
-        refuse_other_parameters(golden, settings, result.id)
-    if not needs_data and golden.data is None:
-        return _by_tree(work, result, golden, new)
-    if not needs_data:
-        return _by_elements(work, result, reference.values, new, parameters, golden.tree)
-    if golden.data is None:
+    if needs_data and golden.data is None:
         raise _needs_data(golden, settings)
-    return _by_values(work, result, reference.values, new, settings)
+    if needs_data:
+        return _by_values(work, result, reference.values, new, settings)
+    if golden.data is None:
+        return _by_tree(work, result, golden, new, asked)
+    tree = golden.tree if asked == parameters else None
+    return _by_elements(work, result, reference.values, new, asked, tree)
 
 
 def _needs_data(golden: _core.GoldenVariable, settings: VariableSettings) -> CiwrapError:
@@ -364,24 +381,35 @@ def _by_elements(
 
 
 def _by_tree(
-    work: Work, result: VariableResult, golden: _core.GoldenVariable, new: Values
+    work: Work,
+    result: VariableResult,
+    golden: _core.GoldenVariable,
+    new: Values,
+    asked: _core.TreeParameters,
 ) -> VariableResult:
-    """Digests only; with residues the new run is rounded relative to the golden one."""
+    """Digests only; with residues the new run is rounded relative to the golden one.
+
+    The new tree is made as the golden's was, and judged by the bound that is asked for.
+    """
     parameters = golden.tree.parameters
     tree, drift, engine = build_tree(
         parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress
     )
     work.engine = engine or work.engine
-    suspects = Suspects(_core.diff_trees(golden.tree, tree), golden.tree.leaf_count)
+    changed = _core.diff_trees(golden.tree, tree)
     result = with_roots(result, golden.tree.root, tree.root, new)
     if golden.evidence == "residues":
         result = with_residues(result, parameters)
     shape = tuple(golden.shape)
-    result = with_digests(result, parameters, shape, suspects, drift=drift)
+    suspects = Suspects(changed, golden.tree.leaf_count)
+    if result.golden_bound is None:
+        result = with_digests(result, parameters, shape, suspects, drift=drift)
+    else:
+        result, suspects = with_other_bound(result, asked, parameters, shape, suspects, drift)
     if not suspects.leaves.size:
         return result
     from ciwrap.check.solve import solve_chunks
 
     if work.explain is not None:
         result = work.explain().chunks(result, suspects.leaves, golden.tree, shape, new)
-    return with_solved(result, solve_chunks(golden.tree, new, suspects.leaves, shape))
+    return with_solved(result, solve_chunks(golden.tree, new, changed, shape, asked))

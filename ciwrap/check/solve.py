@@ -17,7 +17,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, is_bfloat16, widen_bfloat16
 from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import chunk_elements, to_index, value_texts
-from ciwrap.golden.trees import Cells, Preimage, scalar_parameters
+from ciwrap.golden.trees import Cells, Preimage, bound_ratio, scalar_parameters
 from ciwrap.model import MovedElement
 from ciwrap.model.variable_result import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 
@@ -154,14 +154,20 @@ class Solved(Struct, frozen=True):
 
 
 def solve_chunks(
-    tree: _core.Tree, new: Values, leaves: NDArray[np.int64], shape: tuple[int, ...]
+    tree: _core.Tree,
+    new: Values,
+    leaves: NDArray[np.int64],
+    shape: tuple[int, ...],
+    asked: _core.TreeParameters,
 ) -> Solved:
-    """Tries to solve suspect chunks. Raises CiwrapError for values that cannot be read."""
+    """Tries to solve suspect chunks, and judges what moved by the bound that is asked for. Raises
+    CiwrapError for values that cannot be read.
+    """
     parameters = tree.parameters
     is_whole = parameters.chunk_scalars % parameters.scalars_per_element == 0
     if parameters.dtype[1] in "SU" or not is_whole:
         return Solved(0, ())
-    chunks = _Chunks(tree, new, shape)
+    chunks = _Chunks(tree, new, shape, asked)
     solved, in_vain = 0, 0
     found: list[MovedElement] = []
     for leaf in leaves[:MOST_CHUNKS].tolist():
@@ -171,18 +177,27 @@ def solve_chunks(
         in_vain = 0 if moved else in_vain + 1
         if in_vain == _MOST_UNSOLVED:
             break
+    if bound_ratio(asked, parameters)[0] < 1:  # values in the golden's cells may be beyond it
+        solved = 0
     return Solved(solved, tuple(found))
 
 
 class _Chunks:
     """The suspect chunks of one variable, one after the other."""
 
-    def __init__(self, tree: _core.Tree, new: Values, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        tree: _core.Tree,
+        new: Values,
+        shape: tuple[int, ...],
+        asked: _core.TreeParameters,
+    ) -> None:
         self._tree = tree
         self._parameters = tree.parameters
         self._new = new
         self._shape = shape
         self._cells = Cells(scalar_parameters(tree.parameters))
+        self._asked = scalar_parameters(asked)
 
     def look_at(self, leaf: int) -> tuple[list[MovedElement], bool]:
         """What is known to have moved in a chunk, and whether that is all that did."""
@@ -228,7 +243,7 @@ class _Chunks:
         if golden.is_missing and len(self._parameters.fill_values) > 1:
             # Missing equals missing, so all fill values have one code.
             return replace(known, golden_is_fill=True)
-        is_beyond, shares = _beyond_bound(self._cells, golden, new)
+        is_beyond, shares = _beyond_bound(self._cells, self._asked, golden, new)
         least, greatest = value_texts(golden.values, dtype)
         return replace(
             known,
@@ -241,7 +256,7 @@ class _Chunks:
 
 
 def _beyond_bound(
-    cells: Cells, golden: Preimage, new: NDArray[Any]
+    cells: Cells, asked: _core.TreeParameters, golden: Preimage, new: NDArray[Any]
 ) -> tuple[bool | None, list[float] | None]:
     """Whether the new value is beyond the bound, whichever of its values the golden had; None if
     that depends on it. And the least and the greatest share of the bound, as far as it is a number.
@@ -251,8 +266,8 @@ def _beyond_bound(
     """
     ends = cells.turning_points(golden.values, new)
     sides = as_bytes(ends), as_bytes(np.repeat(new, ends.size))
-    found = _core.compare_arrays(cells.parameters, *sides)
+    found = _core.compare_arrays(asked, *sides)
     beyond = {0: False, ends.size: True}.get(int(found.differing_count))
-    shares = [share for _, share, _, _ in _core.compare_each(cells.parameters, *sides)]
+    shares = [share for _, share, _, _ in _core.compare_each(asked, *sides)]
     numbers = [share for share in shares if share is not None]
     return beyond, numbers if len(numbers) == len(shares) else None

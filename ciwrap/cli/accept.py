@@ -102,6 +102,11 @@ from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 @click.option(
     "--force", is_flag=True, help="Replace goldens, too, that everything matches within its bound."
 )
+@click.option(
+    "--bounds-only",
+    is_flag=True,
+    help="Keep the goldens' values; make them with the bounds that are asked for now.",
+)
 @config_options
 @json_option
 @verbose_option
@@ -121,6 +126,7 @@ def accept_command(
     reason: str | None,
     dry_run: bool,
     force: bool,
+    bounds_only: bool,
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
@@ -132,8 +138,10 @@ def accept_command(
 
     A first golden needs no reason; replacing one does, and it goes into the history that the
     manifest keeps. A golden that everything matches within its bounds is kept, so that it does not
-    creep along with the noise (--force replaces it). Either all that is asked for is captured, or
-    nothing is written.
+    creep along with the noise (--force replaces it). With --bounds-only a golden keeps its values,
+    and is made with the bounds that are asked for now; where it keeps no data, outputs that match
+    it by the old bound and by the new one take their place. Either all that is asked for is
+    captured, or nothing is written.
     """
     if reason is not None and not reason.strip():
         raise UsageError("--reason is empty", remedy="say why the new numbers are right")
@@ -143,8 +151,11 @@ def accept_command(
     if source is None and (commit is not None or allowed):
         raise UsageError(f"--{allowed[0] if allowed else 'commit'} belongs to --from")
     if is_pending or source is not None or _means_pending(config_path, names, check_names):
-        if check_names or force:
-            raise UsageError("--check and --force are for outputs, not for goldens that wait")
+        if check_names or force or bounds_only:
+            raise UsageError(
+                "--check, --force and --bounds-only are for checks of the configuration, not for"
+                " goldens that wait"
+            )
         project = find_project(config_path, golden_dir)
         given = nullcontext(project) if source is None else project_with(project, source, commit)
         with given as there:
@@ -162,16 +173,15 @@ def accept_command(
     else:
         if variant is not None:
             raise UsageError("--variant is for goldens that wait")
-        project = load_project(config_path, golden_dir, (*names, *check_names))
-        if not (names or check_names):
-            # Goldens of checks with an ensemble are not made of outputs.
-            checks = tuple(check for check in project.checks if not check.ensemble)
-            project = replace(project, checks=checks) if checks else project
+        if force and bounds_only:
+            raise UsageError("--force is for new values, and --bounds-only keeps the old ones")
+        project = _with_outputs(config_path, golden_dir, (*names, *check_names))
         with progress_bar() as progress:
             changes = accept_outputs(
                 project,
                 reason,
                 force=force,
+                bounds_only=bounds_only,
                 dry_run=dry_run,
                 resources=session.resources,
                 progress=progress,
@@ -182,6 +192,15 @@ def accept_command(
         session.console.print(DRY_RUN)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
     return 0
+
+
+def _with_outputs(config_path: str | None, golden_dir: str | None, names: Sequence[str]) -> Project:
+    """The project with the checks that are meant: all whose goldens are made of outputs, if none
+    is named.
+    """
+    project = load_project(config_path, golden_dir, names)
+    checks = tuple(check for check in project.checks if names or not check.ensemble)
+    return replace(project, checks=checks) if checks else project
 
 
 def _means_pending(

@@ -238,8 +238,8 @@ def _write_bounds(
     console.print(f"written to {safe_text(near(path))}")
     if any(project.store.path(check.name).exists() for check in project.checks):
         console.print(
-            "goldens keep the bounds they were made with: ciwrap run, then"
-            " ciwrap accept --reason '...'"
+            "checks judge by these bounds from now on; goldens that keep no data decide more surely"
+            " once they are made with them: ciwrap accept --bounds-only --reason '...'"
         )
 
 

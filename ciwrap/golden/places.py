@@ -299,8 +299,9 @@ def writer_lock(
 def _note_holder(descriptor: int, holder: bytes) -> None:
     """Writes down who holds the lock, for those who wait; a full disk keeps nobody from it."""
     with contextlib.suppress(OSError):
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, holder, 0)
+        if os.pread(descriptor, len(holder) + 1, 0) != holder:
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, holder, 0)
 
 
 def _acquire(path: Path, wait_seconds: float, doing: str, *, is_needed: bool) -> int:

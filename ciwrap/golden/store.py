@@ -264,6 +264,7 @@ class GoldenStore:
         self.folder = Path(folder)
         self._options = options
         self.is_kept = is_kept
+        self._has_made_folder = False
 
     def path(self, check: str) -> Path:
         """Where the golden of a check lies, or would."""
@@ -314,23 +315,27 @@ class GoldenStore:
 
         Raises LockBusyError, WriteFailedError.
         """
-        was_there = self.folder.exists()
+        self._has_made_folder |= not self.folder.exists()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise write_failed(self.folder, error) from error
         try:
-            # A lock file that stayed would keep a new folder in which nothing is written.
-            stays = self.is_kept and was_there
-            with writer_lock(self.folder, wait_seconds, stays=stays):
+            with writer_lock(self.folder, wait_seconds, stays=self.is_kept):
                 yield
         finally:
-            if not was_there:
-                self._clear_folder()
+            if not self.is_kept:
+                self._clear_new_folder()
 
     def close(self) -> None:
         """Ends the writing of a kept store. Raises WriteFailedError, LockBusyError."""
         remove_lock_file(self.folder)
+        self._clear_new_folder()
+
+    def _clear_new_folder(self) -> None:
+        if self._has_made_folder:
+            self._has_made_folder = False
+            self._clear_folder()
 
     def _clear_folder(self) -> None:
         with contextlib.suppress(OSError):  # not empty, since goldens were written, or never made

@@ -6,9 +6,11 @@ with the value, so the ends of the range are found by bisection over all values 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, storage_dtype
@@ -240,12 +242,74 @@ def guaranteed_share(parameters: _core.TreeParameters) -> float:
     return 0.0 if _is_narrowed(parameters) else parameters.guaranteed_share
 
 
+def proven_share(parameters: _core.TreeParameters) -> float:
+    """In a chunk whose digest differs, a value moved by more than this share of the bound: as
+    `guaranteed_share`, unless huge values are compared exactly whatever the bound.
+    """
+    kind = np.float64 if parameters.dtype[1:] in ("f8", "c16") else np.float32
+    is_rounded = parameters.kind != "relative" or parameters.exact_above > float(np.finfo(kind).max)
+    return guaranteed_share(parameters) if is_rounded else 0.0
+
+
 def _is_narrowed(parameters: _core.TreeParameters) -> bool:
     """Whether docs/reference/cell-codes.md has digests leave out a part of the bound."""
     atol, rtol = parameters.atol, parameters.rtol
     if parameters.kind == "absolute":
         return bool(rtol) or (atol > _MOST_ATOL and parameters.code_bytes == _WIDE)
     return parameters.kind == "relative" and atol > 0 and rtol / atol > _MOST_QUOTIENT
+
+
+def is_other_bound(asked: _core.TreeParameters, made: _core.TreeParameters) -> bool:
+    """Whether what is asked for lets other numbers pass than what digests were made with."""
+    if asked == made:
+        return False
+    words = [_words(_effective_bound(p), p.equal_nan, p.fill_values) for p in (asked, made)]
+    return words[0] != words[1]
+
+
+def has_other_classes(asked: _core.TreeParameters, made: _core.TreeParameters) -> bool:
+    """Whether NaN or fill values, which have codes of their own, count otherwise."""
+    if asked == made:
+        return False
+    words = [_words(ErrorBound(), p.equal_nan, p.fill_values) for p in (asked, made)]
+    return words[0] != words[1]
+
+
+def bound_ratio(asked: _core.TreeParameters, made: _core.TreeParameters) -> tuple[float, float]:
+    """How many times the bound that digests were made with is the bound that is asked for: at least
+    and at most, over all golden values, rounded away from each other.
+
+    (atol + rtol |g|) / (atol + rtol |g|) lies between the quotients of its parts. Steps between
+    floats are no share of another bound.
+    """
+    ours, theirs = _effective_bound(asked), _effective_bound(made)
+    if not (ours.is_exact or theirs.is_exact) and bool(ours.ulps) != bool(theirs.ulps):
+        return 0.0, math.inf
+    parts = [
+        (float(one), float(other))
+        for one, other in zip(astuple(ours), astuple(theirs), strict=True)
+        if one or other
+    ]
+    least = min((_quotient(one, other, 0.0) for one, other in parts), default=1.0)
+    greatest = max((_quotient(one, other, math.inf) for one, other in parts), default=1.0)
+    return least, greatest
+
+
+def _quotient(one: float, other: float, towards: float) -> float:
+    """one / other, rounded towards 0 or infinity, but never across 1."""
+    if not other:
+        return math.inf
+    share = one / other
+    if not share or one == other:
+        return share
+    rounded = math.nextafter(share, towards)
+    return max(1.0, rounded) if one > other else min(1.0, rounded)
+
+
+def _effective_bound(parameters: _core.TreeParameters) -> ErrorBound:
+    """Whole numbers may be whole numbers apart."""
+    bound = bound_of(parameters)
+    return ErrorBound(math.floor(bound.atol)) if parameters.dtype[1] in "iu" else bound
 
 
 # Two codes of what is not rounded, above the lowest integer of the code's width (section 4).

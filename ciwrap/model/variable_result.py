@@ -564,6 +564,7 @@ class VariableResult(Struct, frozen=True):
     there was no golden variable. reason: why it is not comparable, in one line. dtype, shape: of
     the new run. golden_dtype, golden_shape, golden_labels: only where they are others. labels: what
     else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
+    golden_bound: what the golden was made with, where another bound is asked for now.
     mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
     ordered the rows. combine: how atol and rtol make one bound, `both` (the smaller part counts) or
     `either` (the larger one); None for their sum. expectation: `expect` or `range`, the key of the
@@ -578,7 +579,8 @@ class VariableResult(Struct, frozen=True):
     elements of all suspect chunks. first_index: of the first differing element, in the variable's
     own dimensions. first_differences: the first few differing elements.
 
-    chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ. suspect_ranges:
+    chunk_count: leaves of the tree. suspect_chunks: leaves whose digests differ, and of a golden
+    made with another bound those that may hold an element beyond the one asked for. suspect_ranges:
     the first few ranges of neighbouring ones. suspect_range_count: all of them. solved_chunks: how
     many suspect chunks show which elements moved, though the golden's data are not at hand.
     moved_elements: the first few of these.
@@ -595,11 +597,12 @@ class VariableResult(Struct, frozen=True):
     on one side only. Of complex numbers these three count each part.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
-    never raises an alarm. max_drift_share: the largest share of the bound used up; on evidence of
-    residues, over the matching chunks and to within one of their steps. drift_share_from,
-    drift_share_to: it lies between these, whatever the evidence; where chunks are suspect, that of
-    the others. drift_histogram: elements that drifted by 0, 1, ... h steps of the residues.
-    new_values: of the new run in the suspect chunks, where the golden's data are not at hand.
+    never raises an alarm, so in each suspect chunk a value moved by more. max_drift_share: the
+    largest share of the bound used up; on evidence of residues, over the matching chunks and to
+    within one of their steps. drift_share_from, drift_share_to: it lies between these, whatever the
+    evidence; where chunks are suspect, that of the others. drift_histogram: elements that drifted
+    by 0, 1, ... h steps of the residues. new_values: of the new run in the suspect chunks, where
+    the golden's data are not at hand.
 
     differing_box: the smallest that holds all differing elements. explanations: what the differing
     elements have in common, the best first; each was tried on all of them. details: samples
@@ -624,6 +627,7 @@ class VariableResult(Struct, frozen=True):
     labels: tuple[tuple[str, str], ...] = ()
     golden_labels: tuple[tuple[str, str], ...] = ()
     bound: ErrorBound | None = None
+    golden_bound: str | None = None
     mask: str | None = None
     aligned_by: str | None = None
     combine: str | None = None

@@ -565,13 +565,17 @@ def by_digests_sentence(variable: VariableResult) -> str:
         moved = f"{first}{moved_words(first_moved(variable))}"
         return f"{chunks} suspect: {count} of {total} {verb}{beyond}; {moved}"
     note = f" ({bound})" if bound else ""
-    if variable.evidence is Evidence.RESIDUES and variable.guaranteed_share is not None:
-        share = f"more than {percent_text(rounded_down(variable.guaranteed_share))}"
-        if not variable.guaranteed_share:
-            share = "an unknown share"
+    share = variable.guaranteed_share
+    if share is not None and share >= 0.001:
         return (
-            f"{chunks} suspect: in each, an element moved by {share} of its"
-            f" bound{note}{_lost_words(variable)}"
+            f"{chunks} suspect: in each, an element moved by more than"
+            f" {share_text(rounded_down(share))}{note}{_lost_words(variable)}"
+        )
+    if share is not None or variable.golden_bound is not None:
+        made = "" if variable.golden_bound is None else f", made with {variable.golden_bound},"
+        return (
+            f"{chunks} suspect: whether an element of them is beyond its bound{note}, the golden's"
+            f" {variable.evidence}{made} cannot tell"
         )
     return (
         f"{chunks} suspect: in each, an element moved; whether beyond its"

@@ -48,6 +48,7 @@ from ciwrap.review.change import (
     Origin,
     Status,
     VariableChange,
+    bounds_change,
     capture_change,
     demand_reason,
     origin_of,
@@ -311,14 +312,16 @@ def accept_outputs(
     reason: str | None,
     *,
     force: bool = False,
+    bounds_only: bool = False,
     dry_run: bool = False,
     resources: Resources = DEFAULT_RESOURCES,
     progress: Progress = NO_PROGRESS,
 ) -> list[GoldenChange]:
     """Makes the outputs of the project's checks their goldens; what that changes, or would.
 
-    All are captured before one is written. Raises as `capture_change` and `write_change` do,
-    UsageError if one replaces a golden and there is no reason, LockBusyError.
+    All are captured before one is written. bounds_only: the goldens keep their values, and are made
+    with the bounds that are asked for now. Raises as `capture_change`, `bounds_change` and
+    `write_change` do, UsageError if one replaces a golden and there is no reason, LockBusyError.
     """
     # Without those of which the configuration itself says what all values have to be; all of them
     # if there are no others, so that capturing tells.
@@ -327,7 +330,9 @@ def accept_outputs(
     lock = contextlib.nullcontext() if dry_run else project.store.locked()
     with lock:
         changes = [
-            capture_change(
+            bounds_change(check, project.store, resources=resources)
+            if bounds_only
+            else capture_change(
                 check, project.store, force=force, resources=resources, progress=progress
             )
             for check in checks

@@ -5,6 +5,7 @@ Writing a golden adds a line to its log, with the CI job that this process runs 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
@@ -44,8 +45,16 @@ from ciwrap.golden.manifest import (
     now_text,
     rows_of,
 )
-from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id
-from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, bound_of, describe_bound, is_wider
+from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, kept_values
+from ciwrap.golden.trees import (
+    DEFAULT_RESOURCES,
+    Resources,
+    bound_of,
+    build_tree,
+    describe_bound,
+    is_other_bound,
+    is_wider,
+)
 from ciwrap.model import EvidencePolicy, VariableId, VariableResult, VariableSettings, Verdict
 from ciwrap.project.outputs import Outputs, files_of, recorded_run_of
 from ciwrap.recording.recorded_run import RecordedCapture, compare_recorded, refuse_what_needs_data
@@ -56,7 +65,7 @@ from ciwrap.runs.capture_index import (
     read_index,
     read_tree,
 )
-from ciwrap.runs.sides import fitting
+from ciwrap.runs.sides import asked_for, fitting
 from ciwrap.snapshot.difference import (
     describe_environment,
     environment_for_golden,
@@ -336,6 +345,103 @@ def capture_change(
             resources=resources,
             progress=progress,
         )
+
+
+def bounds_change(
+    check: Check,
+    store: GoldenStore,
+    *,
+    resources: Resources = DEFAULT_RESOURCES,
+) -> GoldenChange:
+    """A check's golden with trees and residues for the bounds that are asked for now, and with the
+    values that it has. Writes nothing.
+
+    Where the golden keeps no data, its residues or its tree are made of the outputs, which have to
+    match it by the old bound and by the new one. Raises ParameterMismatchError if they do not,
+    UsageError if there is no golden, and the errors of reading outputs.
+    """
+    old = OldGolden.of(check.name, store)
+    if old.golden is None:
+        raise UsageError(
+            f"check {check.name!r} has no golden whose bounds could change",
+            remedy="accept its outputs without --bounds-only",
+        )
+    labels = old.golden.manifest.labels or {}
+    variables, changes = [], []
+    with contextlib.ExitStack() as opened:
+        outputs: Catalog | None = None
+        for variable in old.golden.variables:
+            identity, made = golden_id(variable), variable.tree.parameters
+            settings = check.settings_for(identity, made.dtype)
+            asked = asked_for(made, settings, identity)
+            if not is_other_bound(asked, made):
+                variables.append(variable)
+                continue
+            values: Values
+            if variable.data is not None:
+                values = kept_values(variable)
+            else:
+                if outputs is None:
+                    outputs = opened.enter_context(Outputs(check))
+                values = _outputs_that_match(variable, outputs, settings, Work(resources))
+            tree, _, _ = build_tree(asked, values, resources=resources)
+            new = _core.GoldenVariable(
+                identity.name,
+                variable.shape,
+                tree,
+                iteration=identity.iteration,
+                rank=identity.rank,
+                data=variable.data,
+            )
+            by_old = check_golden(variable, values, None, work=Work(resources))
+            said = labels.get(identity, ())
+            variables.append(new)
+            changes.append(VariableChange.between(identity, variable, new, by_old, (said, said)))
+    encoded = _core.encode_golden(variables)
+    return GoldenChange(
+        check=check.name,
+        name=check.name,
+        path=store.path_for(check.name, variables),
+        variables=tuple(variables),
+        root=_core.golden_root(encoded).hex(),
+        byte_count=len(encoded),
+        old=old,
+        status=Status.REPLACED if changes else Status.SAME,
+        changes=tuple(changes),
+        labels=labels,
+        ignored=old.golden.manifest.ignored,
+    )
+
+
+def _outputs_that_match(
+    golden: _core.GoldenVariable, outputs: Catalog, settings: VariableSettings, work: Work
+) -> Values:
+    """The outputs in the place of a golden without data, so far as they match it by its own bound
+    and by the one that is asked for. Raises ParameterMismatchError.
+    """
+    identity = golden_id(golden)
+    if outputs.errors:
+        raise outputs.errors[0]
+    if identity not in outputs.entries:
+        raise ParameterMismatchError(
+            "the golden keeps no data of it, and the outputs do not have it",
+            variable=identity.text,
+            remedy="run the program that the golden is of, then accept with --bounds-only",
+        )
+    values = outputs.values(identity, settings.mask)
+    bounds = {"its own bound": None, "the bound that is asked for now": settings}
+    for words, by in bounds.items():
+        result = check_golden(golden, values, by, work=work)
+        if result.verdict is not Verdict.MATCH:
+            verdict = result.verdict.value.replace("_", " ")
+            raise ParameterMismatchError(
+                f"the golden keeps no data of it, and by {words} the outputs are not a match, but"
+                f" {verdict}",
+                variable=identity.text,
+                remedy="run the program that the golden is of, then accept with --bounds-only;"
+                " or accept new values without it",
+            )
+    return values
 
 
 def _change_of_recorded(

@@ -45,7 +45,7 @@ from ciwrap.check.two_sides import (
     read_each,
 )
 from ciwrap.formats.reader import as_elements
-from ciwrap.golden.trees import build_tree, describe_bound, tree_parameters
+from ciwrap.golden.trees import build_tree, describe_bound, is_other_bound, tree_parameters
 from ciwrap.model import Evidence, Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.runs.capture_index import (
     IGNORED,
@@ -60,6 +60,7 @@ from ciwrap.runs.capture_index import (
 )
 from ciwrap.runs.sides import (
     Descent,
+    asked_for,
     comparable_trees,
     fitting,
     prefetch_trees,
@@ -308,13 +309,12 @@ class SampledValues(Values):
         return kept[begin : begin + count]
 
 
-def solved_by_samples(
-    result: VariableResult, ours: Variables, theirs: Variables, suspects: Suspects
-) -> VariableResult:
+def solved_by_samples(result: VariableResult, pair: Pair, suspects: Suspects) -> VariableResult:
     """The result, naming elements that moved, where a program kept those of suspect chunks.
 
     result: undecided, by residues of the first side. Raises CorruptCaptureError.
     """
+    ours, theirs = pair.ours, pair.theirs
     golden, new = ours.captured.get(result.id), theirs.captured.get(result.id)
     if golden is None or new is None or golden.fine is None:
         return result
@@ -326,7 +326,9 @@ def solved_by_samples(
         return result
     tree = read_tree(ours.run.capture, golden, golden.fine)
     values = SampledValues(new, tree.parameters, samples)
-    return with_solved(result, solve_chunks(tree, values, leaves, tuple(golden.shape)))
+    shape = tuple(golden.shape)
+    asked = asked_for(tree.parameters, pair.settings, result.id)
+    return with_solved(result, solve_chunks(tree, values, leaves, shape, asked))
 
 
 # The smallest buffers hold one such element of each side, whatever surrounds it.
@@ -630,6 +632,10 @@ class Pair(Struct, frozen=True):
     ours: Variables
     theirs: Variables
 
+    @property
+    def has_both_data(self) -> bool:
+        return self.ours.has_data and self.theirs.has_data
+
 
 class _Open(Struct, frozen=True):
     """Two captured trees whose roots differ: where, is still to be looked for."""
@@ -670,6 +676,13 @@ def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
     )
 
 
+def _most_steps(result: VariableResult, parameters: _core.TreeParameters) -> int | None:
+    """By how many steps a value moved at most, where the other run was rounded by residues."""
+    if result.residue_levels is None or result.max_drift_share is None:
+        return None
+    return round(result.max_drift_share * ((parameters.residue_levels - 1) // 2 + 1))
+
+
 def _have_other_kinds(pair: Pair) -> bool:
     """Whether neither side has data, and they have no kind of tree in common."""
     if pair.ours.has_data or pair.theirs.has_data:
@@ -704,8 +717,15 @@ class TreeStage:
         with `finish` and that of the data. Raises CiwrapError for what cannot be compared.
         """
         identity = pair.result.id
-        mine = fitting(pair.ours.captured.get(identity), pair.settings, identity)
-        other = fitting(pair.theirs.captured.get(identity), pair.settings, identity)
+        mine, other = (
+            fitting(
+                side.captured.get(identity),
+                pair.settings,
+                identity,
+                with_any_bound=not pair.has_both_data,
+            )
+            for side in (pair.ours, pair.theirs)
+        )
         try:
             is_known = self._by_captures(pair, mine, other)
         except CorruptCaptureError as error:
@@ -739,13 +759,28 @@ class TreeStage:
             if b.max_share is not None:
                 result = with_drift(result, b.max_share, a.parameters)
         descent = Descent(golden, a, new, b, mine)
-        if roots_match(a, b):
-            self._outcome.results.append(
-                matched_by_digests(result, a.parameters, descent.counts[-1], mine.element_count)
-            )
+        pair = replace(pair, result=result)
+        if not roots_match(a, b):
+            self._open.append(_Open(pair, descent))
         else:
-            self._open.append(_Open(replace(pair, result=result), descent))
+            self._matched(pair, a.parameters, descent.counts[-1])
         return True
+
+    def _matched(
+        self,
+        pair: Pair,
+        parameters: _core.TreeParameters,
+        leaf_count: int,
+        drift: _core.Drift | None = None,
+    ) -> None:
+        """What trees match of which the roots, or all leaves, are equal."""
+        asked = asked_for(parameters, pair.settings, pair.result.id)
+        if is_other_bound(asked, parameters):
+            none = Suspects(np.zeros(0, dtype=np.int64), leaf_count)
+            self._without_data(pair, parameters, none, drift)
+            return
+        count = math.prod(pair.result.shape or ())
+        self._outcome.results.append(matched_by_digests(pair.result, parameters, leaf_count, count))
 
     def _one_capture(self, pair: Pair, captured: CapturedVariable, *, is_reference: bool) -> bool:
         """Builds the other side's tree now; only that side's data are read for it."""
@@ -771,14 +806,11 @@ class TreeStage:
             result = with_residues(result, tree.parameters)
             result = with_drift(result, float(drift.max_share), tree.parameters)
         suspects = Suspects(_core.diff_trees(stored, built), stored.leaf_count)
+        pair = replace(pair, result=result)
         if suspects.leaves.size == 0:
-            self._outcome.results.append(
-                matched_by_digests(
-                    result, tree.parameters, suspects.leaf_count, captured.element_count
-                )
-            )
+            self._matched(pair, tree.parameters, suspects.leaf_count, drift)
         else:
-            self._suspects(replace(pair, result=result), tree.parameters, suspects)
+            self._suspects(pair, tree.parameters, suspects, drift)
         return True
 
     def descend(self, fail: Fail) -> None:
@@ -820,10 +852,16 @@ class TreeStage:
         suspects = Suspects(leaves, descent.counts[-1])
         self._suspects(one.pair, descent.golden_tree.parameters, suspects)
 
-    def _suspects(self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects) -> None:
+    def _suspects(
+        self,
+        pair: Pair,
+        parameters: _core.TreeParameters,
+        suspects: Suspects,
+        drift: _core.Drift | None = None,
+    ) -> None:
         """Has the elements of suspect chunks compared; without data, judges by digests."""
-        if not (pair.ours.has_data and pair.theirs.has_data):
-            self._without_data(pair, parameters, suspects)
+        if not pair.has_both_data:
+            self._without_data(pair, parameters, suspects, drift)
             return
         are_many = suspects.leaves.size >= STREAM_FROM * suspects.leaf_count
         shape = pair.result.shape or ()
@@ -832,16 +870,23 @@ class TreeStage:
         self._data.submit(pending, pair.ours, pair.theirs)
 
     def _without_data(
-        self, pair: Pair, parameters: _core.TreeParameters, suspects: Suspects
+        self,
+        pair: Pair,
+        parameters: _core.TreeParameters,
+        suspects: Suspects,
+        drift: _core.Drift | None,
     ) -> None:
         """Judges by digests; if that leaves a doubt, residues may settle it."""
-        result = judged_by_digests(pair.result, parameters, pair.result.shape or (), suspects)
+        asked = asked_for(parameters, pair.settings, pair.result.id)
+        result = judged_by_digests(
+            pair.result, asked, parameters, suspects, drift, _most_steps(pair.result, parameters)
+        )
         if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
             return
         if result.verdict is Verdict.NOT_COMPARABLE and not pair.theirs.has_data:
             result = _with_remedy(result, pair)
         if result.verdict is Verdict.UNDECIDED:
-            result = solved_by_samples(result, pair.ours, pair.theirs, suspects)
+            result = solved_by_samples(result, pair, suspects)
         self._outcome.results.append(result)
 
     def _by_residues(self, pair: Pair) -> bool:
@@ -850,7 +895,10 @@ class TreeStage:
             return False
         is_reference = not pair.ours.has_data
         held = pair.ours if is_reference else pair.theirs
-        captured = fitting(held.captured.get(pair.result.id), pair.settings, pair.result.id)
+        identity = pair.result.id
+        captured = fitting(
+            held.captured.get(identity), pair.settings, identity, with_any_bound=True
+        )
         if captured is None or usable_residues(captured, is_reference=is_reference) is None:
             return False
         return self._one_capture(pair, captured, is_reference=is_reference)

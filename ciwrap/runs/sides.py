@@ -32,7 +32,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.source_files import Whole, change_since, source_files, why_stale
-from ciwrap.golden.trees import describe_bound, tree_parameters
+from ciwrap.golden.trees import describe_bound, has_other_classes, tree_parameters
 from ciwrap.runs.capture_file import CaptureFile
 from ciwrap.runs.capture_index import (
     CapturedCheckpoint,
@@ -484,25 +484,40 @@ class Variables:
 
 
 def fitting(
-    captured: CapturedVariable | None, settings: VariableSettings, identity: VariableId
+    captured: CapturedVariable | None,
+    settings: VariableSettings,
+    identity: VariableId,
+    *,
+    with_any_bound: bool = False,
 ) -> CapturedVariable | None:
-    """The captured variable if its trees were made with the bound that is now asked for."""
+    """The captured variable if its trees were made with the bound that is now asked for.
+
+    with_any_bound: or with another one, for what data cannot decide.
+    """
     tree = None if captured is None else captured.any_tree
     if captured is None or tree is None:
         return None
     fine = captured.fine or tree
     made_with = tree.parameters, fine.parameters
-    try:
-        fits = [
-            p == _asked_for(p.dtype, settings, p.requested_residue_levels, p.chunk_bytes, p.arity)
-            for p in made_with
-        ]
-    except UsageError as error:
-        error.variable = identity.text
-        raise
+    fits = []
+    for made in made_with:
+        asked = asked_for(made, settings, identity)
+        fits.append(asked == made or (with_any_bound and not has_other_classes(asked, made)))
     if not fits[0]:
         return None
     return captured if fits[1] else replace(captured, fine=None)
+
+
+def asked_for(
+    made: _core.TreeParameters, settings: VariableSettings, identity: VariableId
+) -> _core.TreeParameters:
+    """What is asked for now, in chunks and levels as trees were made with. Raises UsageError."""
+    levels = made.requested_residue_levels
+    try:
+        return _asked_for(made.dtype, settings, levels, made.chunk_bytes, made.arity)
+    except UsageError as error:
+        error.variable = identity.text
+        raise
 
 
 # There are few kinds of variables, and many of each.

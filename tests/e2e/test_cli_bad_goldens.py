@@ -174,14 +174,38 @@ def test_golden_that_is_no_file(accepted: Project) -> None:
     ["atol: 1e-5", "atol: 1e-7", "atol: 0", "rtol: 1e-6", "ulps: 3", "atol: 1e-6, rtol: 1e-9"],
 )
 def test_a_golden_made_with_another_bound(accepted: Project, bound: str) -> None:
+    """Its data decide by the bound that is asked for now, and it stays as it is."""
+    before = accepted.golden.read_bytes()
     accepted.configure(bound=bound)
-    outcome = check_fails(accepted, 3, "was made with atol=1e-6", "accept")
+    done = accepted.run("check")
+    assert done.code == 0
+    assert "temperature: the golden was made with atol=1e-6 rtol=0; judged by" in done.out
+    assert done.variable("temperature")["golden_bound"] == "atol=1e-6 rtol=0"
+    assert accepted.golden.read_bytes() == before
+
+
+@pytest.mark.parametrize("more", ["fill_values: [-999]", "equal_nan: false"])
+def test_a_golden_without_data_made_with_other_settings(project: Project, more: str) -> None:
+    project.configure(bound="atol: 1e-6, evidence: residues")
+    project.accept()
+    project.configure(bound=f"atol: 1e-6, evidence: residues, {more}")
+    outcome = check_fails(project, 3, "is asked for, and it keeps its residues alone", "accept")
     assert outcome.variable("temperature")["verdict"] == "not_comparable"
 
 
-def test_a_golden_made_with_other_fill_values(accepted: Project) -> None:
-    accepted.configure(bound="atol: 1e-6, fill_values: [-999]")
-    check_fails(accepted, 3, "fill_values")
+def test_the_advice_to_widen_the_bound_ends_in_a_match(accepted: Project) -> None:
+    """Followed literally, it lets this difference pass and no larger one."""
+    before = accepted.golden.read_bytes()
+    accepted.save("temperature", BASE + 5e-5 * np.sin(np.arange(600.0)).reshape(20, 30))
+    done = accepted.run("check")
+    assert done.code == 1
+    found = re.search(r"if that much does not matter: (atol: \S+)", done.out)
+    assert found is not None, done.out
+    accepted.configure(bound=found[1])
+    assert accepted.run("check").code == 0
+    accepted.save("temperature", BASE + 2e-4 * np.sin(np.arange(600.0)).reshape(20, 30))
+    assert accepted.run("check").code == 1
+    assert accepted.golden.read_bytes() == before
 
 
 def test_a_golden_of_a_later_release_is_not_replaced(project: Project) -> None:

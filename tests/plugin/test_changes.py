@@ -45,7 +45,7 @@ def tested(suite: Suite) -> Suite:
 def test_a_golden_of_one_kind_of_machine_takes_the_place_of_the_common_one(tested: Suite) -> None:
     """It counts before the common golden, so its bound is compared with that one's."""
     write(tested, "2.0", "10")
-    words = ("--ciwrap-variant=ours", "--ciwrap-update=failed", "--ciwrap-reason=why")
+    words = ("--ciwrap-variant=ours", "--ciwrap-update=all", "--ciwrap-reason=why")
     tested.run(*words).assert_outcomes(passed=1)
     found = told(tested)
     assert (NAME, "x", True, "atol=1e-6 rtol=0 -> atol=10 rtol=0") in found
@@ -63,7 +63,7 @@ def test_a_journal_that_is_committed_counts(tested: Suite) -> None:
     shared = tested.root / "golden/tests/test_it.goldens"
     old = shared.read_bytes()
     write(tested, "2.0", "10")
-    tested.run("--ciwrap-update=failed", "--ciwrap-reason=why").assert_outcomes(passed=1)
+    tested.run("--ciwrap-update=all", "--ciwrap-reason=why").assert_outcomes(passed=1)
     new = shared.read_bytes()
     shared.write_bytes(old)
     kept = set(old.split(b"\n"))

@@ -125,16 +125,29 @@ def test_a_document_that_cannot_be_written_hides_nothing(two_files: Suite) -> No
 def test_a_wider_bound_is_told_apart_from_new_values(suite: Suite) -> None:
     write(suite)
     suite.run("--ciwrap-update=new")
-    write(suite, bound=1e-2)
+    write(suite, 1.05, bound=1e-2)
     suite.run().assert_outcomes(passed=1, failed=1)
     done = suite.cli("review")
-    assert "redefined  a: all 100 elements within the bound" in done.stdout
+    assert "redefined  a: 100 of 100 elements" in done.stdout
     assert "bound atol=0.001 rtol=0 -> atol=0.01 rtol=0  (WIDER)" in done.stdout
     assert suite.cli("accept", "--pending", "-m", "noisy machine").returncode == 0
     entry = manifest(suite, "test_a-a")["accepted"][-1]
     assert entry["bounds"] == ["a: atol=0.001 rtol=0 -> atol=0.01 rtol=0 (wider)"]
-    assert entry["largest_bound_share"] == 0
     suite.run().assert_outcomes(passed=2)
+
+
+def test_another_bound_needs_no_new_golden(suite: Suite) -> None:
+    """The same numbers match, whatever the test asks for; others are judged by what it asks."""
+    write(suite)
+    suite.run("--ciwrap-update=new")
+    before = suite.files("golden")
+    for bound, shift in ((1e-2, 5e-3), (1e-9, 0.0), (1e-3, 5e-4)):
+        write(suite, 1.0 + shift, bound=bound)
+        suite.run().assert_outcomes(passed=2)
+        write(suite, 1.0 + 3 * shift + 1e-8, bound=bound)
+        suite.run().assert_outcomes(passed=1, failed=1)
+        suite.cli("reject", "--all")
+    assert suite.files("golden") == before
 
 
 def test_how_far_residues_moved_is_what_the_run_found(suite: Suite) -> None:

@@ -163,7 +163,7 @@ def test_changes_know_a_renamed_test_and_what_else_is_different(suite: Suite) ->
     source = text.replace("test_a", "test_new") + more
     assert told("--ciwrap-update=new", source) == [("test_new", before, False)]
     # With another bound it is another golden.
-    wider = told("--ciwrap-update=failed", source.replace("[1.0], atol=1e-6", "[1.0], atol=1"))
+    wider = told("--ciwrap-update=all", source.replace("[1.0], atol=1e-6", "[1.0], atol=1"))
     assert ("test_a", "its golden is gone", True) in wider
     suite.git("checkout", "-q", "HEAD", "--", "golden")
     # Both names are there: a copy.

@@ -140,7 +140,7 @@ def test_no_share_is_guaranteed_of_a_bound_that_digests_know_in_part(
             assert result.drift_share_to is not None
             assert result.drift_share_from <= used <= result.drift_share_to
         elif not result.moved_elements:
-            assert "moved by an unknown share of its bound" in by_digests_sentence(result)
+            assert "residues cannot tell" in by_digests_sentence(result)
 
 
 def test_exact_trees_prove_what_they_find() -> None:
@@ -192,20 +192,54 @@ def test_another_dtype_where_that_is_allowed(evidence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "now",
+    ("now", "by_residues", "by_tree"),
     [
-        settings_of(bound=ErrorBound(1e-4)),
-        settings_of(bound=ErrorBound(1e-3, 1e-9)),
-        settings_of(bound=ErrorBound(ulps=3)),
-        settings_of(equal_nan=False),
-        settings_of(fill_values=(-1.0,)),
+        (ErrorBound(1e-2), Verdict.MATCH, Verdict.MATCH),
+        (ErrorBound(1e-3, 1e-9), Verdict.MATCH, Verdict.MATCH),
+        (ErrorBound(5e-4), Verdict.MATCH, Verdict.UNDECIDED),
+        (ErrorBound(1e-5), Verdict.UNDECIDED, Verdict.UNDECIDED),
+        (ErrorBound(), Verdict.UNDECIDED, Verdict.UNDECIDED),
+        (ErrorBound(ulps=3), Verdict.UNDECIDED, Verdict.UNDECIDED),
     ],
 )
+def test_another_bound_than_the_goldens(
+    now: ErrorBound, by_residues: Verdict, by_tree: Verdict
+) -> None:
+    """The golden's own numbers: what it keeps tells to within a step of its own bound."""
+    wanted = {"data": Verdict.MATCH, "residues": by_residues, "tree": by_tree}
+    for evidence, verdict in wanted.items():
+        result = check(GOLDEN, GOLDEN, settings_of(evidence), settings_of(bound=now))
+        assert (result.verdict, result.bound) == (verdict, now), evidence
+        assert result.golden_bound == "atol=0.001 rtol=0"
+
+
+def test_a_golden_without_data_refutes_a_narrower_bound() -> None:
+    new = GOLDEN.copy()
+    new[7] += 4.5e-4
+    result = check(GOLDEN, new, settings_of("residues"), settings_of(bound=ErrorBound(2e-4)))
+    assert (result.verdict, result.suspect_chunks) == (Verdict.DIFFER, 1)
+    assert (result.differing_count_at_least, result.differing_count) == (1, None)
+    assert result.guaranteed_share is not None
+    assert 1 < result.guaranteed_share < 2.25
+
+
+@pytest.mark.parametrize(
+    "now", [settings_of(equal_nan=False), settings_of(fill_values=(-1.0,))], ids=str
+)
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
-def test_other_settings_than_the_goldens(evidence: str, now: VariableSettings) -> None:
+def test_other_classes_than_the_goldens_need_its_data(evidence: str, now: VariableSettings) -> None:
     result = check(GOLDEN, GOLDEN, settings_of(evidence), now)
+    if evidence == "data":
+        assert result.verdict is Verdict.MATCH
+        assert result.golden_bound == "atol=0.001 rtol=0"
+        return
     assert result.verdict is Verdict.NOT_COMPARABLE
-    assert "was made with atol=0.001" in str(result.reason)
+    assert f"was made with atol=0.001 rtol=0, but {describe_now(now)}" in str(result.reason)
+
+
+def describe_now(settings: VariableSettings) -> str:
+    more = "fill_values=(-1)" if settings.fill_values else "equal_nan=false"
+    return f"{settings.bound.text} {more} is asked for, and it keeps its"
 
 
 def test_chunks_and_levels_are_the_goldens_own_business() -> None:

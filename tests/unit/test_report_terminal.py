@@ -130,7 +130,7 @@ def test_suspects_on_residues_are_not_sold_as_proof() -> None:
         guaranteed_share=0.875,
     )
     text = shown(run_of(variable))
-    assert "in each, an element moved by more than 87.5 % of its bound (atol=1e-6 rtol=0)" in text
+    assert "in each, an element moved by more than 87.5 % of the bound (atol=1e-6 rtol=0)" in text
     assert "in elements [0, 0] to [6, 3]" in text
 
 
@@ -312,7 +312,7 @@ def test_what_moved_by_more_than_a_share_did() -> None:
             found = api.check_array(golden * (1 + 9 * bound["rtol"]), made.variables[0])
             assert found.guaranteed_share is not None
             if not found.moved_elements:
-                (said,) = re.findall(r"more than ([0-9.]+) % of its bound", headline(found))
+                (said,) = re.findall(r"more than ([0-9.]+) % of the bound", headline(found))
                 assert float(said) / 100 <= found.guaranteed_share * (1 + 3e-6)
 
 
