@@ -249,11 +249,11 @@ def test_of_captures_without_their_data(
         asked = ErrorBound(asked.atol, 1e-3)
     dtype, reach = DTYPES[seed % len(DTYPES)], float(rng.choice([0.05, 0.4, 1.2, 30.0]))
     golden, new = pair(rng, dtype, made, asked, reach)
-    for name, values, more in (("A", golden, ["--residues"]), ("B", new, ["--against", "A"])):
+    as_chunks = ["--chunk-bytes", "64", "--residues"]
+    for name, values, more in (("A", golden, as_chunks), ("B", new, ["--against", "A/.ciwrap.tree"])):
         Path(name).mkdir()
         np.save(f"{name}/x.npy", values)
-        words = ["--atol", repr(made.atol), "--chunk-bytes", "64", "--settle", "0"]
-        assert run(["capture", name, *words, *more]) == 0
+        assert run(["capture", name, "--atol", repr(made.atol), "--settle", "0", *more]) == 0
         Path(f"F{name}").mkdir()
         shutil.copy(f"{name}/.ciwrap.tree", f"F{name}/.ciwrap.tree")
     differs = truth(dtype, golden, new, asked)
