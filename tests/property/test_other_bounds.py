@@ -250,7 +250,10 @@ def test_of_captures_without_their_data(
     dtype, reach = DTYPES[seed % len(DTYPES)], float(rng.choice([0.05, 0.4, 1.2, 30.0]))
     golden, new = pair(rng, dtype, made, asked, reach)
     as_chunks = ["--chunk-bytes", "64", "--residues"]
-    for name, values, more in (("A", golden, as_chunks), ("B", new, ["--against", "A/.ciwrap.tree"])):
+    for name, values, more in (
+        ("A", golden, as_chunks),
+        ("B", new, ["--against", "A/.ciwrap.tree"]),
+    ):
         Path(name).mkdir()
         np.save(f"{name}/x.npy", values)
         assert run(["capture", name, "--atol", repr(made.atol), "--settle", "0", *more]) == 0
