@@ -225,11 +225,15 @@ def test_a_restart_that_did_otherwise_is_no_golden(folder: Path) -> None:
     assert "attempt" not in text
 
 
-def test_other_bounds_and_other_variables_are_not_comparable(folder: Path) -> None:
+def test_other_bounds_are_judged_and_other_variables_are_not_comparable(folder: Path) -> None:
     accepted("auto", "--residues")
     text = Path("ciwrap.yaml").read_text()
     Path("ciwrap.yaml").write_text(text.replace("0.001", "0.01"))
-    assert result()[0] == ExitCode.NOT_COMPARABLE
+    code, check = result()
+    assert (code, check["verdict"]) == (0, "match")
+    assert {one.get("golden_bound") for one in check["variables"] if one["name"] != "count"} == {
+        "atol=0.001 rtol=0"
+    }
     Path("ciwrap.yaml").write_text(text + "    ignore: [count]\n")
     code, check = result()
     assert code == ExitCode.NOT_COMPARABLE
