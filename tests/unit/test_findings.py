@@ -130,10 +130,9 @@ def test_digests_alone(
     parameters = _core.TreeParameters(
         "<f8", atol=atol, residue_levels=levels, chunk_bytes=4096, equal_nan=True
     )
-    before = replace(BEFORE, residue_levels=levels if levels > 1 else None)
-    found = judged_by_digests(
-        before, parameters, (2048,), Suspects(np.arange(suspects, dtype=np.int64), 4)
-    )
+    before = replace(BEFORE, shape=(2048,), residue_levels=levels if levels > 1 else None)
+    some = Suspects(np.arange(suspects, dtype=np.int64), 4)
+    found = judged_by_digests(before, parameters, parameters, some)
     assert (found.verdict, found.evidence) == (verdict, evidence)
     if words is None:
         assert found.reason is None
@@ -149,5 +148,5 @@ def test_digests_alone(
 def test_of_a_single_chunk_it_is_said_alone() -> None:
     parameters = _core.TreeParameters("<f8", atol=1e-3, chunk_bytes=4096)
     one = Suspects(np.zeros(1, dtype=np.int64), 1)
-    found = judged_by_digests(BEFORE, parameters, (4,), one)
+    found = judged_by_digests(replace(BEFORE, shape=(4,)), parameters, parameters, one)
     assert str(found.reason).startswith("1 of 1 chunk is open")
