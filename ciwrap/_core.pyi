@@ -216,6 +216,16 @@ def solve_chunk(
     residue): one, or two, whose codes put back give the golden's digest. Empty: not found, which proves nothing.
     data: the new chunk's scalars. Raises CoreError if these are not as many."""
 
+def summarize_chunks(
+    parameters: TreeParameters, data: Any, *, golden: Tree | None = None, first_leaf: int = 0
+) -> NDArray[np.int64]:
+    """What the codes of whole chunks come to (docs/reference/cell-codes.md, section 9): (chunks, 10), least, greatest,
+    sum and moment of the rounded ones; counts of NaN, +inf, -inf, missing, zero and huge ones. golden: rounds relative
+    to its residues, from its chunk first_leaf on. Raises CoreError("invalid_argument") for codes of the kind `exact`."""
+
+def least_share(parameters: TreeParameters, codes_apart: int) -> float:
+    """A share of the bound that digests are made with, by which values surely differ whose codes are so many apart."""
+
 def diff_leaves(golden: Any, new: Any) -> NDArray[np.int64]:
     """Which of two equally long rows of leaf digests (16 bytes each, back to back) do not match, ascending."""
 
@@ -369,6 +379,7 @@ class GoldenVariable:
         iteration: int | None = None,
         rank: int | None = None,
         data: Any | None = None,
+        summaries: Any | None = None,
     ) -> None: ...
     name: str
     iteration: int | None
@@ -377,6 +388,7 @@ class GoldenVariable:
     tree: Tree
     evidence: Literal["data", "residues", "tree"]
     data: bytes | None  # the golden's own bytes, in the dtype of the parameters
+    summaries: NDArray[np.int64] | None  # (leaves, 10), as of `summarize_chunks`
 
 def write_golden(path: str, variables: Sequence[GoldenVariable]) -> bytes:
     """Writes the file (plainly; atomic replacement is the caller's) and returns its 16-byte root."""

@@ -66,16 +66,19 @@ if TYPE_CHECKING:
 
     from ciwrap import _core
     from ciwrap.arrays.values import Values
-    from ciwrap.check.solve import Solved
+    from ciwrap.check.solve import LeastShares, Solved
     from ciwrap.check.two_sides import Explainer, Findings, ReadElements, Wording
     from ciwrap.formats.catalog import Rules
 
 
 class Suspects(Struct, frozen=True):
-    """What trees say of a variable: the leaves that do not match, ascending, of so many."""
+    """What trees say of a variable: the leaves that do not match, ascending, of so many. least:
+    what summaries prove of these.
+    """
 
     leaves: NDArray[np.int64]
     leaf_count: int
+    least: LeastShares | None = None
 
 
 def with_elements(
@@ -199,8 +202,9 @@ def with_digests(
         suspects.leaves, parameters, shape, count
     )
     suspect_count = int(suspects.leaves.size)
-    # Whether a suspect chunk surely holds a differing element.
-    at_least = suspect_count if suspect_count and parameters.suspect_is_proof else 0
+    # How many suspect chunks surely hold a differing element.
+    proven, share = _proven(suspects.least, 1.0)
+    at_least = suspect_count if parameters.suspect_is_proof else proven
     verdict = Verdict.DIFFER if at_least else Verdict.UNDECIDED if suspect_count else Verdict.MATCH
     if drift is not None:
         result = with_drift(result, float(drift.max_share), parameters)
@@ -217,10 +221,22 @@ def with_digests(
         differing_count=None if suspect_count else 0,
         differing_count_at_least=at_least if suspect_count else None,
         differing_count_at_most=suspect_elements if suspect_count else None,
+        least_share=share,
         # Equal codes are equal numbers.
         max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
         drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
     )
+
+
+def _proven(least: LeastShares | None, bound: float) -> tuple[int, float | None]:
+    """In how many chunks a value surely moved by more than so many of the golden's own bounds, and
+    the largest share of these bounds that is sure; None if no distance is.
+    """
+    if least is None:
+        return 0, None
+    is_proven = least.shares >= bound
+    sizes = least.shares[is_proven & least.has_size & np.isfinite(least.shares)]
+    return int(is_proven.sum()), float(sizes.max() / bound) if sizes.size and bound else None
 
 
 def with_other_bound(
@@ -250,9 +266,12 @@ def with_other_bound(
     low, high = _moved_shares(made, drift, most_steps)
     with np.errstate(divide="ignore", invalid="ignore"):
         lows = np.where(has_changed, proven_share(made), low[steps * ~has_changed])
+        proofs = lows.copy()
+        if changed.least is not None:
+            proofs[changed.leaves] = np.maximum(lows[changed.leaves], changed.least.shares)
         highs = high[steps * ~has_changed]
         is_open = has_changed | (highs > least)
-        is_beyond = is_open & (has_changed | (steps > 0)) & (lows >= greatest)
+        is_beyond = is_open & (has_changed | (steps > 0)) & (proofs >= greatest)
         least_shares = np.nan_to_num(lows / greatest, nan=0.0)
         greatest_shares = np.nan_to_num(highs / least, nan=0.0)
         at_all = np.nan_to_num(steps / low.size / least, nan=0.0)
@@ -266,6 +285,7 @@ def with_other_bound(
         is_told = result.residue_levels is not None and suspects.leaves.size > 0
         result = replace(
             result,
+            least_share=_proven(changed.least, greatest)[1],
             guaranteed_share=float(least_shares[is_open].min()) if is_told else None,
             max_drift_share=None if drift is None else float(at_all[~is_open].max(initial=0.0)),
             drift_share_from=float(least_shares[~is_open].max(initial=0.0)),

@@ -401,7 +401,12 @@ def _by_tree(
     if golden.evidence == "residues":
         result = with_residues(result, parameters)
     shape = tuple(golden.shape)
-    suspects = Suspects(changed, golden.tree.leaf_count)
+    least = None
+    if changed.size:
+        from ciwrap.check.solve import least_shares
+
+        least = least_shares(golden, new, changed)
+    suspects = Suspects(changed, golden.tree.leaf_count, least)
     if result.golden_bound is None:
         result = with_digests(result, parameters, shape, suspects, drift=drift)
     else:

@@ -17,7 +17,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, is_bfloat16, widen_bfloat16
 from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import chunk_elements, to_index, value_texts
-from ciwrap.golden.trees import Cells, Preimage, bound_ratio, scalar_parameters
+from ciwrap.golden.trees import Cells, Preimage, bound_ratio, is_narrowed, scalar_parameters
 from ciwrap.model import MovedElement
 from ciwrap.model.variable_result import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 
@@ -136,6 +136,88 @@ def share_classes(
     if differences is not None:
         classes = np.where(np.isinf(differences), NO_NUMBER, classes)
     return np.where(shares == 0, 0, classes).astype(np.uint8)
+
+
+class LeastShares(Struct, frozen=True):
+    """What summaries prove of changed chunks (docs/reference/cell-codes.md, section 9).
+
+    shares: by how large a share of the golden's own bound a value of each chunk moved, at least;
+    infinite where a value is no number on one side alone, 0 where nothing is proved. has_size:
+    whether that is a distance for sure.
+    """
+
+    shares: NDArray[np.float64]
+    has_size: NDArray[np.bool_]
+
+
+_LEAST, _GREATEST, _SUM, _MOMENT, _CLASSES, _ZERO, _HUGE = 0, 1, 2, 3, slice(4, 8), 8, 9
+# So many chunks are read at a time, if they lie together.
+_CHUNKS_AT_ONCE = 256
+
+
+def least_shares(
+    golden: _core.GoldenVariable, new: Values, leaves: NDArray[np.int64]
+) -> LeastShares | None:
+    """Compares the summaries of changed chunks; None if the golden has none, or they say little of
+    its bound. Raises CiwrapError for values that cannot be read.
+
+    The codes of two values within the bound are one or two apart, so those of a chunk of n differ
+    by as much at their ends, by n times that in their sum, and by n^2/2 in their moment. More than
+    that proves a difference. Sums wrap around, which makes them less far apart and never further.
+    """
+    if golden.summaries is None or is_narrowed(golden.tree.parameters):
+        return None
+    parameters = golden.tree.parameters
+    ours, theirs = golden.summaries[leaves], _summaries(golden.tree, new, leaves)
+    scalars = new.element_count * parameters.scalars_per_element
+    counts = np.minimum(parameters.chunk_scalars, scalars - leaves * parameters.chunk_scalars)
+    rounded = np.maximum(1, counts - ours[:, 4:].sum(axis=1))
+    by_sum, by_moment = (theirs[:, one] - ours[:, one] for one in (_SUM, _MOMENT))
+    # Around the middle of the chunk, where a constant offset has no moment.
+    centred = 2 * by_moment - (counts - 1) * by_sum
+    ends = np.abs(theirs[:, :_SUM] - ours[:, :_SUM]).max(axis=1)
+    apart = np.maximum.reduce(
+        [
+            ends,
+            _mean(by_sum, rounded),
+            _mean(by_moment, counts * (counts - 1) // 2),
+            _mean(centred, counts * counts // 2),
+        ]
+    )
+    known, places = np.unique(np.maximum(apart, 0), return_inverse=True)
+    shares = np.array([_core.least_share(parameters, one) for one in known.tolist()])[places]
+    # Numbers that are compared bit by bit have codes of their own: a step across is no distance.
+    shares[(ours[:, _HUGE] + theirs[:, _HUGE]) > 0] = 0.0
+    if parameters.rtol:
+        has_other_zeros = ours[:, _ZERO] != theirs[:, _ZERO]
+        shares[has_other_zeros] = np.maximum(shares[has_other_zeros], 1 / parameters.rtol)
+    has_lost = (ours[:, _CLASSES] != theirs[:, _CLASSES]).any(axis=1)
+    shares[has_lost] = np.inf
+    has_size = (ours[:, _CLASSES] + theirs[:, _CLASSES]).sum(axis=1) == 0
+    return LeastShares(shares, has_size)
+
+
+def _mean(apart: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A mean distance, rounded up: some pair is as far apart."""
+    size = np.abs(apart)
+    size[size < 0] = np.iinfo(np.int64).max
+    return -(-size // np.maximum(of, 1))
+
+
+def _summaries(golden: _core.Tree, new: Values, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+    parameters = golden.parameters
+    per_chunk = chunk_elements(parameters)
+    found = []
+    breaks = np.flatnonzero(np.diff(leaves) != 1) + 1
+    for run in np.split(leaves, breaks):
+        for start in range(0, run.size, _CHUNKS_AT_ONCE):
+            leaf = int(run[start])
+            chunks = min(_CHUNKS_AT_ONCE, run.size - start)
+            first = leaf * per_chunk
+            count = min(chunks * per_chunk, new.element_count - first)
+            data = as_bytes(new.read(first, count))
+            found.append(_core.summarize_chunks(parameters, data, golden=golden, first_leaf=leaf))
+    return np.concatenate(found)
 
 
 # Chunks that are tried: so many of one variable, and no more once so many in a row had no solution.

@@ -24,6 +24,7 @@ from ciwrap.golden.trees import (
     Resources,
     build_tree,
     describe_bound,
+    summaries_of,
     tree_parameters,
 )
 from ciwrap.model import EvidencePolicy, VariableId, VariableSettings
@@ -189,7 +190,7 @@ def dump_manifest(manifest: Manifest) -> str:
     binary = manifest.binary
     lines = [
         f"# Golden of check {quoted(manifest.check)}, written by `ciwrap accept`. Do not edit:",
-        "# every check holds it against the binary file beside it.",
+        "# every check compares it with the binary file beside it.",
         f"format: {manifest.format}",
         f"check: {scalar(manifest.check)}",
         "binary:",
@@ -372,7 +373,12 @@ def _with_tree(
     tree, _, engine = build_tree(parameters, values, resources=resources, progress=progress)
     try:
         variable = _core.GoldenVariable(
-            identity.name, values.shape, tree, iteration=identity.iteration, rank=identity.rank
+            identity.name,
+            values.shape,
+            tree,
+            iteration=identity.iteration,
+            rank=identity.rank,
+            summaries=summaries_of(parameters, values),
         )
         return Captured(variable, len(_core.encode_golden([variable])), engine)
     except CiwrapError as error:

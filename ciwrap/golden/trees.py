@@ -165,6 +165,28 @@ def build_tree(
         raise
 
 
+# Chunks that are summarised at a time.
+_SUMMARY_BYTES = 16 << 20
+
+
+def summaries_of(parameters: _core.TreeParameters, values: Values) -> NDArray[np.int64] | None:
+    """What the codes of each chunk come to; None for codes that have no summary. Reads the values
+    once more.
+    """
+    if parameters.kind == "exact" or values.element_count == 0:
+        return None
+    per_chunk = max(1, parameters.chunk_scalars // parameters.scalars_per_element)
+    if per_chunk * parameters.scalars_per_element != parameters.chunk_scalars:
+        return None
+    item_bytes = parameters.scalar_bytes * parameters.scalars_per_element
+    step = per_chunk * max(1, _SUMMARY_BYTES // (per_chunk * item_bytes))
+    found = []
+    for first in range(0, values.element_count, step):
+        data = as_bytes(values.read(first, min(step, values.element_count - first)))
+        found.append(_core.summarize_chunks(parameters, data))
+    return np.concatenate(found)
+
+
 EXACT = "exact"
 _ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
 # As in cell-codes.md: of codes of 8 bytes, the largest atol, and the quotient of rtol and atol from
@@ -239,7 +261,7 @@ def guaranteed_share(parameters: _core.TreeParameters) -> float:
     """Drift up to this share of the bound raises no alarm; 0 where digests are made by a narrower
     bound than is asked for, a share of which says little of the other.
     """
-    return 0.0 if _is_narrowed(parameters) else parameters.guaranteed_share
+    return 0.0 if is_narrowed(parameters) else parameters.guaranteed_share
 
 
 def proven_share(parameters: _core.TreeParameters) -> float:
@@ -251,7 +273,7 @@ def proven_share(parameters: _core.TreeParameters) -> float:
     return guaranteed_share(parameters) if is_rounded else 0.0
 
 
-def _is_narrowed(parameters: _core.TreeParameters) -> bool:
+def is_narrowed(parameters: _core.TreeParameters) -> bool:
     """Whether docs/reference/cell-codes.md has digests leave out a part of the bound."""
     atol, rtol = parameters.atol, parameters.rtol
     if parameters.kind == "absolute":

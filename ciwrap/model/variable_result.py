@@ -597,7 +597,8 @@ class VariableResult(Struct, frozen=True):
     on one side only. Of complex numbers these three count each part.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
-    never raises an alarm, so in each suspect chunk a value moved by more. max_drift_share: the
+    never raises an alarm, so in each suspect chunk a value moved by more. least_share: a value
+    moved by this share of the bound at least, as summaries of chunks prove. max_drift_share: the
     largest share of the bound used up; on evidence of residues, over the matching chunks and to
     within one of their steps. drift_share_from, drift_share_to: it lies between these, whatever the
     evidence; where chunks are suspect, that of the others. drift_histogram: elements that drifted
@@ -670,6 +671,7 @@ class VariableResult(Struct, frozen=True):
     residue_levels: int | None = None
 
     guaranteed_share: Number | None = None
+    least_share: Number | None = None
     max_drift_share: Number | None = None
     drift_share_from: Number | None = None
     drift_share_to: Number | None = None
@@ -720,7 +722,7 @@ class VariableResult(Struct, frozen=True):
         if self.max_bound_share is not None or not self.verdict.is_alarm:
             return (self.used_interval or (0.0, 0.0))[1]
         moved = (one.share_from or 0.0 for one in self.moved_elements)
-        return max([self.guaranteed_share or 0.0, *moved])
+        return max([self.guaranteed_share or 0.0, self.least_share or 0.0, *moved])
 
     @property
     def is_mask_unknown(self) -> bool:

@@ -522,6 +522,8 @@ def _size(variable: VariableResult) -> str:
     new = variable.new_values
     if variable.differing_count is None and new is not None and lost_words(new):
         return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
+    if share is None and variable.least_share:
+        return f"at least {share_text(rounded_down(variable.least_share))}"
     if share is None and variable.moved_elements:
         return moved_words(first_moved(variable))
     if variable.differing_count is None and variable.guaranteed_share:

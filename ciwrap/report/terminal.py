@@ -384,9 +384,10 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
         return
     # Told by residues: at least so much.
     moved = [m.share_from for one in bad for m in one.moved_elements if m.share_from]
+    proven = [one.least_share for one in bad if one.least_share]
     least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
-    if moved:
-        yield f"an element moved by more than {share_text(rounded_down(max(moved)))}"
+    if moved or proven:
+        yield f"an element moved by more than {share_text(rounded_down(max(moved + proven)))}"
     elif least:
         how_far = share_text(rounded_down(least))
         yield f"in each, an element moved by more than {how_far}, or is not a number on one side"

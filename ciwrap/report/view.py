@@ -328,6 +328,7 @@ def _worst_words(group: Group) -> str:
     if any(m.share_from is None for one in known for m in one.moved_elements):
         return "no number"
     moved = [m.share_from for one in known for m in one.moved_elements if m.share_from]
+    moved += [one.least_share for one in known if one.least_share]
     if moved and max(moved) > 1:
         return f"> {grouped_number(rounded_down(max(moved)))}\u00a0\u00d7"
     shares = [one.guaranteed_share for one in group.differing if one.guaranteed_share]

@@ -558,12 +558,16 @@ def by_digests_sentence(variable: VariableResult) -> str:
         count = count if at_most > at_least else f"at least {at_least:,}"
         verb = "differs" if at_least == at_most == 1 else "differ"
         if not variable.moved_elements:
-            # Each of these chunks is proof.
-            proven = "differs" if variable.suspect_chunks == 1 else "differ"
-            return f"{chunks} {proven}: {count} of {total} {verb}{beyond}"
+            # As many chunks are proof.
+            proven = "differs" if at_least == 1 else "differ"
+            rest = (variable.suspect_chunks or 0) - at_least
+            more = f", {rest:,} more {'is' if rest == 1 else 'are'} suspect" if rest else ""
+            chunks = f"{at_least:,} of {plural(variable.chunk_count or 0, 'chunk')} {proven}{more}"
+            return f"{chunks}: {count} of {total} {verb}{beyond}{_least_words(variable)}"
         first = "" if at_least == 1 else "the first: "
         moved = f"{first}{moved_words(first_moved(variable))}"
-        return f"{chunks} suspect: {count} of {total} {verb}{beyond}; {moved}"
+        least = _least_words(variable)
+        return f"{chunks} suspect: {count} of {total} {verb}{beyond}{least}; {moved}"
     note = f" ({bound})" if bound else ""
     share = variable.guaranteed_share
     if share is not None and share >= 0.001:
@@ -581,6 +585,13 @@ def by_digests_sentence(variable: VariableResult) -> str:
         f"{chunks} suspect: in each, an element moved; whether beyond its"
         f" bound{note}, a golden that is a tree alone cannot tell"
     )
+
+
+def _least_words(variable: VariableResult) -> str:
+    """How far a value moved at least, where that is all that is known of the distance."""
+    if not variable.least_share:
+        return ""
+    return f", one by at least {share_text(rounded_down(variable.least_share))}"
 
 
 def by_digests_lines(variable: VariableResult) -> list[str]:

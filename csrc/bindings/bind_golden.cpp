@@ -1,4 +1,5 @@
 // GoldenVariable; writing and reading golden files.
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -6,6 +7,7 @@
 
 #include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/error.hpp"
 #include "ciwrap/golden.hpp"
 
@@ -36,18 +38,23 @@ std::optional<std::uint64_t> not_negative(const char* what,
 
 GoldenVariable make_variable(const std::string& name, const std::vector<std::uint64_t>& shape,
                              const PyTree& tree, const std::optional<std::int64_t>& iteration,
-                             const std::optional<std::int64_t>& rank, const py::object& data) {
+                             const std::optional<std::int64_t>& rank, const py::object& data,
+                             const py::object& summaries) {
     GoldenVariable variable;
     variable.name = name;
     variable.iteration = not_negative("iteration", iteration);
     variable.rank = not_negative("rank", rank);
     variable.shape = shape;
     variable.tree = tree.tree;
-    if (!data.is_none()) {
-        const PyBytes held(data);
+    const auto copied = [](const py::object& part) {
+        const PyBytes held(part);
         const auto bytes = as_numbers(held.bytes());
-        variable.data = std::make_shared<const UninitializedBytes>(bytes.begin(), bytes.end());
-    }
+        return std::make_shared<const UninitializedBytes>(bytes.begin(), bytes.end());
+    };
+    if (!data.is_none())
+        variable.data = copied(data);
+    if (!summaries.is_none())
+        variable.summaries = copied(summaries);
     check_variable(variable);
     return variable;
 }
@@ -95,7 +102,7 @@ void register_golden(py::module_& module) {
     py::class_<GoldenVariable>(module, "GoldenVariable")
         .def(py::init(&make_variable), py::arg("name"), py::arg("shape"), py::arg("tree"),
              py::kw_only(), py::arg("iteration") = py::none(), py::arg("rank") = py::none(),
-             py::arg("data") = py::none())
+             py::arg("data") = py::none(), py::arg("summaries") = py::none())
         .def_readonly("name", &GoldenVariable::name)
         .def_readonly("iteration", &GoldenVariable::iteration)
         .def_readonly("rank", &GoldenVariable::rank)
@@ -103,6 +110,17 @@ void register_golden(py::module_& module) {
                                [](const GoldenVariable& v) { return py::tuple(py::cast(v.shape)); })
         .def_property_readonly("tree", [](const GoldenVariable& v) { return PyTree{v.tree}; })
         .def_property_readonly("evidence", &evidence)
+        .def_property_readonly("summaries",
+                               [](const GoldenVariable& v) -> py::object {
+                                   if (!v.summaries)
+                                       return py::none();
+                                   const std::size_t rows =
+                                       v.summaries->size() / sizeof(ChunkSummary);
+                                   py::array_t<std::int64_t> array({rows, summary_numbers});
+                                   std::memcpy(array.mutable_data(), v.summaries->data(),
+                                               v.summaries->size());
+                                   return array;
+                               })
         .def_property_readonly("data",
                                [](const GoldenVariable& v) -> py::object {
                                    if (!v.data) {

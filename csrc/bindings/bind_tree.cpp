@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "bindings/py_tree.hpp"
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/error.hpp"
 #include "ciwrap/solve.hpp"
 #include "kernels/executor.hpp"
@@ -141,6 +142,21 @@ py::list solve(const PyTree& golden, std::uint64_t leaf, const py::object& data,
     return found;
 }
 
+py::array_t<std::int64_t> summarize(const TreeParameters& parameters, const py::object& data,
+                                    const std::optional<PyTree>& golden, std::uint64_t first_leaf) {
+    const PyBytes held(data);
+    std::vector<ChunkSummary> found;
+    {
+        const py::gil_scoped_release released;
+        found = summarize_chunks(parameters, held.bytes(), golden ? golden->tree.get() : nullptr,
+                                 first_leaf);
+    }
+    py::array_t<std::int64_t> array({found.size(), summary_numbers});
+    if (!found.empty())
+        std::memcpy(array.mutable_data(), found.data(), found.size() * sizeof(ChunkSummary));
+    return array;
+}
+
 std::vector<Digest> digests_of(const py::object& data) {
     const PyBytes held(data);
     if (held.bytes().size() % sizeof(Digest) != 0)
@@ -183,6 +199,9 @@ void register_tree(py::module_& module) {
                py::arg("start_level") = -1);
     module.def("solve_chunk", &solve, py::arg("golden"), py::arg("leaf"), py::arg("data"),
                py::kw_only(), py::arg("most_trials") = SolveLimits{}.most_trials);
+    module.def("summarize_chunks", &summarize, py::arg("parameters"), py::arg("data"),
+               py::kw_only(), py::arg("golden") = py::none(), py::arg("first_leaf") = 0);
+    module.def("least_share", &least_share, py::arg("parameters"), py::arg("codes_apart"));
     module.def(
         "diff_leaves",
         [](const py::object& golden, const py::object& other) {

@@ -7,6 +7,7 @@
 
 #include "base/quantize_plan.hpp"
 #include "base/xxh3.hpp"
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/error.hpp"
 #include "ciwrap/tree_shape.hpp"
 #include "format/byte_order.hpp"
@@ -43,14 +44,18 @@ void append_description(Bytes& bytes, const DirectoryEntry& entry) {
     append(bytes, static_cast<std::uint16_t>(parameters.arity()));
     append(bytes, static_cast<std::uint8_t>(parameters.residue_levels()));
     append(bytes, static_cast<std::uint8_t>(entry.levels));
-    append(bytes, static_cast<std::uint8_t>((parameters.equal_nan() ? layout::flag_equal_nan : 0) |
-                                            (entry.data_digest ? layout::flag_data : 0)));
+    append(bytes,
+           static_cast<std::uint8_t>((parameters.equal_nan() ? layout::flag_equal_nan : 0) |
+                                     (entry.data_digest ? layout::flag_data : 0) |
+                                     (entry.summaries_digest ? layout::flag_summaries : 0)));
     append(bytes, static_cast<std::uint8_t>(parameters.fill_bits().size()));
     for (const std::uint64_t fill : parameters.fill_bits())
         append(bytes, fill);
     append(bytes, entry.tree_root);
     if (entry.residues_digest)
         append(bytes, *entry.residues_digest);
+    if (entry.summaries_digest)
+        append(bytes, *entry.summaries_digest);
     if (entry.data_digest)
         append(bytes, *entry.data_digest);
 }
@@ -115,7 +120,7 @@ void take_key(Cursor& cursor, DirectoryEntry& entry) {
     entry.rank = take_optional_number(cursor, "has a rank beyond 2^63 - 1");
 }
 
-void take_description(Cursor& cursor, DirectoryEntry& entry) {
+void take_description(Cursor& cursor, DirectoryEntry& entry, std::uint32_t version) {
     StatedParameters parameters;
     parameters.dtype = cursor.take_text(cursor.take<std::uint8_t>());
     const auto dimensions = cursor.take<std::uint8_t>();
@@ -129,7 +134,9 @@ void take_description(Cursor& cursor, DirectoryEntry& entry) {
     parameters.residue_levels = cursor.take<std::uint8_t>();
     entry.levels = cursor.take<std::uint8_t>();
     const auto flags = cursor.take<std::uint8_t>();
-    require((flags & ~(layout::flag_equal_nan | layout::flag_data)) == 0, "has unknown flags");
+    const int known = layout::flag_equal_nan | layout::flag_data |
+                      (version > layout::first_version ? layout::flag_summaries : 0);
+    require((flags & ~known) == 0, "has unknown flags");
     parameters.equal_nan = (flags & layout::flag_equal_nan) != 0;
     const auto fills = cursor.take<std::uint8_t>();
     for (unsigned i = 0; i < fills; ++i) {
@@ -138,6 +145,8 @@ void take_description(Cursor& cursor, DirectoryEntry& entry) {
     entry.tree_root = cursor.take<Digest>();
     if (entry.levels > 1)
         entry.residues_digest = cursor.take<Digest>();
+    if ((flags & layout::flag_summaries) != 0)
+        entry.summaries_digest = cursor.take<Digest>();
     if ((flags & layout::flag_data) != 0)
         entry.data_digest = cursor.take<Digest>();
 
@@ -146,6 +155,8 @@ void take_description(Cursor& cursor, DirectoryEntry& entry) {
     const QuantizePlan plan = make_plan(entry.parameters);
     require(static_cast<std::uint32_t>(plan.levels) == entry.levels,
             "has residue levels that do not follow from its parameters");
+    require(!entry.summaries_digest || can_have_summaries(entry.parameters),
+            "has summaries of codes that have none");
     require(fill_values_are_canonical(entry.parameters),
             "has a fill value that is not in canonical form");
 }
@@ -154,7 +165,7 @@ void take_sections(Cursor& cursor, DirectoryEntry& entry) {
     const DecodedSizes sizes = decoded_sizes(entry);
     const std::array<bool, layout::section_count> present{
         sizes.crown_bytes > 0, sizes.lower_bytes > 0, entry.residues_digest.has_value(),
-        entry.data_digest.has_value()};
+        entry.summaries_digest.has_value(), entry.data_digest.has_value()};
     for (std::size_t section = 0; section < layout::section_count; ++section) {
         if (!present[section])
             continue;
@@ -213,14 +224,19 @@ DecodedSizes decoded_sizes(const DirectoryEntry& entry) {
     sizes.scalar_count = scalars_in(entry.shape, type);
     sizes.data_bytes = sizes.scalar_count * type.scalar_bytes;
     sizes.residue_bytes = make_plan(entry.parameters).total_residue_bytes(sizes.scalar_count);
-    const TreeShape shape(entry.parameters.leaf_count(sizes.scalar_count),
-                          entry.parameters.arity());
+    const std::uint64_t leaves = entry.parameters.leaf_count(sizes.scalar_count);
+    sizes.summary_bytes = leaves * sizeof(ChunkSummary);
+    const TreeShape shape(leaves, entry.parameters.arity());
     for (std::size_t level = 1; level < shape.level_count(); ++level) {
         const std::uint64_t bytes = shape.count(level) * sizeof(Digest);
         (shape.count(level) <= layout::crown_nodes ? sizes.crown_bytes : sizes.lower_bytes) +=
             bytes;
     }
     return sizes;
+}
+
+bool can_have_summaries(const TreeParameters& parameters) {
+    return make_plan(parameters).kind != CodeKind::exact;
 }
 
 bool fill_values_are_canonical(const TreeParameters& parameters) {
@@ -290,7 +306,7 @@ Directory decode_directory(const Header& header, std::span<const std::uint8_t> b
             const std::size_t start = cursor.position();
             take_key(cursor, entry);
             where = variable_label(entry.name, entry.iteration, entry.rank);
-            take_description(cursor, entry);
+            take_description(cursor, entry, header.version);
             const auto description = bytes.subspan(start, cursor.position() - start);
             described.insert(described.end(), description.begin(), description.end());
             take_sections(cursor, entry);
@@ -303,6 +319,12 @@ Directory decode_directory(const Header& header, std::span<const std::uint8_t> b
         }
         where = "its directory";
         require(cursor.at_end(), "goes on after its last variable");
+        require(header.version == layout::first_version ||
+                    std::any_of(directory.entries.begin(), directory.entries.end(),
+                                [](const DirectoryEntry& one) {
+                                    return one.summaries_digest.has_value();
+                                }),
+                "is of a later format than its variables need");
     } catch (const Error& error) {
         const bool clause = error.code() == ErrorCode::corrupt_file;
         refuse_file(source,

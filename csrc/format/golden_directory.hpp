@@ -27,8 +27,9 @@ struct DirectoryEntry {
     TreeParameters parameters;
     std::uint32_t levels = 1;  // residue levels, effective
     Digest tree_root;
-    std::optional<Digest> residues_digest;  // of the packed residues; present iff levels > 1
-    std::optional<Digest> data_digest;      // of the data; present iff they are kept
+    std::optional<Digest> residues_digest;   // of the packed residues; present iff levels > 1
+    std::optional<Digest> summaries_digest;  // present iff they are kept
+    std::optional<Digest> data_digest;       // of the data; present iff they are kept
     std::array<std::optional<SectionRecord>, layout::section_count> sections;
 };
 
@@ -38,10 +39,12 @@ struct DecodedSizes {
     std::uint64_t crown_bytes = 0;  // without the root
     std::uint64_t lower_bytes = 0;
     std::uint64_t residue_bytes = 0;
+    std::uint64_t summary_bytes = 0;  // whether kept or not
     std::uint64_t data_bytes = 0;  // whether kept or not
 };
 
 struct Header {
+    std::uint32_t version = layout::first_version;
     std::uint64_t file_bytes = 0;
     std::uint64_t directory_bytes = 0;
     Digest root;
@@ -65,6 +68,9 @@ std::uint64_t scalars_in(std::span<const std::uint64_t> shape, const DataType& t
 
 // Throws Error(invalid_argument) for parameters that have no meaning.
 DecodedSizes decoded_sizes(const DirectoryEntry& entry);
+
+// Whether chunks of these parameters have summaries.
+bool can_have_summaries(const TreeParameters& parameters);
 
 // Whether fill values are in the one form that cell-codes.md section 3 allows.
 bool fill_values_are_canonical(const TreeParameters& parameters);

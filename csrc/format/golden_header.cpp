@@ -51,7 +51,7 @@ void check_magic(Front front, const std::string& source) {
 
 std::array<std::uint8_t, layout::header_bytes> encode_header(const Header& header) {
     std::vector<std::uint8_t> bytes(layout::magic.begin(), layout::magic.end());
-    append(bytes, layout::format_version);
+    append(bytes, header.version);
     append(bytes, layout::hash_xxh3_128);
     append(bytes, header.file_bytes);
     append(bytes, header.directory_bytes);
@@ -90,6 +90,7 @@ Header decode_header(std::span<const std::uint8_t> front, const std::string& sou
                               ", which this ciwrap does not know"));
     }
     Header header;
+    header.version = version;
     header.file_bytes = load<std::uint64_t>(front, layout::file_bytes_offset);
     header.directory_bytes = load<std::uint64_t>(front, layout::directory_bytes_offset);
     header.root = load<Digest>(front, layout::root_offset);

@@ -8,7 +8,9 @@
 namespace ciwrap::layout {
 
 inline constexpr std::array<std::uint8_t, 8> magic{0x89, 'C', 'I', 'W', '\r', '\n', 0x1a, '\n'};
-inline constexpr std::uint32_t format_version = 1;
+// A file without summaries is of the first version, and of the last one with them.
+inline constexpr std::uint32_t first_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::uint32_t hash_xxh3_128 = 1;
 
 inline constexpr std::size_t header_bytes = 80;
@@ -28,6 +30,7 @@ inline constexpr std::uint64_t max_iteration = (std::uint64_t{1} << 63) - 1;  //
 
 inline constexpr std::uint8_t flag_equal_nan = 1;
 inline constexpr std::uint8_t flag_data = 2;
+inline constexpr std::uint8_t flag_summaries = 4;
 
 // Levels of at most so many nodes belong to the crown, the others to the lower section.
 inline constexpr std::uint64_t crown_nodes = 256;
@@ -36,9 +39,9 @@ inline constexpr std::size_t block_bytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t block_shuffled = std::uint32_t{1} << 31;
 inline constexpr int zstd_level = 3;
 
-enum Section : std::size_t { crown, lower, residues, data };
-inline constexpr std::size_t section_count = 4;
+enum Section : std::size_t { crown, lower, residues, summaries, data };
+inline constexpr std::size_t section_count = 5;
 inline constexpr std::array<const char*, section_count> section_names{
-    "upper tree levels", "lower tree levels", "residues", "data"};
+    "upper tree levels", "lower tree levels", "residues", "summaries", "data"};
 
 }  // namespace ciwrap::layout

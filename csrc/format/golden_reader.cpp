@@ -61,7 +61,8 @@ void check_limit(const Directory& directory, std::uint64_t max_decoded_bytes,
         // Each term is at most 2^62, so the sum cannot wrap before it is beyond the limit.
         std::uint64_t one = sizeof(Digest) + sizes.crown_bytes + sizes.lower_bytes;
         for (const std::uint64_t part :
-             {one, sizes.residue_bytes, entry.data_digest ? sizes.data_bytes : 0}) {
+             {one, sizes.residue_bytes, entry.summaries_digest ? sizes.summary_bytes : 0,
+              entry.data_digest ? sizes.data_bytes : 0}) {
             if (__builtin_add_overflow(total, part, &total) || total > max_decoded_bytes) {
                 throw Error(
                     ErrorCode::too_large,
@@ -109,6 +110,11 @@ class VariableReader {
         variable.rank = entry_.rank;
         variable.shape = entry_.shape;
         variable.tree = std::move(tree);
+        if (entry_.summaries_digest) {
+            variable.summaries = std::make_shared<const UninitializedBytes>(
+                unpack(layout::summaries, sizes.summary_bytes, sizeof(std::int64_t),
+                       *entry_.summaries_digest));
+        }
         if (entry_.data_digest) {
             variable.data = std::make_shared<const UninitializedBytes>(
                 unpack(layout::data, sizes.data_bytes, entry_.parameters.data_type().swap_unit,

@@ -19,8 +19,9 @@ struct Prepared {
     const GoldenVariable* variable = nullptr;
     DirectoryEntry entry;
     DecodedSizes sizes;
-    Bytes residues;  // stored form
-    Bytes data;      // stored form
+    Bytes residues;   // stored form
+    Bytes summaries;  // stored form
+    Bytes data;       // stored form
 };
 
 [[noreturn]] void refuse_variable(const GoldenVariable& variable, const std::string& what) {
@@ -72,6 +73,11 @@ Prepared prepare(const GoldenVariable& variable, const Poll& poll) {
         prepared.residues = pack_blocks(tree.residues, 1, poll);
         entry.sections[layout::residues] = record_of(prepared.residues);
     }
+    if (variable.summaries) {
+        entry.summaries_digest = digest_of(*variable.summaries);
+        prepared.summaries = pack_blocks(*variable.summaries, sizeof(std::int64_t), poll);
+        entry.sections[layout::summaries] = record_of(prepared.summaries);
+    }
     if (variable.data) {
         entry.data_digest = digest_of(*variable.data);
         prepared.data = pack_blocks(*variable.data, entry.parameters.data_type().swap_unit, poll);
@@ -121,6 +127,10 @@ void check_variable(const GoldenVariable& variable) {
         tree.residues.size() != sizes.residue_bytes) {
         refuse_variable(variable, "has a tree of another size than its parameters give");
     }
+    if (variable.summaries && (variable.summaries->size() != sizes.summary_bytes ||
+                               !can_have_summaries(tree.parameters))) {
+        refuse_variable(variable, "has summaries that are not those of its chunks");
+    }
     if (variable.data && variable.data->size() != sizes.data_bytes) {
         refuse_variable(variable, "has " + std::to_string(variable.data->size()) +
                                       " bytes of data, but its shape takes " +
@@ -151,6 +161,10 @@ std::vector<std::uint8_t> encode_golden(std::span<const GoldenVariable> variable
     }
 
     Header header;
+    for (const DirectoryEntry& entry : entries) {
+        if (entry.summaries_digest)
+            header.version = layout::format_version;
+    }
     const Bytes directory = encode_directory(entries, header.root);
     if (directory.size() > layout::max_directory_bytes) {
         throw Error(ErrorCode::invalid_argument, "too many variables for one golden file");
@@ -179,6 +193,8 @@ std::vector<std::uint8_t> encode_golden(std::span<const GoldenVariable> variable
     }
     for (const Prepared& one : prepared)
         append_bytes(file, one.residues);
+    for (const Prepared& one : prepared)
+        append_bytes(file, one.summaries);
     for (const Prepared& one : prepared)
         append_bytes(file, one.data);
     return file;

@@ -36,6 +36,7 @@ def variable_of(
     iteration: int | None = None,
     rank: int | None = None,
     keep_data: bool = False,
+    keep_summaries: bool = False,
     arity: int = 16,
     **parameters: Any,
 ) -> Variable:
@@ -49,6 +50,7 @@ def variable_of(
     if shape is None:
         shape = (scalar_count // layout.scalars_per_element,)
     (*_, leaves), codes = trees.build(plan, data, arity)
+    has_summaries = keep_summaries and plan.kind != "exact"
     residues = b""
     if plan.k > 1:
         assert codes.residues is not None
@@ -60,6 +62,7 @@ def variable_of(
         leaves=b"".join(leaves),
         residues=residues,
         data=data if keep_data else None,
+        summaries=trees.summaries(plan, codes).tobytes() if has_summaries else None,
         iteration=iteration,
         rank=rank,
         atol=float(parameters.get("atol", 0.0)),

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MAGIC = b"\x89CIW\r\n\x1a\n"
-VERSION = 1
+FIRST_VERSION, VERSION = 1, 2
 HASH_XXH3_128 = 1
 HEADER_BYTES = 80
 CROWN_NODES = 256
-EQUAL_NAN, HAS_DATA = 1, 2
+EQUAL_NAN, HAS_DATA, HAS_SUMMARIES = 1, 2, 4
+SUMMARY_BYTES = 80
 
 _DTYPE = re.compile(
     r"(?:\|[iu]1|\|b1|[<>](?:f[248]|bf2|c8|c16|[iu][248])|\|S[1-9]\d{0,7}|[<>]U[1-9]\d{0,7})"
@@ -41,6 +42,7 @@ class Variable:
     leaves: bytes
     residues: bytes = b""
     data: bytes | None = None
+    summaries: bytes | None = None
     iteration: int | None = None
     rank: int | None = None
     atol: float = 0.0
@@ -126,12 +128,15 @@ def describe(variable: Variable) -> bytes:
         struct.pack(f"<B{len(v.shape)}Q", len(v.shape), *v.shape),
         struct.pack("<ddQIHBB", v.atol + 0.0, v.rtol + 0.0, v.ulps, v.chunk_bytes, v.arity,
                     v.requested_levels, v.levels),
-        struct.pack("<B", EQUAL_NAN * v.equal_nan | HAS_DATA * (v.data is not None)),
+        struct.pack("<B", EQUAL_NAN * v.equal_nan | HAS_DATA * (v.data is not None)
+                    | HAS_SUMMARIES * (v.summaries is not None)),
         struct.pack(f"<B{len(v.fill_bits)}Q", len(v.fill_bits), *v.fill_bits),
         v.tree[0],
     ]  # fmt: skip
     if v.levels > 1:
         parts.append(digest(v.residues))
+    if v.summaries is not None:
+        parts.append(digest(v.summaries))
     if v.data is not None:
         parts.append(digest(v.data))
     return b"".join(parts)
@@ -143,25 +148,31 @@ def crown_levels(counts: Sequence[int]) -> int:
 
 
 def sections(variable: Variable) -> list[bytes | None]:
-    """Stored bytes of crown, lower, residues, data; None for those that the variable lacks."""
+    """Stored bytes of crown, lower, residues, summaries, data; None for those that it lacks."""
     tree = variable.tree
     end = 1 + crown_levels([len(level) // 16 for level in tree])
     return [
         b"".join(tree[1:end]) if len(tree) > 1 else None,
         b"".join(tree[end:]) if len(tree) > end else None,
         pack_blocks(variable.residues, 1) if variable.levels > 1 else None,
+        None if variable.summaries is None else pack_blocks(variable.summaries, 8),
         None if variable.data is None else pack_blocks(variable.data, variable.shuffle_unit),
     ]
 
 
-def seal_header(file_bytes: int, directory: bytes, root: bytes, *, version: int = VERSION) -> bytes:
+def seal_header(
+    file_bytes: int, directory: bytes, root: bytes, *, version: int = FIRST_VERSION
+) -> bytes:
     head = MAGIC + struct.pack("<IIQQ", version, HASH_XXH3_128, file_bytes, len(directory))
     head += root + digest(directory)
     return head + digest(head)
 
 
 def assemble(
-    described: Sequence[bytes], stored: Sequence[Sequence[bytes | None]], *, version: int = VERSION
+    described: Sequence[bytes],
+    stored: Sequence[Sequence[bytes | None]],
+    *,
+    version: int = FIRST_VERSION,
 ) -> bytes:
     """A file of these descriptions and sections, every digest right, whatever they hold."""
     count = struct.pack("<I", len(described))
@@ -171,7 +182,7 @@ def assemble(
         for part in parts:
             if part is not None:
                 directory += struct.pack("<Q", len(part)) + digest(part)
-    body = b"".join(parts[kind] or b"" for kind in range(4) for parts in stored)
+    body = b"".join(parts[kind] or b"" for kind in range(5) for parts in stored)
     size = HEADER_BYTES + len(directory) + len(body)
     root = digest(count + b"".join(described))
     return seal_header(size, directory, root, version=version) + directory + body
@@ -180,7 +191,10 @@ def assemble(
 def encode(variables: Iterable[Variable]) -> bytes:
     """The file. The order of the variables does not matter."""
     ordered = sorted(variables, key=lambda variable: variable.key)
-    return assemble([describe(v) for v in ordered], [sections(v) for v in ordered])
+    has_summaries = any(v.summaries is not None for v in ordered)
+    version = VERSION if has_summaries else FIRST_VERSION
+    described = [describe(v) for v in ordered]
+    return assemble(described, [sections(v) for v in ordered], version=version)
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -211,23 +225,24 @@ class Entry:
     root: bytes
     has_data: bool
     residues_digest: bytes | None
+    summaries_digest: bytes | None
     data_digest: bytes | None
     records: tuple[tuple[int, bytes] | None, ...]
 
 
-def check_header(file: bytes) -> bytes:
-    """The directory, verified; also checks the file's length."""
+def check_header(file: bytes) -> tuple[bytes, int]:
+    """The directory, verified, and the version; also checks the file's length."""
     require(file[:8] == MAGIC, "wrong magic")
     require(len(file) >= HEADER_BYTES, "truncated in the header")
     require(digest(file[:64]) == file[64:80], "header digest")
     version, hash_id, file_bytes, directory_bytes = struct.unpack_from("<IIQQ", file, 8)
-    require(version == VERSION, f"format version {version}")
+    require(version in (FIRST_VERSION, VERSION), f"format version {version}")
     require(hash_id == HASH_XXH3_128, f"hash {hash_id}")
     require(len(file) == file_bytes, f"{len(file)} bytes instead of {file_bytes}")
     require(directory_bytes <= file_bytes - HEADER_BYTES, "directory length")
     directory = file[HEADER_BYTES : HEADER_BYTES + directory_bytes]
     require(digest(directory) == file[48:64], "directory digest")
-    return directory
+    return directory, version
 
 
 def _bound(bits: int) -> float:
@@ -236,7 +251,7 @@ def _bound(bits: int) -> float:
     return value
 
 
-def _read_description(cursor: _Cursor) -> tuple[Variable, bool]:
+def _read_description(cursor: _Cursor, version: int) -> tuple[Variable, int]:
     size = cursor.number("H")
     require(1 <= size <= 4096, "name length")
     try:
@@ -265,14 +280,14 @@ def _read_description(cursor: _Cursor) -> tuple[Variable, bool]:
     require(variable.scalar_bytes <= 1 << 24, "scalar size")
     element_bytes = variable.scalar_bytes * (2 if is_complex else 1)
     require(element_bytes * math.prod(max(1, n) for n in shape) <= 1 << 62, "shape too large")
-    require(flags < 4, "unknown flags")
+    require(flags < (8 if version == VERSION else 4), "unknown flags")
     require(2 <= arity <= 256 and 64 <= chunk_bytes <= 1 << 24, "arity or chunk_bytes")
     for k in (requested, effective):
         require(k == 1 or (k >= 3 and k % 2 == 1), f"residue levels {k}")
     require(effective <= requested, "residue levels")
     require(not ulps or (dtype[1] in "fbc" and dtype[1:] != "b1" and atol == rtol == 0), "ulps")
     _check_fill(variable)
-    return variable, bool(flags & HAS_DATA)
+    return variable, flags
 
 
 def _check_fill(variable: Variable) -> None:
@@ -291,7 +306,7 @@ def _check_fill(variable: Variable) -> None:
         require(not is_nan or bits == infinity | 1 << (mantissa - 1), "fill value NaN")
 
 
-def read_directory(directory: bytes) -> tuple[list[Entry], bytes]:
+def read_directory(directory: bytes, version: int) -> tuple[list[Entry], bytes]:
     """All entries, and the root of the file that follows from them."""
     cursor = _Cursor(directory)
     count = cursor.number("I")
@@ -300,14 +315,22 @@ def read_directory(directory: bytes) -> tuple[list[Entry], bytes]:
     entries: list[Entry] = []
     for _ in range(count):
         start = cursor.at
-        variable, has_data = _read_description(cursor)
+        variable, flags = _read_description(cursor, version)
+        has_data, has_summaries = bool(flags & HAS_DATA), bool(flags & HAS_SUMMARIES)
         root = cursor.take(16)
         residues = cursor.take(16) if variable.levels > 1 else None
+        summaries = cursor.take(16) if has_summaries else None
         data = cursor.take(16) if has_data else None
         described += directory[start : cursor.at]
         counts = level_counts(variable.leaf_count, variable.arity)
         crown = crown_levels(counts)
-        present = (len(counts) > 1, len(counts) > 1 + crown, residues is not None, has_data)
+        present = (
+            len(counts) > 1,
+            len(counts) > 1 + crown,
+            residues is not None,
+            has_summaries,
+            has_data,
+        )
         records = tuple((cursor.number("Q"), cursor.take(16)) if has else None for has in present)
         for record, nodes in zip(
             records[:2], (counts[1:][:crown], counts[1:][crown:]), strict=True
@@ -315,25 +338,27 @@ def read_directory(directory: bytes) -> tuple[list[Entry], bytes]:
             require(record is None or record[0] == 16 * sum(nodes), "length of a tree section")
         if entries:
             require(entries[-1].variable.key < variable.key, "variables out of order")
-        entries.append(Entry(variable, root, has_data, residues, data, records))
+        entries.append(Entry(variable, root, has_data, residues, summaries, data, records))
     require(cursor.at == len(directory), "bytes after the last entry")
+    is_needed = any(one.summaries_digest is not None for one in entries)
+    require(version == FIRST_VERSION or is_needed, "a version that no variable needs")
     return entries, digest(described)
 
 
 def root(file: bytes) -> bytes:
-    entries_root = read_directory(check_header(file))[1]
+    entries_root = read_directory(*check_header(file))[1]
     require(file[32:48] == entries_root, "root of the file")
     return entries_root
 
 
 def decode(file: bytes) -> list[Variable]:
     """All variables, in canonical order. Raises FormatError unless every byte is as specified."""
-    directory = check_header(file)
-    entries, entries_root = read_directory(directory)
+    directory, version = check_header(file)
+    entries, entries_root = read_directory(directory, version)
     require(file[32:48] == entries_root, "root of the file")
     at = HEADER_BYTES + len(directory)
     stored: list[dict[int, bytes]] = [{} for _ in entries]
-    for kind in range(4):
+    for kind in range(5):
         for parts, entry in zip(stored, entries, strict=True):
             record = entry.records[kind]
             if record is None:
@@ -351,16 +376,20 @@ def _assemble(entry: Entry, parts: dict[int, bytes]) -> Variable:
     v = entry.variable
     nodes = entry.root + parts.get(0, b"") + parts.get(1, b"")
     leaves = nodes[len(nodes) - 16 * v.leaf_count :]
-    residues, data = b"", None
+    residues, summaries, data = b"", None, None
     if entry.residues_digest is not None:
         residues = unpack_blocks(parts[2], v.residue_bytes, 1, f"{v.name}: residues")
         require(digest(residues) == entry.residues_digest, f"{v.name}: residues")
         _check_residues(v, residues)
+    if entry.summaries_digest is not None:
+        raw = v.leaf_count * SUMMARY_BYTES
+        summaries = unpack_blocks(parts[3], raw, 8, f"{v.name}: summaries")
+        require(digest(summaries) == entry.summaries_digest, f"{v.name}: summaries")
     if entry.data_digest is not None:
         raw = v.scalar_count * v.scalar_bytes
-        data = unpack_blocks(parts[3], raw, v.shuffle_unit, f"{v.name}: data")
+        data = unpack_blocks(parts[4], raw, v.shuffle_unit, f"{v.name}: data")
         require(digest(data) == entry.data_digest, f"{v.name}: data")
-    whole = replace(v, leaves=leaves, residues=residues, data=data)
+    whole = replace(v, leaves=leaves, residues=residues, summaries=summaries, data=data)
     require(b"".join(whole.tree) == nodes, f"{v.name}: tree")
     return whole
 

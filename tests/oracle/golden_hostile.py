@@ -31,10 +31,10 @@ def flipped(file: bytes, at: int, bit: int = 0) -> bytes:
 
 def section_offset(file: bytes, variable: str, kind: int) -> int:
     """Where a section of a variable begins."""
-    directory = gf.check_header(file)
+    directory, version = gf.check_header(file)
     at = gf.HEADER_BYTES + len(directory)
-    entries, _ = gf.read_directory(directory)
-    for section in range(4):
+    entries, _ = gf.read_directory(directory, version)
+    for section in range(5):
         for entry in entries:
             record = entry.records[section]
             if section == kind and entry.variable.name == variable:
@@ -46,6 +46,7 @@ def section_offset(file: bytes, variable: str, kind: int) -> int:
 
 def damaged(files: Mapping[str, bytes]) -> Iterator[Unsound]:
     tree, residues, data = files["tree"], files["residues"], files["data_blocks"]
+    summaries = files["summaries"]
 
     def case(name: str, description: str, file: bytes, *says: str) -> Unsound:
         return Unsound(f"damaged_{name}", description, file, says)
@@ -74,7 +75,8 @@ def damaged(files: Mapping[str, bytes]) -> Iterator[Unsound]:
         (tree, "field", 0, "upper tree levels"),
         (tree, "field", 1, "lower tree levels"),
         (residues, "k3", 2, "residues"),
-        (data, "noise", 3, "data"),
+        (summaries, "k15", 3, "summaries"),
+        (data, "noise", 4, "data"),
     ):
         at = section_offset(file, name, kind) + 9
         yield case(
@@ -144,14 +146,20 @@ def lying_directories(files: Mapping[str, bytes]) -> Iterator[Unsound]:
     def edited(name: str, description: str, edit: Edit, *says: str) -> Unsound:
         return case(name, description, rebuilt(small(), edit=edit), f"variable '{SMALL}'", *says)
 
-    newer = reseal_header(tree, 8, "I", 2)
+    newer = reseal_header(tree, 8, "I", 3)
     yield case(
         "newer",
-        "format version 2",
+        "format version 3",
         newer,
-        "written by a newer ciwrap (format 2)",
-        "reads up to 1: upgrade ciwrap",
+        "written by a newer ciwrap (format 3)",
+        "reads up to 2: upgrade ciwrap",
         error=UNSUPPORTED,
+    )
+    yield case(
+        "version_2",
+        "format version 2 without a summary",
+        reseal_header(tree, 8, "I", 2),
+        "a later format than its variables need",
     )
     yield case("version_0", "format version 0", reseal_header(tree, 8, "I", 0), "no format 0")
     yield case(

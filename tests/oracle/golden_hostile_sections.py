@@ -46,7 +46,7 @@ def lying_sections() -> Iterator[Unsound]:
         return gf.assemble([gf.describe(variable)], [parts])
 
     def data(name: str, description: str, section: bytes, *says: str) -> Unsound:
-        return case(name, description, stored(3, section), "the data of variable 'zeros'", *says)
+        return case(name, description, stored(4, section), "the data of variable 'zeros'", *says)
 
     size = len(plain)
     yield data("block_table", "a data section of 3 bytes", b"\1\2\3", "block table that is cut off")
@@ -138,14 +138,14 @@ def lying_sections() -> Iterator[Unsound]:
     yield case(
         "tree_node",
         "a node that is not what its children give",
-        gf.assemble([gf.describe(tall)], [[flipped(crown, 40), lower, None, None]]),
+        gf.assemble([gf.describe(tall)], [[flipped(crown, 40), lower, None, None, None]]),
         "variable 'tall' has a tree",
         "level 2",
     )
     yield case(
         "tree_leaf",
         "a leaf that its parent does not have",
-        gf.assemble([gf.describe(tall)], [[crown, flipped(lower, 16 * 333), None, None]]),
+        gf.assemble([gf.describe(tall)], [[crown, flipped(lower, 16 * 333), None, None, None]]),
         "variable 'tall' has a tree",
         "level 2",
     )
@@ -156,7 +156,7 @@ def lying_sections() -> Iterator[Unsound]:
     yield case(
         "tree_short",
         "a tree section of one digest less",
-        gf.assemble([gf.describe(tall)], [[crown, lower[16:], None, None]]),
+        gf.assemble([gf.describe(tall)], [[crown, lower[16:], None, None, None]]),
         "length does not follow",
     )
     root_of_noise = gf.describe(never)[:-16] + bytes(16)
@@ -198,7 +198,7 @@ def bombs() -> Iterator[Unsound]:
         1 << 20,
     )
     huge = replace(zeros, shape=(1 << 33,), leaves=leaf * 512, data=b"")
-    parts = [*gf.sections(huge)[:2], None, bytes(100)]
+    parts = [*gf.sections(huge)[:2], None, None, bytes(100)]
     yield Unsound(
         "hostile_bomb_empty",
         "a shape of 8 GiB over a data section of 100 bytes",

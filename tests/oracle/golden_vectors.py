@@ -25,7 +25,7 @@ from .golden_hostile_sections import bombs, lying_sections
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMAT = "golden file, format version 1 (docs/reference/tree-format.md)"
+FORMAT = "golden file, format versions 1 and 2 (docs/reference/tree-format.md)"
 MADE_BY = "tests/oracle/golden_vectors.py, which does not import ciwrap"
 
 
@@ -137,6 +137,27 @@ def sound() -> Iterator[Vector]:
         variable_of("k3", rows, rtol=2.0**-10, residue_levels=3, chunk_bytes=68),
         variable_of("k255", rows.astype("<f8"), ulps=1 << 40, residue_levels=255),
         variable_of("k capped by ulps", rows, ulps=2, residue_levels=15),
+    )
+    special = rows[:70].copy()
+    special[[3, 40]], special[5], special[6], special[7] = np.nan, np.inf, -np.inf, -9.0
+    special[64] = 0.0
+    yield made(
+        "summaries",
+        "format 2: summaries beside residues, and beside a tree alone",
+        variable_of(
+            "k15", rows, atol=2.0**-10, residue_levels=15, chunk_bytes=100, keep_summaries=True
+        ),
+        variable_of("none kept", rows, atol=2.0**-10, chunk_bytes=400),
+        variable_of(
+            "special",
+            special,
+            rtol=2.0**-10,
+            fill_values=(-9.0,),
+            chunk_bytes=64,
+            keep_summaries=True,
+        ),
+        variable_of("steps", special, ulps=9, chunk_bytes=64, keep_summaries=True),
+        variable_of("whole", np.arange(-70, 70), atol=3, chunk_bytes=64, keep_summaries=True),
     )
     yield made(
         "data_blocks",

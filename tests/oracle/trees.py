@@ -90,3 +90,56 @@ def build(
 def suspects(golden: Sequence[bytes], new: Sequence[bytes]) -> list[int]:
     """Leaves that do not match, by looking at every one."""
     return [i for i, (a, b) in enumerate(zip(golden, new, strict=True)) if a != b or a == NEVER]
+
+
+SUMMARY_NUMBERS = 10
+
+
+def summaries(plan: Plan, codes: Codes) -> AnyArray:
+    """cell-codes.md, section 9: a row of ten numbers for each chunk, in Python's integers."""
+    assert plan.kind != "exact"
+    code = [int(one) for one in codes.values]
+    kinds = [_class_of(plan, one) for one in code]
+    rows = []
+    for start in range(0, max(1, len(code)), plan.chunk_scalars):
+        stop = min(start + plan.chunk_scalars, len(code))
+        kept = {i - start: code[i] for i in range(start, stop) if kinds[i] is None}
+        row = [0] * SUMMARY_NUMBERS
+        if kept:
+            row[:4] = [
+                min(kept.values()),
+                max(kept.values()),
+                _wrapped(sum(kept.values())),
+                _wrapped(sum(place * one for place, one in kept.items())),
+            ]
+        for kind in kinds[start:stop]:
+            if kind is not None:
+                row[kind] += 1
+        rows.append(row)
+    return np.array(rows, dtype=np.int64)
+
+
+def _wrapped(number: int) -> int:
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _class_of(plan: Plan, code: int) -> int | None:
+    """The column that counts a special code; None for one of a rounded scalar."""
+    lowest, highest = plan.int_min, -plan.int_min - 1
+    nan, above, below, missing, zero, huge = range(4, 10)
+    is_float = plan.layout.scalar in ("f2", "bf2", "f4", "f8")
+    if plan.fill_values and code == lowest + 1:
+        return missing
+    if plan.kind == "steps":
+        if not is_float:
+            return None
+        return {lowest: nan, highest: above, highest - 1: below}.get(code)
+    if abs(code) <= plan.code_limit:
+        return None
+    if code == lowest:
+        return nan
+    if plan.kind == "relative" and plan.atol == 0 and code == lowest + 2:
+        return zero
+    is_narrow = plan.kind == "absolute" and plan.code_bytes == 4
+    infinity = plan.special_base + (0x7F800000 if is_narrow else 0x7FF0000000000000)
+    return {infinity: above, -infinity: below}.get(code, huge)

@@ -220,6 +220,8 @@ def agrees(
     if result.suspect_range_count != len(result.suspect_ranges):
         return
     assert not differs[~suspect].any()
+    if result.least_share:
+        assert moved_by_more(dtype, golden, new, bound, result.least_share).any()
     if result.guaranteed_share and result.suspect_chunks:
         more = moved_by_more(dtype, golden, new, bound, result.guaranteed_share)
         for first in range(0, golden.size, per_chunk):

@@ -45,7 +45,13 @@ def to_core(v: gf.Variable, fill_values: tuple[float | int, ...] = ()) -> Any:
     parameters = parameters_of(v, fill_values)
     tree = _core.Tree.from_parts(parameters, v.scalar_count, leaves, residues)
     return _core.GoldenVariable(
-        v.name, v.shape, tree, iteration=v.iteration, rank=v.rank, data=v.data
+        v.name,
+        v.shape,
+        tree,
+        iteration=v.iteration,
+        rank=v.rank,
+        data=v.data,
+        summaries=v.summaries,
     )
 
 
@@ -54,6 +60,7 @@ def assert_same(core: Any, v: gf.Variable) -> None:
     assert (core.name, core.iteration, core.rank) == (v.name, v.iteration, v.rank)
     assert core.shape == v.shape
     assert core.data == v.data
+    assert (None if core.summaries is None else core.summaries.tobytes()) == v.summaries
     assert core.evidence == (
         "data" if v.data is not None else "residues" if v.levels > 1 else "tree"
     )

@@ -78,6 +78,7 @@ def variables(draw: st.DrawFn) -> tuple[gf.Variable, tuple[float | int, ...]]:
         iteration=draw(NUMBERS),
         rank=draw(NUMBERS),
         keep_data=draw(st.booleans()),
+        keep_summaries=draw(st.booleans()),
         arity=draw(st.sampled_from([2, 3, 16, 256])),
         chunk_bytes=draw(st.sampled_from([64, 72, 100, 4096])),
         residue_levels=draw(st.sampled_from([1, 3, 5, 15, 255])),
@@ -111,8 +112,19 @@ def test_trees_are_those_of_the_core(pair: tuple[gf.Variable, tuple[float | int,
     if v.data is None:
         return
     tree = _core.build_tree(parameters_of(v, fill), v.data)
+    summaries = None
+    if v.summaries is not None:
+        found = _core.summarize_chunks(tree.parameters, v.data)
+        # An array of no scalars has a leaf, and no chunk to be summarised.
+        summaries = found.tobytes() if v.scalar_count else v.summaries
     made = _core.GoldenVariable(
-        v.name, v.shape, tree, iteration=v.iteration, rank=v.rank, data=v.data
+        v.name,
+        v.shape,
+        tree,
+        iteration=v.iteration,
+        rank=v.rank,
+        data=v.data,
+        summaries=summaries,
     )
     assert _core.encode_golden([made]) == gf.encode([gf.as_allowed(v)])
 

@@ -28,6 +28,8 @@ struct GoldenVariable {
     std::vector<std::uint64_t> shape;
     std::shared_ptr<const MerkleTree> tree;          // never null
     std::shared_ptr<const UninitializedBytes> data;  // the array as in memory; null: not kept
+    // A ChunkSummary for each leaf, little-endian; null: not kept.
+    std::shared_ptr<const UninitializedBytes> summaries;
 };
 
 // Called now and then in long calls; may throw, which ends the call.
