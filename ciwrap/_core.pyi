@@ -166,6 +166,7 @@ class TreeBuilder:
         golden: Tree | None = None,
         backend: str = "auto",
         threads: int = 0,
+        summaries: bool = False,
     ) -> None: ...
     def update(self, data: Any) -> None:
         """Takes the next bytes (any split is fine)."""
@@ -175,6 +176,9 @@ class TreeBuilder:
         """Raises CoreError("invalid_argument") unless exactly scalar_count scalars were given."""
     @property
     def drift(self) -> Drift | None: ...  # after finish(), if golden has residues
+    # After finish(): (leaves, 10), as of `summarize_chunks`; None if not asked for, or codes have none.
+    @property
+    def summaries(self) -> NDArray[np.int64] | None: ...
 
 def update_builders(
     builders: Sequence[TreeBuilder],

@@ -93,7 +93,7 @@ def build_tree(
     settings = fit_fill_values(settings, values.dtype)
     parameters = tree_parameters(values.dtype, settings, residue_levels=settings.residue_levels)
     if values.device is not None:
-        return stream_tree(parameters, values)[0]
+        return stream_tree(parameters, values).tree
     return _core.build_tree(parameters, as_bytes(values.read(0, values.element_count)))
 
 

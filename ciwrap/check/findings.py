@@ -319,11 +319,14 @@ def judged_by_digests(
     suspects: Suspects,
     drift: _core.Drift | None = None,
     most_steps: int | None = None,
+    solve: Callable[[], Solved] | None = None,
 ) -> VariableResult:
     """The result where data that would decide are not at hand.
 
     Where digests match, so do the values. Where they do not, equality is refuted if it was asked
     for, and residues tell as much as they tell of a golden; else the variable is not comparable.
+    asked, made, drift, most_steps: as of `with_other_bound`. solve: which values of suspect chunks
+    moved, where one side's are at hand.
     """
     is_by_residues = result.residue_levels is not None
     result = replace(result, evidence=Evidence.RESIDUES if is_by_residues else Evidence.TREE)
@@ -333,6 +336,8 @@ def judged_by_digests(
         found, suspects = with_other_bound(result, asked, made, shape, suspects, drift, most_steps)
     else:
         found = with_digests(result, made, shape, suspects)
+    if solve is not None and suspects.leaves.size:
+        found = with_solved(found, solve())
     if found.verdict is not Verdict.UNDECIDED or is_by_residues:
         return found
     count, total = suspects.leaves.size, suspects.leaf_count

@@ -392,10 +392,11 @@ def _by_tree(
     The new tree is made as the golden's was, and judged by the bound that is asked for.
     """
     parameters = golden.tree.parameters
-    tree, drift, engine = build_tree(
+    built = build_tree(
         parameters, new, resources=work.resources, golden=golden.tree, progress=work.progress
     )
-    work.engine = engine or work.engine
+    tree, drift = built.tree, built.drift
+    work.engine = built.engine or work.engine
     changed = _core.diff_trees(golden.tree, tree)
     result = with_roots(result, golden.tree.root, tree.root, new)
     if golden.evidence == "residues":

@@ -158,19 +158,37 @@ _CHUNKS_AT_ONCE = 256
 def least_shares(
     golden: _core.GoldenVariable, new: Values, leaves: NDArray[np.int64]
 ) -> LeastShares | None:
-    """Compares the summaries of changed chunks; None if the golden has none, or they say little of
-    its bound. Raises CiwrapError for values that cannot be read.
+    """Of changed chunks of new values; None if the golden has no summaries. Raises CiwrapError for
+    values that cannot be read.
+    """
+    if golden.summaries is None or is_narrowed(golden.tree.parameters):
+        return None
+    scalars = new.element_count * golden.tree.parameters.scalars_per_element
+    return shares_between(
+        golden.tree.parameters,
+        scalars,
+        leaves,
+        golden.summaries[leaves],
+        summaries_against(golden.tree, new, leaves),
+    )
+
+
+def shares_between(
+    parameters: _core.TreeParameters,
+    scalar_count: int,
+    leaves: NDArray[np.int64],
+    ours: NDArray[np.int64],
+    theirs: NDArray[np.int64],
+) -> LeastShares:
+    """What the summaries of changed chunks prove, of an array of so many scalars.
 
     The codes of two values within the bound are one or two apart, so those of a chunk of n differ
     by as much at their ends, by n times that in their sum, and by n^2/2 in their moment. More than
     that proves a difference. Sums wrap around, which makes them less far apart and never further.
     """
-    if golden.summaries is None or is_narrowed(golden.tree.parameters):
-        return None
-    parameters = golden.tree.parameters
-    ours, theirs = golden.summaries[leaves], _summaries(golden.tree, new, leaves)
-    scalars = new.element_count * parameters.scalars_per_element
-    counts = np.minimum(parameters.chunk_scalars, scalars - leaves * parameters.chunk_scalars)
+    if is_narrowed(parameters):
+        return LeastShares(np.zeros(leaves.size), np.zeros(leaves.size, dtype=bool))
+    counts = np.minimum(parameters.chunk_scalars, scalar_count - leaves * parameters.chunk_scalars)
     rounded = np.maximum(1, counts - ours[:, 4:].sum(axis=1))
     by_sum, by_moment = (theirs[:, one] - ours[:, one] for one in (_SUM, _MOMENT))
     # Around the middle of the chunk, where a constant offset has no moment.
@@ -204,7 +222,10 @@ def _mean(apart: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
     return -(-size // np.maximum(of, 1))
 
 
-def _summaries(golden: _core.Tree, new: Values, leaves: NDArray[np.int64]) -> NDArray[np.int64]:
+def summaries_against(
+    golden: _core.Tree, new: Values, leaves: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Of some chunks of new values, rounded relative to the golden's residues if it has any."""
     parameters = golden.parameters
     per_chunk = chunk_elements(parameters)
     found = []

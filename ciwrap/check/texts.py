@@ -140,9 +140,10 @@ def check_golden_text(
     refuse_settings(settings)
     tree = None
     if tuple(golden.shape) == tuple(new.shape):
-        tree, _, work.engine = build_tree(
+        built = build_tree(
             golden.tree.parameters, new, resources=work.resources, progress=work.progress
         )
+        tree, work.engine = built.tree, built.engine
     if tree is None or tree.root != golden.tree.root:
         raise NotComparableError(
             "the golden keeps a fingerprint of the text alone, and the new text has other bytes, so"

@@ -24,7 +24,6 @@ from ciwrap.golden.trees import (
     Resources,
     build_tree,
     describe_bound,
-    summaries_of,
     tree_parameters,
 )
 from ciwrap.model import EvidencePolicy, VariableId, VariableSettings
@@ -370,17 +369,17 @@ def _with_tree(
     resources: Resources,
     progress: Progress,
 ) -> Captured:
-    tree, _, engine = build_tree(parameters, values, resources=resources, progress=progress)
+    built = build_tree(parameters, values, resources=resources, progress=progress, summaries=True)
     try:
         variable = _core.GoldenVariable(
             identity.name,
             values.shape,
-            tree,
+            built.tree,
             iteration=identity.iteration,
             rank=identity.rank,
-            summaries=summaries_of(parameters, values),
+            summaries=built.summaries,
         )
-        return Captured(variable, len(_core.encode_golden([variable])), engine)
+        return Captured(variable, len(_core.encode_golden([variable])), built.engine)
     except CiwrapError as error:
         error.blame(variable=identity.text)
         raise

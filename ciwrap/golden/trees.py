@@ -126,9 +126,12 @@ def tree_builder(
     values: Values,
     resources: Resources,
     golden: _core.Tree | None = None,
+    *,
+    summaries: bool = False,
 ) -> _core.TreeBuilder:
-    """What takes these values in order. golden: to round them by its residues, if it has any. An
-    array on a device is hashed by that device, whatever `resources` say.
+    """What takes these values in order. golden: to round them by its residues, if it has any.
+    summaries: whether chunks are summarised, too. An array on a device is hashed by that device,
+    whatever `resources` say.
     """
     device = values.device
     return _core.TreeBuilder(
@@ -137,7 +140,19 @@ def tree_builder(
         golden=golden,
         backend=resources.backend if device is None else device.backend,
         threads=resources.threads,
+        summaries=summaries,
     )
+
+
+class BuiltTree(Struct, frozen=True):
+    """drift: against a golden that has residues. engine: that read the values, if one did.
+    summaries: of its chunks, where they were asked for and codes have them.
+    """
+
+    tree: _core.Tree
+    drift: _core.Drift | None
+    engine: str | None
+    summaries: NDArray[np.int64] | None
 
 
 def build_tree(
@@ -148,43 +163,22 @@ def build_tree(
     golden: _core.Tree | None = None,
     progress: Progress = NO_PROGRESS,
     read_again: bool = False,
-) -> tuple[_core.Tree, _core.Drift | None, str | None]:
-    """The tree of the values, the drift against `golden` if that has residues, and the engine used.
+    summaries: bool = False,
+) -> BuiltTree:
+    """The tree of the values, and what else comes of making it.
 
-    read_again: as for `feed`. Raises CiwrapError naming the file: the core's errors, and the
-    reader's.
+    read_again: as for `feed`. golden, summaries: as for `tree_builder`. Raises CiwrapError naming
+    the file: the core's errors, and the reader's.
     """
     region = values.region
     try:
-        builder = tree_builder(parameters, values, resources, golden)
+        builder = tree_builder(parameters, values, resources, golden, summaries=summaries)
         engine = feed([builder], values, resources, progress, read_again=read_again)
         tree = builder.finish()
-        return tree, builder.drift, engine
+        return BuiltTree(tree, builder.drift, engine, builder.summaries)
     except CiwrapError as error:
         error.blame(file=None if region is None else region.path)
         raise
-
-
-# Chunks that are summarised at a time.
-_SUMMARY_BYTES = 16 << 20
-
-
-def summaries_of(parameters: _core.TreeParameters, values: Values) -> NDArray[np.int64] | None:
-    """What the codes of each chunk come to; None for codes that have no summary. Reads the values
-    once more.
-    """
-    if parameters.kind == "exact" or values.element_count == 0:
-        return None
-    per_chunk = max(1, parameters.chunk_scalars // parameters.scalars_per_element)
-    if per_chunk * parameters.scalars_per_element != parameters.chunk_scalars:
-        return None
-    item_bytes = parameters.scalar_bytes * parameters.scalars_per_element
-    step = per_chunk * max(1, _SUMMARY_BYTES // (per_chunk * item_bytes))
-    found = []
-    for first in range(0, values.element_count, step):
-        data = as_bytes(values.read(first, min(step, values.element_count - first)))
-        found.append(_core.summarize_chunks(parameters, data))
-    return np.concatenate(found)
 
 
 EXACT = "exact"

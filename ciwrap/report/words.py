@@ -558,12 +558,10 @@ def by_digests_sentence(variable: VariableResult) -> str:
         count = count if at_most > at_least else f"at least {at_least:,}"
         verb = "differs" if at_least == at_most == 1 else "differ"
         if not variable.moved_elements:
-            # As many chunks are proof.
-            proven = "differs" if at_least == 1 else "differ"
-            rest = (variable.suspect_chunks or 0) - at_least
-            more = f", {rest:,} more {'is' if rest == 1 else 'are'} suspect" if rest else ""
-            chunks = f"{at_least:,} of {plural(variable.chunk_count or 0, 'chunk')} {proven}{more}"
-            return f"{chunks}: {count} of {total} {verb}{beyond}{_least_words(variable)}"
+            proven = "differs" if variable.suspect_chunks == 1 else "differ"
+            # So many are proof, if as many elements differ at least.
+            state = proven if at_least >= (variable.suspect_chunks or 0) else "suspect"
+            return f"{chunks} {state}: {count} of {total} {verb}{beyond}{_least_words(variable)}"
         first = "" if at_least == 1 else "the first: "
         moved = f"{first}{moved_words(first_moved(variable))}"
         least = _least_words(variable)

@@ -384,14 +384,16 @@ def bounds_change(
                 if outputs is None:
                     outputs = opened.enter_context(Outputs(check))
                 values = _outputs_that_match(variable, outputs, settings, Work(resources))
-            tree, _, _ = build_tree(asked, values, resources=resources)
+            has_data = variable.data is not None
+            built = build_tree(asked, values, resources=resources, summaries=not has_data)
             new = _core.GoldenVariable(
                 identity.name,
                 variable.shape,
-                tree,
+                built.tree,
                 iteration=identity.iteration,
                 rank=identity.rank,
                 data=variable.data,
+                summaries=built.summaries,
             )
             by_old = check_golden(variable, values, None, work=Work(resources))
             said = labels.get(identity, ())

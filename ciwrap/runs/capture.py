@@ -285,6 +285,7 @@ class TreeMaker:
                     golden=golden if name == "relative" else None,
                     backend=self._resources.backend,
                     threads=self._resources.threads,
+                    summaries=True,
                 )
                 for name, parameters in plan.items()
             }
@@ -366,7 +367,7 @@ def _stored(
     writer: CaptureWriter, builder: _core.TreeBuilder, against: FineIdentity | None
 ) -> StoredTree:
     tree = builder.finish()
-    drift = builder.drift
+    drift, summaries = builder.drift, builder.summaries
     digests = writer.append(tree.digests.tobytes())
     residues = None
     if against is None and tree.parameters.residue_levels > 1:
@@ -379,6 +380,7 @@ def _stored(
         residues,
         against,
         None if drift is None else float(drift.max_share),
+        None if summaries is None else writer.append_packed(summaries.tobytes()),
     )
 
 

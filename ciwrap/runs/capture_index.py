@@ -32,10 +32,14 @@ from ciwrap.runs.capture_file import CaptureFile, Section
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from ciwrap.formats.catalog import Rules
     from ciwrap.runs.capture_file import CaptureWriter
 
 _FINE = b"ciwrap fine tree"
+_SUMMARY_BYTES = 80
 
 # Why a variable has no tree: its check says so, or how it is compared there.
 IGNORED = "it is ignored"
@@ -112,6 +116,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     against: the fine tree that this one was made against; None for a tree of its own.
     max_share: how much of the bound the values had moved from there, over matching chunks.
+    summaries: of its chunks; None of an earlier release, and of codes that have none.
     """
 
     made_with: MadeWith
@@ -120,6 +125,7 @@ class StoredTree(msgspec.Struct, frozen=True, array_like=True, gc=False):
     residues: Section | None = None
     against: FineIdentity | None = None
     max_share: Annotated[float, Meta(ge=0, le=1)] | None = None
+    summaries: Section | None = None
 
     @property
     def parameters(self) -> _core.TreeParameters:
@@ -257,6 +263,23 @@ def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
     if built.root != tree.root:
         raise malformed(capture.path, "a tree's root")
     return built
+
+
+def read_summaries(
+    capture: CaptureFile, variable: CapturedVariable, tree: StoredTree
+) -> NDArray[np.int64] | None:
+    """A row for each chunk, as of `_core.summarize_chunks`; None if there are none. Raises
+    CorruptCaptureError.
+    """
+    if tree.summaries is None:
+        return None
+    import numpy as np
+
+    leaves = tree.counts(variable.element_count * tree.parameters.scalars_per_element)[-1]
+    data = capture.packed_section(tree.summaries)
+    if len(data) != leaves * _SUMMARY_BYTES:
+        raise malformed(capture.path, "the size of summaries")
+    return np.frombuffer(data, dtype="<i8").reshape(leaves, -1)
 
 
 class LeftOut(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -35,7 +35,7 @@ from ciwrap.check.findings import (
     with_roots,
     with_solved,
 )
-from ciwrap.check.solve import solve_chunks
+from ciwrap.check.solve import LeastShares, shares_between, solve_chunks, summaries_against
 from ciwrap.check.two_sides import (
     MOST_INDICES,
     PartSums,
@@ -55,6 +55,7 @@ from ciwrap.runs.capture_index import (
     Bounds,
     key_order,
     read_checkpoint,
+    read_summaries,
     read_tree,
     rules_with,
 )
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import FileRegion
     from ciwrap.base.progress import Progress
+    from ciwrap.check.solve import Solved
     from ciwrap.check.two_sides import Findings, ReadElements, Work
     from ciwrap.formats.catalog import Rules
     from ciwrap.golden.trees import Resources
@@ -699,6 +701,20 @@ def _with_remedy(result: VariableResult, pair: Pair) -> VariableResult:
     return replace(result, reason=f"{result.reason}; {_WHILE_IT_RUNS}")
 
 
+def least_between(descent: Descent, leaves: NDArray[np.int64]) -> LeastShares | None:
+    """What the summaries of both trees prove of changed chunks; None if one has none. Raises
+    CorruptCaptureError.
+    """
+    variable = descent.variable
+    ours = read_summaries(descent.golden, variable, descent.golden_tree)
+    theirs = read_summaries(descent.new, variable, descent.new_tree)
+    if ours is None or theirs is None:
+        return None
+    parameters = descent.golden_tree.parameters
+    scalars = variable.element_count * parameters.scalars_per_element
+    return shares_between(parameters, scalars, leaves, ours[leaves], theirs[leaves])
+
+
 class TreeStage:
     """Finds variables that match, and the suspect chunks of others, for which it turns to `data`.
 
@@ -791,26 +807,39 @@ class TreeStage:
             return False
         stored = read_tree(capture, captured, tree)
         values = other.values(pair.result.id)
-        built, drift, engine = build_tree(
+        made = build_tree(
             tree.parameters,
             values,
             resources=self._work.resources,
             golden=stored if tree is captured.fine else None,
             progress=self._work.progress,
         )
-        self._work.engine = engine or self._work.engine
+        built, drift = made.tree, made.drift
+        self._work.engine = made.engine or self._work.engine
         self._work.data_bytes_read += values.byte_count
         sides = (stored, built) if is_reference else (built, stored)
         result = with_roots(pair.result, sides[0].root, sides[1].root)
         if drift is not None:
             result = with_residues(result, tree.parameters)
             result = with_drift(result, float(drift.max_share), tree.parameters)
-        suspects = Suspects(_core.diff_trees(stored, built), stored.leaf_count)
+        changed = _core.diff_trees(stored, built)
         pair = replace(pair, result=result)
-        if suspects.leaves.size == 0:
-            self._matched(pair, tree.parameters, suspects.leaf_count, drift)
-        else:
-            self._suspects(pair, tree.parameters, suspects, drift)
+        if changed.size == 0:
+            self._matched(pair, tree.parameters, stored.leaf_count, drift)
+            return True
+        solve, least = None, None
+        if not pair.has_both_data:
+            kept = read_summaries(capture, captured, tree)
+            if kept is not None:
+                theirs = summaries_against(stored, values, changed)
+                scalars = stored.scalar_count
+                least = shares_between(tree.parameters, scalars, changed, kept[changed], theirs)
+            if is_reference:
+                asked = asked_for(tree.parameters, pair.settings, pair.result.id)
+                shape = tuple(captured.shape)
+                solve = partial(solve_chunks, stored, values, changed, shape, asked)
+        suspects = Suspects(changed, stored.leaf_count, least)
+        self._suspects(pair, tree.parameters, suspects, drift, solve)
         return True
 
     def descend(self, fail: Fail) -> None:
@@ -849,7 +878,8 @@ class TreeStage:
             self._outcome.unused.append(str(error))
             self._all_elements(one.pair)
             return
-        suspects = Suspects(leaves, descent.counts[-1])
+        least = None if one.pair.has_both_data else least_between(descent, leaves)
+        suspects = Suspects(leaves, descent.counts[-1], least)
         self._suspects(one.pair, descent.golden_tree.parameters, suspects)
 
     def _suspects(
@@ -858,10 +888,11 @@ class TreeStage:
         parameters: _core.TreeParameters,
         suspects: Suspects,
         drift: _core.Drift | None = None,
+        solve: Callable[[], Solved] | None = None,
     ) -> None:
         """Has the elements of suspect chunks compared; without data, judges by digests."""
         if not pair.has_both_data:
-            self._without_data(pair, parameters, suspects, drift)
+            self._without_data(pair, parameters, suspects, drift, solve)
             return
         are_many = suspects.leaves.size >= STREAM_FROM * suspects.leaf_count
         shape = pair.result.shape or ()
@@ -875,12 +906,12 @@ class TreeStage:
         parameters: _core.TreeParameters,
         suspects: Suspects,
         drift: _core.Drift | None,
+        solve: Callable[[], Solved] | None = None,
     ) -> None:
         """Judges by digests; if that leaves a doubt, residues may settle it."""
         asked = asked_for(parameters, pair.settings, pair.result.id)
-        result = judged_by_digests(
-            pair.result, asked, parameters, suspects, drift, _most_steps(pair.result, parameters)
-        )
+        steps = _most_steps(pair.result, parameters)
+        result = judged_by_digests(pair.result, asked, parameters, suspects, drift, steps, solve)
         if result.verdict is Verdict.NOT_COMPARABLE and self._by_residues(pair):
             return
         if result.verdict is Verdict.NOT_COMPARABLE and not pair.theirs.has_data:

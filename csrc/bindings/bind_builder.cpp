@@ -54,13 +54,14 @@ void register_builder(py::module_& module) {
     py::class_<TreeBuilder>(module, "TreeBuilder")
         .def(py::init([](const TreeParameters& parameters, std::uint64_t scalar_count,
                          const std::optional<PyTree>& golden, const std::string& backend,
-                         int threads) {
+                         int threads, bool summaries) {
                  return std::make_unique<TreeBuilder>(
                      parameters, scalar_count, tree_or_null(golden),
-                     resolve_execution(backend, threads), check_signals);
+                     resolve_execution(backend, threads), check_signals, summaries);
              }),
              py::arg("parameters"), py::arg("scalar_count"), py::kw_only(),
-             py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0)
+             py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0,
+             py::arg("summaries") = false)
         .def(
             "update",
             [](TreeBuilder& builder, const py::object& data) {
@@ -81,7 +82,12 @@ void register_builder(py::module_& module) {
                  const py::gil_scoped_release released;
                  return PyTree{builder.finish()};
              })
-        .def_property_readonly("drift", &TreeBuilder::drift);
+        .def_property_readonly("drift", &TreeBuilder::drift)
+        .def_property_readonly("summaries", [](const TreeBuilder& builder) -> py::object {
+            if (builder.summaries().empty())
+                return py::none();
+            return as_rows(builder.summaries());
+        });
 
     module.def("build_tree", &build, py::arg("parameters"), py::arg("data"), py::kw_only(),
                py::arg("golden") = py::none(), py::arg("backend") = "auto", py::arg("threads") = 0);

@@ -110,17 +110,16 @@ void register_golden(py::module_& module) {
                                [](const GoldenVariable& v) { return py::tuple(py::cast(v.shape)); })
         .def_property_readonly("tree", [](const GoldenVariable& v) { return PyTree{v.tree}; })
         .def_property_readonly("evidence", &evidence)
-        .def_property_readonly("summaries",
-                               [](const GoldenVariable& v) -> py::object {
-                                   if (!v.summaries)
-                                       return py::none();
-                                   const std::size_t rows =
-                                       v.summaries->size() / sizeof(ChunkSummary);
-                                   py::array_t<std::int64_t> array({rows, summary_numbers});
-                                   std::memcpy(array.mutable_data(), v.summaries->data(),
-                                               v.summaries->size());
-                                   return array;
-                               })
+        .def_property_readonly(
+            "summaries",
+            [](const GoldenVariable& v) -> py::object {
+                if (!v.summaries)
+                    return py::none();
+                const std::size_t rows = v.summaries->size() / sizeof(ChunkSummary);
+                py::array_t<std::int64_t> array({rows, summary_numbers});
+                std::memcpy(array.mutable_data(), v.summaries->data(), v.summaries->size());
+                return array;
+            })
         .def_property_readonly("data",
                                [](const GoldenVariable& v) -> py::object {
                                    if (!v.data) {

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "bindings/py_tree.hpp"
-#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/error.hpp"
 #include "ciwrap/solve.hpp"
 #include "kernels/executor.hpp"
@@ -151,10 +150,7 @@ py::array_t<std::int64_t> summarize(const TreeParameters& parameters, const py::
         found = summarize_chunks(parameters, held.bytes(), golden ? golden->tree.get() : nullptr,
                                  first_leaf);
     }
-    py::array_t<std::int64_t> array({found.size(), summary_numbers});
-    if (!found.empty())
-        std::memcpy(array.mutable_data(), found.data(), found.size() * sizeof(ChunkSummary));
-    return array;
+    return as_rows(found);
 }
 
 std::vector<Digest> digests_of(const py::object& data) {

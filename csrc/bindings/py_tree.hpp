@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <vector>
@@ -50,6 +51,14 @@ class PyBytes {
 inline pybind11::array_t<std::int64_t> as_array(const std::vector<std::uint64_t>& numbers) {
     pybind11::array_t<std::int64_t> array(static_cast<pybind11::ssize_t>(numbers.size()));
     std::copy(numbers.begin(), numbers.end(), array.mutable_data());
+    return array;
+}
+
+// A row of numbers for each chunk.
+inline pybind11::array_t<std::int64_t> as_rows(std::span<const ChunkSummary> summaries) {
+    pybind11::array_t<std::int64_t> array({summaries.size(), summary_numbers});
+    if (!summaries.empty())
+        std::memcpy(array.mutable_data(), summaries.data(), summaries.size_bytes());
     return array;
 }
 

@@ -4,6 +4,8 @@
 #include <cstring>
 
 #include "ciwrap/error.hpp"
+#include "kernels/cpu_level.hpp"
+#include "kernels/device_array.hpp"
 #include "kernels/device_hasher.hpp"
 #include "kernels/executor.hpp"
 #include "tree/tree_parts.hpp"
@@ -21,13 +23,15 @@ constexpr std::uint64_t bytes_per_grain = std::uint64_t{256} << 10;
 
 struct TreeBuilder::Impl {
     Impl(const TreeParameters& parameters, std::uint64_t scalar_count,
-         std::shared_ptr<const MerkleTree> golden, const Execution& execution, Interrupt interrupt);
+         std::shared_ptr<const MerkleTree> golden, const Execution& execution, Interrupt interrupt,
+         bool summaries);
 
     void update(std::span<const std::byte> data);
     void update_device(const DeviceArray& array);
     std::shared_ptr<const MerkleTree> finish();
 
     void hash(std::span<const std::byte> chunks);
+    void summarize(ChunkBatch batch, std::uint64_t count) const;
     std::uint64_t* device_histogram();
 
     TreeParts parts_;
@@ -44,13 +48,15 @@ struct TreeBuilder::Impl {
 
 TreeBuilder::Impl::Impl(const TreeParameters& parameters, std::uint64_t scalar_count,
                         std::shared_ptr<const MerkleTree> golden, const Execution& execution,
-                        Interrupt interrupt)
+                        Interrupt interrupt, bool summaries)
     : parts_(parameters, scalar_count, std::move(golden)),
       execution_(execution),
       interrupt_(std::move(interrupt)),
       chunk_bytes_(parts_.chunk_bytes()) {
     if (is_device(execution_.backend))
         device_ = make_device_hasher(execution_.backend);
+    if (summaries)
+        parts_.ask_for_summaries();
     if (parts_.drift)
         histograms_.assign(static_cast<std::size_t>(execution_.workers), parts_.histogram());
 }
@@ -66,6 +72,7 @@ void TreeBuilder::Impl::hash(std::span<const std::byte> chunks) {
         batch.scalar_count == 0 ? 1 : (batch.scalar_count - 1) / parts_.plan.chunk_scalars + 1;
     if (device_) {
         device_->hash(batch, count, device_histogram());
+        summarize(batch, count);
         next_leaf_ += count;
         return;
     }
@@ -79,6 +86,17 @@ void TreeBuilder::Impl::hash(std::span<const std::byte> chunks) {
                         kernels.hash_chunks(batch, first, last, histogram);
                     });
     next_leaf_ += count;
+}
+
+// What devices do not do: by the host's kernels, whose leaves are those that the device makes.
+void TreeBuilder::Impl::summarize(ChunkBatch batch, std::uint64_t count) const {
+    if (batch.summaries == nullptr)
+        return;
+    std::vector<Digest> leaves(static_cast<std::size_t>(count));
+    batch.leaves = leaves.data();
+    batch.residues = nullptr;
+    batch.leaf_levels = nullptr;
+    level_kernels().hash_chunks(batch, 0, count, nullptr);
 }
 
 void TreeBuilder::Impl::update(std::span<const std::byte> data) {
@@ -131,8 +149,17 @@ void TreeBuilder::Impl::update_device(const DeviceArray& array) {
         const std::uint64_t scalars =
             std::min(scalar_count - first, step * parts_.plan.chunk_scalars);
         const std::uint64_t count = (scalars - 1) / parts_.plan.chunk_scalars + 1;
-        device_->hash_resident(array, first, parts_.batch_at(next_leaf_, scalars), count,
-                               device_histogram());
+        ChunkBatch batch = parts_.batch_at(next_leaf_, scalars);
+        device_->hash_resident(array, first, batch, count, device_histogram());
+        if (batch.summaries != nullptr) {
+            const std::uint64_t per_item = array.item_bytes / parts_.plan.scalar_bytes;
+            std::vector<std::byte> copied(
+                static_cast<std::size_t>(scalars * parts_.plan.scalar_bytes));
+            copy_to_host(execution_.backend, array, first / per_item, scalars / per_item,
+                         copied.data());
+            batch.data = reinterpret_cast<const std::uint8_t*>(copied.data());
+            summarize(batch, count);
+        }
         next_leaf_ += count;
         received_bytes_ += scalars * parts_.plan.scalar_bytes;
         if (interrupt_)
@@ -162,9 +189,9 @@ std::shared_ptr<const MerkleTree> TreeBuilder::Impl::finish() {
 
 TreeBuilder::TreeBuilder(const TreeParameters& parameters, std::uint64_t scalar_count,
                          std::shared_ptr<const MerkleTree> golden, const Execution& execution,
-                         Interrupt interrupt)
+                         Interrupt interrupt, bool summaries)
     : impl_(std::make_unique<Impl>(parameters, scalar_count, std::move(golden), execution,
-                                   std::move(interrupt))) {}
+                                   std::move(interrupt), summaries)) {}
 TreeBuilder::~TreeBuilder() = default;
 TreeBuilder::TreeBuilder(TreeBuilder&& other) noexcept = default;
 TreeBuilder& TreeBuilder::operator=(TreeBuilder&& other) noexcept = default;
@@ -183,6 +210,10 @@ std::shared_ptr<const MerkleTree> TreeBuilder::finish() {
 
 const std::optional<Drift>& TreeBuilder::drift() const {
     return impl_->parts_.drift;
+}
+
+const std::vector<ChunkSummary>& TreeBuilder::summaries() const {
+    return impl_->parts_.summaries;
 }
 
 void build_upper_levels(const TreeShape& shape, const Execution& execution,

@@ -44,10 +44,9 @@ void append_description(Bytes& bytes, const DirectoryEntry& entry) {
     append(bytes, static_cast<std::uint16_t>(parameters.arity()));
     append(bytes, static_cast<std::uint8_t>(parameters.residue_levels()));
     append(bytes, static_cast<std::uint8_t>(entry.levels));
-    append(bytes,
-           static_cast<std::uint8_t>((parameters.equal_nan() ? layout::flag_equal_nan : 0) |
-                                     (entry.data_digest ? layout::flag_data : 0) |
-                                     (entry.summaries_digest ? layout::flag_summaries : 0)));
+    append(bytes, static_cast<std::uint8_t>((parameters.equal_nan() ? layout::flag_equal_nan : 0) |
+                                            (entry.data_digest ? layout::flag_data : 0) |
+                                            (entry.summaries_digest ? layout::flag_summaries : 0)));
     append(bytes, static_cast<std::uint8_t>(parameters.fill_bits().size()));
     for (const std::uint64_t fill : parameters.fill_bits())
         append(bytes, fill);
@@ -320,10 +319,9 @@ Directory decode_directory(const Header& header, std::span<const std::uint8_t> b
         where = "its directory";
         require(cursor.at_end(), "goes on after its last variable");
         require(header.version == layout::first_version ||
-                    std::any_of(directory.entries.begin(), directory.entries.end(),
-                                [](const DirectoryEntry& one) {
-                                    return one.summaries_digest.has_value();
-                                }),
+                    std::any_of(
+                        directory.entries.begin(), directory.entries.end(),
+                        [](const DirectoryEntry& one) { return one.summaries_digest.has_value(); }),
                 "is of a later format than its variables need");
     } catch (const Error& error) {
         const bool clause = error.code() == ErrorCode::corrupt_file;

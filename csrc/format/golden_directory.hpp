@@ -40,7 +40,7 @@ struct DecodedSizes {
     std::uint64_t lower_bytes = 0;
     std::uint64_t residue_bytes = 0;
     std::uint64_t summary_bytes = 0;  // whether kept or not
-    std::uint64_t data_bytes = 0;  // whether kept or not
+    std::uint64_t data_bytes = 0;     // whether kept or not
 };
 
 struct Header {

@@ -121,7 +121,8 @@ static HashRun hash_run_of(const QuantizePlan& plan) {
 // Null for what has to go another way. NaN counts as beyond every limit.
 static HashRun choose_hash_run(const ChunkBatch& batch) {
     const QuantizePlan& plan = *batch.plan;
-    if (plan.kind != CodeKind::absolute || plan.swap_unit != 1 || plan.fill_count != 0 ||
+    if (batch.summaries != nullptr || plan.kind != CodeKind::absolute || plan.swap_unit != 1 ||
+        plan.fill_count != 0 ||
         (plan.scalar != ScalarType::float64 && plan.scalar != ScalarType::float32) ||
         plan.chunk_scalars % tile != 0 ||
         plan.chunk_scalars * plan.code_bytes <= longest_short_input)

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/quantize_plan.hpp"
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/digest.hpp"
 #include "kernels/compare_floats.hpp"
 
@@ -29,6 +30,8 @@ struct ChunkBatch {
     const Digest* golden_leaves = nullptr;
     std::uint8_t* leaf_levels =
         nullptr;  // out: largest |delta|; no_match_level where the leaf differs
+
+    ChunkSummary* summaries = nullptr;  // out; null: not asked for, or codes of the kind exact
 };
 
 struct ByteRange {

@@ -64,6 +64,11 @@ TreeParts::TreeParts(const TreeParameters& parameters, std::uint64_t scalar_coun
     }
 }
 
+void TreeParts::ask_for_summaries() {
+    if (plan.kind != CodeKind::exact && total_bytes > 0)
+        summaries.resize(shape.leaf_count());
+}
+
 ChunkBatch TreeParts::batch_at(std::uint64_t leaf, std::uint64_t scalar_count) {
     const std::uint64_t leaf_offset = shape.offset(shape.level_count() - 1);
     const std::uint64_t residue_stride = plan.residue_bytes(plan.chunk_scalars);
@@ -71,6 +76,8 @@ ChunkBatch TreeParts::batch_at(std::uint64_t leaf, std::uint64_t scalar_count) {
     batch.plan = &plan;
     batch.scalar_count = scalar_count;
     batch.leaves = tree.digests.data() + leaf_offset + leaf;
+    if (!summaries.empty())
+        batch.summaries = summaries.data() + leaf;
     if (drift) {
         batch.golden_residues = golden->residues.data() + leaf * residue_stride;
         batch.golden_leaves = golden->digests.data() + leaf_offset + leaf;

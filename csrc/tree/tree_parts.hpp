@@ -22,6 +22,9 @@ struct TreeParts {
     TreeParts(const TreeParameters& parameters, std::uint64_t scalar_count,
               std::shared_ptr<const MerkleTree> golden, MerkleTree spare = {});
 
+    // Has chunks summarised from now on, if their codes are numbers.
+    void ask_for_summaries();
+
     // Leaves from `leaf` on and what belongs to them; the data are the caller's to fill in.
     ChunkBatch batch_at(std::uint64_t leaf, std::uint64_t scalar_count);
     std::uint64_t chunk_bytes() const { return plan.chunk_scalars * plan.scalar_bytes; }
@@ -35,6 +38,7 @@ struct TreeParts {
     std::shared_ptr<const MerkleTree> golden;
     std::uint64_t total_bytes;
     std::optional<Drift> drift;  // of a run against a golden with residues
+    std::vector<ChunkSummary> summaries;
 };
 
 // Nodes [first, last) of a level, made of those below it.

@@ -60,8 +60,8 @@ def with_version(data: bytes, version: int) -> bytes:
 
 
 def test_golden_of_a_newer_version(accepted: Project) -> None:
-    accepted.golden.write_bytes(with_version(accepted.golden.read_bytes(), 2))
-    check_fails(accepted, 3, "newer ciwrap (format 2)")
+    accepted.golden.write_bytes(with_version(accepted.golden.read_bytes(), 3))
+    check_fails(accepted, 3, "newer ciwrap (format 3)")
     # Nobody overwrites what a newer ciwrap made.
     check_fails(accepted, 3, "newer ciwrap", command=("accept", "--reason", "x"))
 

@@ -100,7 +100,9 @@ def test_ten_runs_in_pairs_and_no_wrong_match(ten_runs: Path, second: str) -> No
             verdict, what = found[name]["verdict"], (one, other, found[name])
             if verdict == "match":
                 assert apart <= bound, what
-            elif verdict in ("differ", "undecided"):
+            elif verdict == "differ":
+                assert apart > bound, what
+            elif verdict == "undecided":
                 # Residues tell what lies in the last part of the bound from nothing beyond it.
                 assert apart > SHARE_THAT_PASSES * bound, what
             else:
@@ -113,7 +115,10 @@ def test_ten_runs_in_pairs_and_no_wrong_match(ten_runs: Path, second: str) -> No
             if has_residues and apart <= SHARE_THAT_PASSES * bound:
                 assert verdict == "match", what
             if has_residues and apart > bound:
-                assert verdict == ("differ" if name == "n" else "undecided"), what
+                assert verdict in ("differ", "undecided"), what
+            if has_residues and apart > 10 * bound:
+                # By summaries of chunks, or by the elements that moved.
+                assert verdict == "differ", what
             settled += verdict != "not_comparable"
     assert settled > 45
 
@@ -127,7 +132,10 @@ def test_either_order_and_every_name_of_a_fingerprint_is_one(
     for reference in (one, ten_runs / "run0", tmp_path / "beside", ten_runs / "kept0/.ciwrap.tree"):
         for other in (ten_runs / "run7", ten_runs / "kept7", ten_runs / "kept7/.ciwrap.tree"):
             found = verdicts(tmp_path, reference, other)
-            assert (found["x"]["verdict"], found["n"]["verdict"]) == ("undecided", "match")
+            # Where the data of one side are there, the element that moved is worked out.
+            has_data = other == ten_runs / "kept7"
+            wanted = "differ" if has_data else "undecided"
+            assert (found["x"]["verdict"], found["n"]["verdict"]) == (wanted, "match")
             back = verdicts(tmp_path, other, reference)
             assert back["n"]["verdict"] == "match"
             assert back["x"]["verdict"] != "match"

@@ -177,6 +177,7 @@ def full_result() -> RunResult:
         suspect_chunks=1,
         residue_levels=15,
         guaranteed_share=0.87,
+        least_share=14.0,
         max_drift_share=0.5,
         drift_histogram=(30, 6, 0, 0, 0, 0, 0, 0),
         drift_share_from=0.0,

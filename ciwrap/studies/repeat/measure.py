@@ -386,7 +386,7 @@ class Measurer:
         values = catalog.values(identity, settings.mask)
         exact = replace(settings, bound=ErrorBound(), equal_nan=True)
         parameters = tree_parameters(values.dtype, exact, variable=identity.text)
-        return build_tree(parameters, values, resources=self._resources)[0].root
+        return build_tree(parameters, values, resources=self._resources).tree.root
 
     def look_for_zeros(self, names: set[str]) -> None:
         """Finds out which of these variables are 0 anywhere in the reference. What cannot be read

@@ -5,14 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
-
-#include "ciwrap/merkle_tree.hpp"
 
 namespace ciwrap {
 
-// Sums wrap around at 64 bits. All are 0 where no scalar of the chunk is rounded.
+// Sums wrap around at 64 bits. The first four are 0 where no scalar of the chunk is rounded.
 struct ChunkSummary {
     std::int64_t least = 0;
     std::int64_t greatest = 0;
@@ -27,18 +23,5 @@ struct ChunkSummary {
 };
 inline constexpr std::size_t summary_numbers = 10;
 static_assert(sizeof(ChunkSummary) == summary_numbers * sizeof(std::int64_t));
-
-// Of whole chunks, of which the last may be short. golden: rounds relative to its residues, from
-// its chunk first_leaf on; null: by the parameters alone. Throws Error(invalid_argument) for data
-// that are not a whole number of scalars, for the kind `exact`, whose codes are no numbers, and if
-// the golden has no such chunks.
-std::vector<ChunkSummary> summarize_chunks(const TreeParameters& parameters,
-                                           std::span<const std::byte> data,
-                                           const MerkleTree* golden, std::uint64_t first_leaf);
-
-// A share of the bound by which two values surely differ whose codes are so many apart; 0 if
-// nothing is known. Of the bound that digests are made with, which may be narrower than was asked
-// for.
-double least_share(const TreeParameters& parameters, std::uint64_t codes_apart);
 
 }  // namespace ciwrap

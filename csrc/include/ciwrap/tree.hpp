@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/device_array.hpp"
 #include "ciwrap/execution.hpp"
 #include "ciwrap/merkle_tree.hpp"
@@ -31,10 +32,11 @@ bool same_codes(const TreeParameters& a, const TreeParameters& b);
 class TreeBuilder {
   public:
     // golden, if given, is what the run is compared with: same parameters (but for byte order) and
-    // size, else Error(invalid_argument).
+    // size, else Error(invalid_argument). summaries: whether chunks are summarised, too; codes of
+    // the kind `exact` are not.
     TreeBuilder(const TreeParameters& parameters, std::uint64_t scalar_count,
                 std::shared_ptr<const MerkleTree> golden, const Execution& execution,
-                Interrupt interrupt = {});
+                Interrupt interrupt = {}, bool summaries = false);
     ~TreeBuilder();
     TreeBuilder(TreeBuilder&& other) noexcept;
     TreeBuilder& operator=(TreeBuilder&& other) noexcept;
@@ -53,10 +55,26 @@ class TreeBuilder {
     // After finish(), if golden has residues.
     const std::optional<Drift>& drift() const;
 
+    // After finish(): one for each chunk; empty if they were not asked for, or there are none.
+    const std::vector<ChunkSummary>& summaries() const;
+
   private:
     struct Impl;
     std::unique_ptr<Impl> impl_;
 };
+
+// Summaries of whole chunks, of which the last may be short. golden: rounds relative to its
+// residues, from its chunk first_leaf on; null: by the parameters alone. Throws
+// Error(invalid_argument) for data that are not a whole number of scalars, for the kind `exact`,
+// whose codes are no numbers, and if the golden has no such chunks.
+std::vector<ChunkSummary> summarize_chunks(const TreeParameters& parameters,
+                                           std::span<const std::byte> data,
+                                           const MerkleTree* golden, std::uint64_t first_leaf);
+
+// A share of the bound by which two values surely differ whose codes are so many apart; 0 if
+// nothing is known. Of the bound that digests are made with, which may be narrower than was asked
+// for.
+double least_share(const TreeParameters& parameters, std::uint64_t codes_apart);
 
 // Indices of the leaves that do not match, ascending. Breadth-first and level by level from
 // start_level (0: the root; beyond the leaves: the leaves; negative: the first level with more

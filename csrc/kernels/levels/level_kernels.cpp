@@ -4,6 +4,7 @@
 #include "kernels/level_kernels.hpp"
 
 #include "kernels/choose_encoder.hpp"
+#include "kernels/code_summary.hpp"
 #include "kernels/copy_columns.hpp"
 #include "kernels/floating_point_mode.hpp"
 #include "kernels/hashed_tiles.hpp"
@@ -144,16 +145,20 @@ class ChunkHasher {
           encode_(choose_encoder(plan_, against_ ? Rounding::against : Rounding::golden)),
           as_stored_(plan_.kind == CodeKind::exact && plan_.swap_unit == 1 &&
                      plan_.fill_count == 0 &&
-                     (is_integer(plan_.scalar) || plan_.scalar == ScalarType::raw)) {}
+                     (is_integer(plan_.scalar) || plan_.scalar == ScalarType::raw)),
+          summary_(plan_) {}
 
     // `in`: the chunk's data.
     HashedChunk hash(std::uint64_t chunk, const std::uint8_t* in) {
         const std::uint64_t left = batch_.scalar_count - chunk * plan_.chunk_scalars;
         const std::uint64_t count = left < plan_.chunk_scalars ? left : plan_.chunk_scalars;
         drift_.clear();
+        summary_.begin();
         const Digest digest = as_stored_ ? hash_bytes(in, count * plan_.scalar_bytes)
                               : plan_.scalar == ScalarType::raw ? hash_raw(in, count)
                                                                 : hash_scalars(chunk, in, count);
+        if (batch_.summaries != nullptr)
+            batch_.summaries[chunk] = summary_.end();
         return {digest, drift_.largest()};
     }
 
@@ -216,6 +221,8 @@ class ChunkHasher {
             }
             if (against_ && batch_.leaf_levels != nullptr)
                 drift_.add(deltas_, n);
+            if (batch_.summaries != nullptr)
+                summary_.add(codes, n);
             if (length <= longest_short_input || (is_last && done == 0)) {
                 if (nan_seen && !plan_.equal_nan)
                     return unmatchable_digest;
@@ -259,6 +266,7 @@ class ChunkHasher {
     const EncodeFunction encode_;
     const bool as_stored_;  // codes are the bytes as they stand
     DeltaCounts drift_;     // of one chunk
+    CodeSummary summary_;   // of one chunk
     alignas(64) std::uint8_t
         buffer_[stripe_bytes + codes_bytes];  // the last stripe of the block before, codes
     alignas(64) std::uint8_t swapped_[block_scalars * 8];
