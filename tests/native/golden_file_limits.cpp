@@ -53,7 +53,7 @@ TreeParameters parameters_of(const std::string& dtype, double atol = 0.0,
 }
 
 GoldenVariable make_variable(const std::string& name, std::uint64_t scalars = 4) {
-    return {name, {}, {}, {scalars}, make_tree(parameters_of("<f4"), scalars), nullptr};
+    return {name, {}, {}, {scalars}, make_tree(parameters_of("<f4"), scalars), nullptr, nullptr};
 }
 
 std::string refusal(const GoldenVariable& variable) {

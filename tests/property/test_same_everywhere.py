@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import pytest
 from core_side import parameters
 from oracle import adversary, trees
@@ -52,7 +53,11 @@ class Prepared:
         self.residues = b""
         if codes.residues is not None:
             self.residues = trees.pack_residues(self.plan, codes.residues).tobytes()
-        levels, _ = trees.build(self.plan, self.new, 16, codes.residues)
+        levels, new_codes = trees.build(self.plan, self.new, 16, codes.residues)
+        has_summaries = self.plan.kind != "exact"
+        self.summaries = [
+            trees.summaries(self.plan, one) if has_summaries else None for one in (codes, new_codes)
+        ]
         self.new_digests = b"".join(d for level in levels for d in level)
         self.file = b""  # the golden file as the first of all combinations makes it
 
@@ -110,6 +115,34 @@ def test_backends_threads_and_cpu_levels(
         golden = _core.build_tree(one.params, one.golden, backend=name, threads=threads)
         new = _core.build_tree(one.params, one.new, golden=golden, backend=name, threads=threads)
         one.check(golden, new)
+        summarised(one, name, threads)
+
+
+def summarised(one: Prepared, backend: str, threads: int) -> None:
+    """The same trees, with summaries, which are those of the specification."""
+    golden = None
+    built = []
+    for data, right in zip((one.golden, one.new), one.summaries, strict=True):
+        builder = _core.TreeBuilder(
+            one.params, COUNT, golden=golden, backend=backend, threads=threads, summaries=True
+        )
+        # Split anywhere.
+        builder.update(data[:10_001])
+        builder.update(data[10_001:])
+        golden = builder.finish()
+        built.append(golden)
+        if right is None:
+            assert builder.summaries is None
+        else:
+            assert builder.summaries is not None
+            assert np.array_equal(builder.summaries, right)
+    one.check(*built)
+
+
+def test_summaries_beside_a_device(prepared: list[Prepared]) -> None:
+    """The device's code, run by the host: summaries are made by the host's kernels."""
+    for one in prepared:
+        summarised(one, "portable", 1)
 
 
 @pytest.mark.parametrize("slab_bytes", [0, 4096, 100_000])
