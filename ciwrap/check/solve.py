@@ -207,8 +207,10 @@ def shares_between(
     # Numbers that are compared bit by bit have codes of their own: a step across is no distance.
     shares[(ours[:, _HUGE] + theirs[:, _HUGE]) > 0] = 0.0
     if parameters.rtol:
+        # From g to 0 it is exactly 1 / rtol bounds: with an rtol of 1, within it.
+        to_zero = (1 - 2**-18) / parameters.rtol
         has_other_zeros = ours[:, _ZERO] != theirs[:, _ZERO]
-        shares[has_other_zeros] = np.maximum(shares[has_other_zeros], 1 / parameters.rtol)
+        shares[has_other_zeros] = np.maximum(shares[has_other_zeros], to_zero)
     has_lost = (ours[:, _CLASSES] != theirs[:, _CLASSES]).any(axis=1)
     shares[has_lost] = np.inf
     has_size = (ours[:, _CLASSES] + theirs[:, _CLASSES]).sum(axis=1) == 0

@@ -466,11 +466,14 @@ def _known_period(value: float, moved: NDArray[np.float64], slack: NDArray[np.fl
 _NEAR = 1e-3
 # A bound of this share of the largest value is still far below anything that matters.
 _SMALL = 1e-6
+# A looser bound is offered up to this share of what the values span.
+_MODEST = 0.1
 
 
 def by_bound(difference: Difference) -> list[Explanation]:
     """The least atol, beside the rtol that is, under which all elements would have passed; none
-    where it would hide that something is far beyond the bound.
+    where it would hide that something is far beyond the bound, or that is not small beside what the
+    values span.
     """
     parameters = difference.parameters
     if difference.golden.dtype.kind not in "fc" or parameters.ulps:
@@ -487,12 +490,14 @@ def by_bound(difference: Difference) -> list[Explanation]:
         lost = np.spacing(np.maximum(moved, open_))
         needed = float(np.max(moved - open_ + 2 * lost))
         is_far = bool(np.any(moved > FAR_BEYOND * (parameters.atol + open_)))
-        largest = _largest(difference.golden)
+        largest, span = _largest_and_span(difference.golden)
     atol = two_digits_above(needed) if needed > 0 else math.inf
     if not math.isfinite(atol):
         return []
     is_near = float(np.max(np.abs(golden))) <= _NEAR * largest and needed <= _SMALL * largest
     if is_far and not is_near and parameters.kind != "exact":
+        return []
+    if not is_near and needed > _MODEST * span:
         return []
     return [
         Explanation(
@@ -506,15 +511,23 @@ def by_bound(difference: Difference) -> list[Explanation]:
     ]
 
 
-def _largest(golden: NDArray[Any]) -> float:
-    """The largest |value|; not one that stands apart from all others, as a fill value does."""
+def _largest_and_span(golden: NDArray[Any]) -> tuple[float, float]:
+    """The largest |value|, and how far values are apart at most, or from 0 if they all are equal;
+    without one that stands apart from all others, as a fill value does.
+    """
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        sizes = np.abs(golden.reshape(-1)).astype(np.float64)
-    apart = value_apart(sizes)
-    sizes = sizes[np.isfinite(sizes)]
-    if apart is not None:
-        sizes = sizes[sizes != apart[0]]
-    return float(sizes.max()) if sizes.size else 0.0
+        values = golden.reshape(-1)
+        parts = [values.real, values.imag] if values.dtype.kind == "c" else [values]
+        sizes = np.abs(values).astype(np.float64)
+        apart = value_apart(sizes)
+        is_kept = np.isfinite(sizes)
+        if apart is not None:
+            is_kept &= sizes != apart[0]
+        if not is_kept.any():
+            return 0.0, 0.0
+        spans = [float(np.ptp(part[is_kept].astype(np.float64))) for part in parts]
+        largest = float(sizes[is_kept].max())
+    return largest, max(spans) or largest
 
 
 def _parts(moved: NDArray[Any]) -> NDArray[np.float64]:

@@ -92,7 +92,9 @@ def main() -> None:
 def _verdict(variables: list[dict[str, Any]]) -> str:
     suspects = sum(variable["suspect_chunks"] for variable in variables)
     chunks = sum(variable["chunk_count"] for variable in variables)
-    return f"{suspects} of {chunks} chunks suspect" if suspects else "match"
+    proven = sum(variable["verdict"] == "differ" for variable in variables)
+    differ = f", {proven} differ" if proven else ""
+    return f"{suspects} of {chunks} chunks suspect{differ}" if suspects else "match"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ ZSTD_LEVEL = 3
 
 
 class FormatError(ValueError):
-    """The bytes are no golden file of format version 1."""
+    """The bytes are no golden file."""
 
 
 def require(condition: bool, what: str) -> None:

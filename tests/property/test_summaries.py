@@ -16,6 +16,7 @@ from oracle.cases import Case, cases_of_tier
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.check.judge import check_golden
+from ciwrap.check.solve import shares_between
 from ciwrap.golden.manifest import capture
 from ciwrap.golden.trees import is_narrowed
 from ciwrap.model import (
@@ -75,6 +76,42 @@ def test_codes_far_apart_are_values_far_apart(case: Case) -> None:
                 plan.layout.scalar, golden[at], new[at], bound, Fraction(share)
             )
             assert moved.all(), share
+
+
+@pytest.mark.slow(but=40)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_chunk_proves_is_true(case: Case) -> None:
+    """Of chunks of which values were changed, moved to other places, or took those of others."""
+    small = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes=96)
+    plan, params = small.plan(), parameters(small)
+    if is_narrowed(params):
+        return
+    rng, per_chunk = small.rng(10), plan.chunk_scalars
+    golden, new = adversary.pairs(plan, rng, 40 * per_chunk)
+    new = new.copy()
+    for first in range(0, new.shape[0], per_chunk):
+        chunk, way = slice(first, first + per_chunk), rng.random()
+        if way < 0.3:
+            new[chunk] = new[chunk][rng.permutation(per_chunk)]
+        elif way < 0.5:
+            new[chunk] = golden[chunk][rng.permutation(per_chunk)]
+        elif way < 0.7:
+            new[chunk] = golden[chunk]
+            new[first + rng.integers(per_chunk)] = golden[rng.integers(golden.shape[0])]
+    sides = [sc.bytes_of(plan.layout, side) for side in (golden, new)]
+    tree = _core.build_tree(params, sides[0])
+    ours = _core.summarize_chunks(params, sides[0])
+    theirs = _core.summarize_chunks(params, sides[1], golden=tree)
+    leaves = np.arange(ours.shape[0])
+    found = shares_between(params, golden.shape[0], leaves, ours, theirs)
+    bound = used_bound(plan, small.contract())
+    for leaf in np.flatnonzero(found.shares >= 1).tolist():
+        chunk = slice(leaf * per_chunk, (leaf + 1) * per_chunk)
+        share = found.shares[leaf] if found.has_size[leaf] else 1.0
+        least = Fraction(1) if np.isinf(share) else Fraction(float(share))
+        scalar = plan.layout.scalar
+        moved = contract.differs_of_scalars(scalar, golden[chunk], new[chunk], bound, least)
+        assert moved.any(), (leaf, found.shares[leaf], ours[leaf], theirs[leaf])
 
 
 def settings(bound: ErrorBound, levels: int) -> VariableSettings:
@@ -149,6 +186,19 @@ def test_chunks_of_a_narrowed_bound_prove_nothing() -> None:
     assert is_narrowed(golden.tree.parameters)
     result = check_golden(golden, ArrayValues(field * (1 + 1e-14)), asked)
     assert (result.verdict, result.least_share) == (Verdict.UNDECIDED, None)
+
+
+@pytest.mark.parametrize(("rtol", "verdict"), [(1.0, Verdict.UNDECIDED), (0.5, Verdict.DIFFER)])
+def test_a_number_that_became_zero(rtol: float, verdict: Verdict) -> None:
+    """It moved by exactly 1 / rtol bounds: by one if rtol is 1, which is within it."""
+    field = np.arange(1.0, 2000.0)
+    asked = settings(ErrorBound(0.0, rtol), 1)
+    golden = capture(ArrayValues(field), asked, VariableId("x")).variable
+    new = field.copy()
+    new[[7, 90, 300]] = 0.0
+    result = check_golden(golden, ArrayValues(new), asked)
+    assert result.verdict is verdict
+    assert (result.least_share or 0.0) < 1 / rtol
 
 
 def test_nan_and_infinities_are_proof_and_no_distance() -> None:

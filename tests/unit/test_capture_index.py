@@ -87,7 +87,7 @@ def test_a_sound_checkpoint_is_taken() -> None:
     assert variable.plain.parameters.fill_values == (math.inf, -999.0)
     assert msgspec.msgpack.decode(encode_checkpoint(found, Path())) == [
         *_row()[:2],
-        [[*_row()[2][0][:3], [*_row()[2][0][3], None, None, None], *_row()[2][0][4:]]],
+        [[*_row()[2][0][:3], [*_row()[2][0][3], None, None, None, None], *_row()[2][0][4:]]],
     ]
 
 
