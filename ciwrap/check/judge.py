@@ -404,7 +404,7 @@ def _by_tree(
     shape = tuple(golden.shape)
     least = None
     if changed.size:
-        from ciwrap.check.solve import least_shares
+        from ciwrap.check.solve import chunk_means, least_shares
 
         least = least_shares(golden, new, changed)
     suspects = Suspects(changed, golden.tree.leaf_count, least)
@@ -417,5 +417,6 @@ def _by_tree(
     from ciwrap.check.solve import solve_chunks
 
     if work.explain is not None:
-        result = work.explain().chunks(result, suspects.leaves, golden.tree, shape, new)
+        means = None if least is None else chunk_means(golden, changed, least)
+        result = work.explain().chunks(result, suspects.leaves, golden.tree, shape, new, means)
     return with_solved(result, solve_chunks(golden.tree, new, changed, shape, asked))

@@ -143,11 +143,12 @@ class LeastShares(Struct, frozen=True):
 
     shares: by how large a share of the golden's own bound a value of each chunk moved, at least;
     infinite where a value is no number on one side alone, 0 where nothing is proved. has_size:
-    whether that is a distance for sure.
+    whether that is a distance for sure. summaries: of these chunks of the new values.
     """
 
     shares: NDArray[np.float64]
     has_size: NDArray[np.bool_]
+    summaries: NDArray[np.int64]
 
 
 _LEAST, _GREATEST, _SUM, _MOMENT, _CLASSES, _ZERO, _HUGE = 0, 1, 2, 3, slice(4, 8), 8, 9
@@ -187,7 +188,7 @@ def shares_between(
     that proves a difference. Sums wrap around, which makes them less far apart and never further.
     """
     if is_narrowed(parameters):
-        return LeastShares(np.zeros(leaves.size), np.zeros(leaves.size, dtype=bool))
+        return LeastShares(np.zeros(leaves.size), np.zeros(leaves.size, dtype=bool), theirs)
     counts = np.minimum(parameters.chunk_scalars, scalar_count - leaves * parameters.chunk_scalars)
     rounded = np.maximum(1, counts - ours[:, 4:].sum(axis=1))
     by_sum, by_moment = (theirs[:, one] - ours[:, one] for one in (_SUM, _MOMENT))
@@ -214,7 +215,44 @@ def shares_between(
     has_lost = (ours[:, _CLASSES] != theirs[:, _CLASSES]).any(axis=1)
     shares[has_lost] = np.inf
     has_size = (ours[:, _CLASSES] + theirs[:, _CLASSES]).sum(axis=1) == 0
-    return LeastShares(shares, has_size)
+    return LeastShares(shares, has_size, theirs)
+
+
+def chunk_means(
+    golden: _core.GoldenVariable, leaves: NDArray[np.int64], least: LeastShares
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """The mean of the rounded numbers of each chunk, of the golden and of new values of which these
+    chunks have changed; each to within its bound. NaN where a chunk has no such numbers. None where
+    codes are not of even steps.
+    """
+    parameters, summaries = golden.tree.parameters, golden.summaries
+    if summaries is None or parameters.scalars_per_element > 1:
+        return None
+    levels = parameters.residue_levels
+    half = (levels - 1) // 2
+    if parameters.kind == "absolute":
+        step, first = parameters.atol / (half + 1), 0.0
+    elif parameters.kind == "steps" and parameters.dtype[1] in "iu":
+        step = (math.floor(parameters.atol) + 1) // (half + 1)
+        first = (step - 1) / 2 + (2.0 ** (8 * parameters.scalar_bytes - 1)) * (
+            parameters.dtype[1] == "u"
+        )
+    else:
+        return None
+    count = math.prod(golden.shape)
+    places = np.arange(summaries.shape[0]) * parameters.chunk_scalars
+    counts = np.minimum(parameters.chunk_scalars, count - places)
+    ours, theirs = summaries, summaries.copy()
+    theirs[leaves] = least.summaries
+    means = []
+    for side in (ours, theirs):
+        rounded = counts - side[:, 4:].sum(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            # A code stands for as many steps as there are levels, here for the middle one.
+            mean = (side[:, _SUM] / rounded * levels + half) * step + first
+        may_wrap = np.abs(side[:, :_SUM].astype(np.float64)).max(axis=1) * counts >= 2.0**63
+        means.append(np.where((rounded == 0) | may_wrap, np.nan, mean))
+    return means[0], means[1]
 
 
 def _mean(apart: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -357,8 +357,11 @@ class Explainer(Protocol):
         tree: _core.Tree,
         shape: tuple[int, ...],
         new: Values,
+        means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> VariableResult:
-        """Of chunks that do not match the golden's, of which there are no data."""
+        """Of chunks that do not match the golden's, of which there are no data. means: of each
+        chunk of both sides, as far as they are known.
+        """
 
     def together(self, results: list[VariableResult]) -> list[VariableResult]:
         """Of one checkpoint, beside the others of its variable, and beside ids."""

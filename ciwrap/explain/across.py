@@ -77,18 +77,36 @@ class _Explainer(Struct, frozen=True):
         tree: _core.Tree,
         shape: tuple[int, ...],
         new: Values,
+        means: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
     ) -> VariableResult:
-        from ciwrap.explain.pictures import make_new_picture, new_values_of, suspect_details
+        from ciwrap.explain.pictures import (
+            make_means_picture,
+            make_new_picture,
+            new_values_of,
+            suspect_details,
+        )
 
         parameters = tree.parameters
         picture = make_new_picture(
             parameters, shape, leaves, lambda *piece: new.read(*piece).reshape(-1)
         )
         details = suspect_details(leaves, tree, shape, new.element_count)
-        return replace(
+        result = replace(
             result,
             new_values=new_values_of(parameters, new, leaves),
             details=replace(details, picture=picture),
+        )
+        if means is None or result.details is None:
+            return result
+        from ciwrap.explain.hypotheses import by_means
+
+        drawn = make_means_picture(parameters, shape, leaves, means)
+        # Each side is known to within its bound, and so is what rounds it.
+        slack = 4 * max(parameters.atol, 1.0 if parameters.kind == "steps" else 0.0)
+        return replace(
+            result,
+            explanations=by_means(means[0][leaves], means[1][leaves], slack),
+            details=replace(result.details, means=drawn),
         )
 
     def together(self, results: list[VariableResult]) -> list[VariableResult]:

@@ -462,6 +462,41 @@ def _known_period(value: float, moved: NDArray[np.float64], slack: NDArray[np.fl
     return value
 
 
+# So many chunks, and this share of them, have to agree.
+_FEWEST_MEANS, _MOST_MEANS = 3, 0.8
+
+
+def by_means(
+    golden: NDArray[np.float64], new: NDArray[np.float64], slack: float
+) -> tuple[Explanation, ...]:
+    """What the means of suspect chunks have in common: an offset, a sign or a factor, if it is
+    clearly more than what each mean leaves open, which is `slack`.
+    """
+    known = np.isfinite(golden) & np.isfinite(new)
+    golden, new = golden[known], new[known]
+    if golden.size < _FEWEST_MEANS:
+        return ()
+    clear = 10 * slack
+    offset = float(np.median(new - golden))
+    far = np.abs(golden) > clear
+    factor = float(np.median(new[far] / golden[far])) if far.any() else 1.0
+    # The same factor of numbers that are next to equal is an offset.
+    is_varied = far.sum() >= _FEWEST_MEANS and np.ptp(golden[far]) > 100 * slack
+    rounded = slack + np.abs(golden) * 1e-12
+    tried = [
+        (Cause.CONSTANT_OFFSET, (offset,), golden + offset, abs(offset) > clear),
+        (Cause.SIGN_FLIPPED, (), -golden, is_varied),
+        (Cause.CONSTANT_FACTOR, (factor,), golden * factor, is_varied and abs(factor) > 1e-6),
+    ]
+    for cause, values, wanted, is_clear in tried:
+        held = np.abs(new - wanted) <= 2 * rounded * max(1.0, abs(factor))
+        moved = np.abs(new - golden) > clear
+        count = int((held & moved).sum())
+        if is_clear and count >= max(_FEWEST_MEANS, _MOST_MEANS * known.size):
+            return (Explanation(cause, count, int(known.size), values=values, of_means=True),)
+    return ()
+
+
 # Golden values of this share of the largest one are next to zero.
 _NEAR = 1e-3
 # A bound of this share of the largest value is still far below anything that matters.

@@ -291,6 +291,46 @@ def make_new_picture(
     )
 
 
+def make_means_picture(
+    parameters: _core.TreeParameters,
+    shape: tuple[int, ...],
+    suspects: NDArray[np.int64],
+    means: tuple[NDArray[np.float64], NDArray[np.float64]],
+) -> Picture | None:
+    """The plane (or line) of `make_new_picture`, in which each element is the mean of its chunk;
+    None for what has no picture.
+    """
+    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
+    if not wide:
+        return None
+    per_chunk = chunk_elements(parameters)
+    row, column = plane_axes(shape, wide, None)
+    if shape[column] * (1 if row is None else shape[row]) > _MOST_SCANNED:
+        return None
+    index = [int(one) for one in np.unravel_index(int(suspects[0]) * per_chunk, shape)]
+    for axis in (row, column):
+        if axis is not None:
+            index[axis] = 0
+    chunks = _flat_positions(shape, index, row, column) // per_chunk
+    golden, new = (side[chunks] for side in means)
+    is_suspect = np.isin(chunks, suspects)
+    with np.errstate(invalid="ignore"):
+        moved = np.nan_to_num(np.abs(new - golden), nan=0.0)
+    plane = _Plane(
+        golden,
+        new,
+        moved,
+        np.where(is_suspect, SUSPECT, 0).astype(np.uint8),
+        tuple(index),
+        row,
+        column,
+    )
+    found = _picture(plane, "real")
+    if found is None:
+        return None
+    return replace(found, differing="", bands=(), block_elements=per_chunk)
+
+
 def _most(row: int | None) -> tuple[int, int]:
     """Rows and columns of a picture, at most."""
     return MOST_ROWS, MOST_LINE if row is None else MOST_COLUMNS

@@ -88,7 +88,8 @@ class Explanation(Struct, frozen=True):
     moved or exchanged. on_golden: whether it is the golden side that holds the fill value or is
     rounded. words: what the factor or the type is called, the part of the number that the bit is
     in, what the ranks hold (rows, array), the digits of a fill value that no double is, or what is
-    to be said beside a bound. remedy: a line for ciwrap.yaml.
+    to be said beside a bound. remedy: a line for ciwrap.yaml. of_means: whether it was seen on the
+    means of suspect chunks alone, which are counted then.
     """
 
     cause: Cause
@@ -99,6 +100,7 @@ class Explanation(Struct, frozen=True):
     on_golden: bool = False
     words: str | None = None
     remedy: str | None = None
+    of_means: bool = False
 
 
 class IndexBox(Struct, frozen=True):
@@ -172,6 +174,8 @@ class Picture(Struct, frozen=True):
     for -signed_limit and signed_limit and beyond, 255 where it is not finite. golden: '' where the
     golden's data are not at hand; then classes are of suspect chunks. bands: of lines whose cells
     are of several elements, the least and greatest of golden and of new, as golden and new.
+    block_elements: both sides are means of blocks of so many elements, as they are stored; 0: they
+    are the elements themselves.
     """
 
     column_axis: int
@@ -194,6 +198,7 @@ class Picture(Struct, frozen=True):
     signed: str = ""
     signed_limit: Number | None = None
     bands: tuple[str, ...] = ()
+    block_elements: int = 0
 
     def __post_init__(self) -> None:
         if len(self.bands) not in (0, 4):
@@ -513,6 +518,7 @@ class Details(Struct, frozen=True):
     hand; of complex numbers the real part, and the imaginary one beside it. zoom: a line's elements
     next to the worst one. tree_levels: the root first. view: the numbers behind the picture, for a
     page that shows them on request. effect: whether the difference matters, over all elements.
+    means: of the chunks of both sides, where the golden's data are not at hand.
     """
 
     chunk_map: ChunkMap | None = None
@@ -524,6 +530,7 @@ class Details(Struct, frozen=True):
     zoom: Picture | None = None
     view: View | None = None
     effect: Effect | None = None
+    means: Picture | None = None
 
 
 class NumberInText(Struct, frozen=True):

@@ -176,6 +176,7 @@ def line_chart(
         # Where anything is no number, or beyond its bound: shaded over both lanes.
         *_shaded(classes, frame, lane, "sx", range(NO_NUMBER, NO_NUMBER + 1)),
         *_shaded(classes, frame, lane, "sp", range(BOUND_CLASS, SHARE_CLASSES)),
+        *_shaded(classes, frame, lane, "sq", range(SUSPECT, SUSPECT + 1)),
         *_value_lines(frame, scale),
     ]
     for side, band, thin in zip(sides, ("bg", "bw"), ("lg", "ln"), strict=True):
@@ -277,10 +278,12 @@ def _shaded(
 
 
 def _marked(classes: bytes, lane: Frame) -> Iterator[Markup]:
-    """Where the two differ at all, where nothing but equal numbers match."""
+    """Where the two differ at all, where nothing but equal numbers match; or suspect chunks."""
     yield from _shaded(classes, lane, lane, "bo", range(1, SHARE_CLASSES))
+    yield from _shaded(classes, lane, lane, "sq", range(SUSPECT, SUSPECT + 1))
     yield from _shaded(classes, lane, lane, "bx", range(NO_NUMBER, NO_NUMBER + 1))
-    yield text(lane.left - 6, (lane.top + lane.bottom) / 2 + 4, "differ", "end", "bl")
+    word = "suspect" if SUSPECT in classes else "differ"
+    yield text(lane.left - 6, (lane.top + lane.bottom) / 2 + 4, word, "end", "bl")
     yield line(lane.left, lane.bottom, lane.right, lane.bottom, "ax")
 
 

@@ -101,7 +101,7 @@ def pictures_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[Figu
     shape = result.golden_shape or result.shape
     if details is None or shape is None:
         return
-    for picture in (details.picture, details.imaginary, details.zoom):
+    for picture in (details.means, details.picture, details.imaginary, details.zoom):
         if picture is None or not _fits(picture, shape):
             continue
         if not picture.golden:
@@ -144,19 +144,22 @@ def _line_figure(
     label = f"{result.name}: {sides[0]} and {sides[1]} along axis {picture.column_axis}"
     classes = cells(picture.classes, picture.rows, picture.columns)[: picture.columns]
     scale = (picture.low, picture.high)
-    has_bound = not variable_is_exact(result)
+    has_bound = not variable_is_exact(result) and not picture.block_elements
     image = line_chart(curves, classes, column, picture.start, scale, label, has_bound=has_bound)
     title = capital(f"{sides[0]} (blue) and {sides[1]} (orange)") + _part_words(picture)
     which = _where(picture, shape)
     if picture.stop is not None:
         which = f"the part [{picture.start}:{picture.stop}]"
     lane = "below: |difference| / bound" if has_bound else "below: where they differ"
+    lane = "shaded: suspect chunks" if picture.block_elements else lane
     places = f"each place: {picture.cell_elements} elements, least to greatest"
-    each = places if picture.cell_elements > 1 else ""
+    each = places if picture.cell_elements > 1 and picture.bands else ""
     return _figure(title, image, which, lane, each, _scale_note(picture), is_line=True)
 
 
 def _part_words(picture: Picture) -> str:
+    if picture.block_elements:
+        return f", means of blocks of {picture.block_elements:,}"
     return f", {picture.part} part" if picture.part else ""
 
 
@@ -176,6 +179,8 @@ def _plane_figures(
     part = _part_words(picture)
     count = picture.cell_elements
     worst = f"each cell: the worst of {count} elements" if count > 1 else ""
+    if picture.block_elements:
+        worst = "elements in the order in which they are stored"
     wide, values = image_width(*_sides(picture, shape)), _value_bar(picture, shape)
     for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
         name = f"{capital(title)}{part}"
@@ -190,9 +195,11 @@ def _plane_figures(
         bar = colour_bar(SIGNED_PALETTE, ends, "difference", wide)
         largest = result.max_abs_difference or 0.0
         # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
-        is_off = largest > limit and not picture.part
+        is_off = largest > limit and not picture.part and not picture.block_elements
         off = f"up to {short_number(largest)}, off the scale" if is_off else ""
         yield _figure(name, image + bar, plane, worst, off)
+    if picture.block_elements:  # the chunks that are suspect are marked on the new values
+        return
     name = "Where they differ" if variable_is_exact(result) else "|difference| / bound"
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield _figure(name, image, plane, worst)

@@ -855,6 +855,13 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
     """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
     if one.cause is Cause.WIDER_BOUND:
         return _passing_words(one)
+    if one.of_means:
+        is_whole = one.held_count >= one.differing_count
+        which = "all" if is_whole else f"{one.held_count:,} of"
+        return (
+            f"in the means of {which} {one.differing_count:,} suspect chunks,"
+            f" {_cause_words(one, *sides)}, to within the bound"
+        )
     if one.cause is Cause.ONE_RANK:
         rank, count = one.values
         return f"of {count:.0f} ranks only rank {rank:.0f} differs"
