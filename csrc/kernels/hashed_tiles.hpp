@@ -28,9 +28,103 @@ struct TileRun {
     const std::uint8_t* residues_read;  // (against)
 };
 
+CIWRAP_VECTOR_FUNCTION U64 least_of(U64 a, U64 b) {
+#if defined(CIWRAP_HAVE_WIDE)
+    return (U64)_mm512_maskz_min_epi64(every8, (__m512i)a, (__m512i)b);
+#else
+    return select((I64)a < (I64)b, a, b);
+#endif
+}
+CIWRAP_VECTOR_FUNCTION U32 least_of(U32 a, U32 b) {
+#if defined(CIWRAP_HAVE_WIDE)
+    return (U32)_mm512_maskz_min_epi32(every16, (__m512i)a, (__m512i)b);
+#else
+    return (U32)_mm256_min_epi32((__m256i)a, (__m256i)b);
+#endif
+}
+
+// What codes come to that are all of rounded scalars, lane by lane. A running sum that is added up
+// after each step counts a code as often as steps are left, which makes the moment without a
+// multiplication.
+template <class Code>
+class TileSummary {
+    using Bits = typename CodeVectors<Code>::Bits;
+    using Unsigned = typename SpecialCode<Code>::Unsigned;
+    static constexpr std::size_t lanes = vector_bytes / sizeof(Code);
+    static constexpr std::size_t parts = 8 / sizeof(Code);
+    // Codes of 4 bytes are added up as numbers above zero, two to a lane of 8.
+    static constexpr std::uint64_t bias =
+        sizeof(Code) == 4 ? SpecialCode<std::int32_t>::sign_bit : 0;
+
+  public:
+    [[gnu::always_inline]] void add(Bits codes) {
+        least_ = least_of(least_, codes);
+        below_ = least_of(below_, ~codes);
+        if constexpr (sizeof(Code) == 4) {
+            const U64 above_zero = (U64)(codes ^ splat(static_cast<std::uint32_t>(bias)));
+            add_part(0, above_zero & splat(std::uint64_t{0xffffffff}));
+            add_part(1, above_zero >> 32);
+        } else {
+            add_part(0, codes);
+        }
+    }
+
+    // Of so many codes, which were added in their order from the first of a chunk on.
+    ChunkSummary end(std::uint64_t count) const {
+        const std::uint64_t steps = count / lanes;
+        std::uint64_t sum = 0;
+        std::uint64_t moment = 0;
+        for (std::size_t part = 0; part < parts; ++part) {
+            for (std::size_t lane = 0; lane < lanes64; ++lane) {
+                const std::uint64_t own = sum_[part][lane];
+                sum += own;
+                moment += lanes * (steps * own - weight_[part][lane]) + (parts * lane + part) * own;
+            }
+        }
+        const std::uint64_t places =
+            count % 2 == 0 ? count / 2 * (count - 1) : (count - 1) / 2 * count;
+        ChunkSummary found;
+        found.sum = static_cast<std::int64_t>(sum - bias * count);
+        found.moment = static_cast<std::int64_t>(moment - bias * places);
+        Code least = static_cast<Code>(least_[0]);
+        Code below = static_cast<Code>(below_[0]);
+        for (std::size_t lane = 1; lane < lanes; ++lane) {
+            const Code one = static_cast<Code>(least_[lane]);
+            const Code other = static_cast<Code>(below_[lane]);
+            least = one < least ? one : least;
+            below = other < below ? other : below;
+        }
+        found.least = least;
+        found.greatest = static_cast<Code>(~below);
+        return found;
+    }
+
+  private:
+    [[gnu::always_inline]] void add_part(std::size_t part, U64 codes) {
+        sum_[part] += codes;
+        weight_[part] += sum_[part];
+    }
+
+    static constexpr auto highest = static_cast<Unsigned>(~SpecialCode<Code>::sign_bit);
+    Bits least_ = splat(highest);
+    Bits below_ = splat(highest);  // the least of all ~code, which is ~ of the greatest code
+    U64 sum_[parts] = {};
+    U64 weight_[parts] = {};
+};
+
 struct TreeSums {
     Accumulators sums;
     alignas(64) std::uint8_t largest[vector_bytes] = {};  // |delta|, lane by lane
+    TileSummary<std::int64_t> wide;                       // of codes of 8 bytes
+    TileSummary<std::int32_t> narrow;                     // and of 4
+
+    template <class Code>
+    TileSummary<Code>& summary() {
+        if constexpr (sizeof(Code) == 4)
+            return narrow;
+        else
+            return wide;
+    }
 };
 
 // Two residues to a byte: r0 + k r1.
@@ -65,7 +159,7 @@ CIWRAP_VECTOR_FUNCTION U8 load_pairs(const std::uint8_t* from, std::int32_t leve
 }
 
 // Returns whether all tiles were quick ones; if not, nothing that it has done is of use.
-template <class Quick>
+template <class Quick, bool IsSummarised>
 [[gnu::noinline]] static bool hash_run(const QuantizePlan& plan, const TileRun& run,
                                        TreeSums& tree) {
     using Code = typename Quick::Code;
@@ -75,6 +169,7 @@ template <class Quick>
     typename Quick::Seen seen;
     StripeSums sums(tree.sums);
     U8 largest = load_vector<U8>(tree.largest);
+    TileSummary<Code> summary = tree.summary<Code>();
     for (std::size_t t = 0; t < run.tiles; ++t) {
         const std::uint8_t* const in = run.in + t * tile * bytes;
         if ((run.fetched >> t & 1) != 0)
@@ -91,6 +186,8 @@ template <class Quick>
             in, read, seen, [&](std::size_t i, auto codes) __attribute__((always_inline)) {
                 const std::size_t stripe = i * sizeof(Code) / stripe_bytes;
                 const std::size_t part = i * sizeof(Code) % stripe_bytes / vector_bytes;
+                if constexpr (IsSummarised)
+                    summary.add(codes);
                 sums.add_part(part, (StripeSums::Part)codes,
                               stripe + 1 == tile_stripes ? last_key : key + 8 * stripe);
             });
@@ -105,35 +202,42 @@ template <class Quick>
         sums.scramble();
     sums.store(tree.sums);
     store_vector(tree.largest, largest);
+    if constexpr (IsSummarised)
+        tree.summary<Code>() = summary;
     return tiles.are_right(seen);
 }
 
 using HashRun = bool (*)(const QuantizePlan& plan, const TileRun& run, TreeSums& tree);
 
-template <Rounding Mode>
+template <Rounding Mode, bool IsSummarised>
 static HashRun hash_run_of(const QuantizePlan& plan) {
     using enum ScalarType;
-    if (plan.scalar == float64)
-        return hash_run<LimitedTiles<Mode, float64, std::int64_t, AbsoluteWideQuick, AbsoluteWide>>;
-    return hash_run<LimitedTiles<Mode, float32, std::int32_t, AbsoluteNarrowQuick, AbsoluteNarrow>>;
+    using Wide = LimitedTiles<Mode, float64, std::int64_t, AbsoluteWideQuick, AbsoluteWide>;
+    using Narrow = LimitedTiles<Mode, float32, std::int32_t, AbsoluteNarrowQuick, AbsoluteNarrow>;
+    return plan.scalar == float64 ? hash_run<Wide, IsSummarised> : hash_run<Narrow, IsSummarised>;
+}
+
+template <Rounding Mode>
+static HashRun hash_run_of(const ChunkBatch& batch) {
+    return batch.summaries == nullptr ? hash_run_of<Mode, false>(*batch.plan)
+                                      : hash_run_of<Mode, true>(*batch.plan);
 }
 
 // Null for what has to go another way. NaN counts as beyond every limit.
 static HashRun choose_hash_run(const ChunkBatch& batch) {
     const QuantizePlan& plan = *batch.plan;
-    if (batch.summaries != nullptr || plan.kind != CodeKind::absolute || plan.swap_unit != 1 ||
-        plan.fill_count != 0 ||
+    if (plan.kind != CodeKind::absolute || plan.swap_unit != 1 || plan.fill_count != 0 ||
         (plan.scalar != ScalarType::float64 && plan.scalar != ScalarType::float32) ||
         plan.chunk_scalars % tile != 0 ||
         plan.chunk_scalars * plan.code_bytes <= longest_short_input)
         return nullptr;
     if (!plan.has_residues())
-        return hash_run_of<Rounding::plain>(plan);
+        return hash_run_of<Rounding::plain>(batch);
     if (plan.packed != 2)
         return nullptr;
     if (batch.golden_residues != nullptr)
-        return hash_run_of<Rounding::against>(plan);
-    return batch.residues == nullptr ? nullptr : hash_run_of<Rounding::golden>(plan);
+        return hash_run_of<Rounding::against>(batch);
+    return batch.residues == nullptr ? nullptr : hash_run_of<Rounding::golden>(batch);
 }
 
 // One or two trees of the same data, run by run of each, so that what the second one reads is in
@@ -171,6 +275,10 @@ class TileHasher {
             results[i].digest =
                 canonical(merge_all(sums[i].sums, plan.chunk_scalars * plan.code_bytes));
             results[i].largest_delta = largest_of(sums[i].largest);
+            if (batches_[i].summaries != nullptr)
+                batches_[i].summaries[chunk] = plan.code_bytes == 4
+                                                   ? sums[i].narrow.end(plan.chunk_scalars)
+                                                   : sums[i].wide.end(plan.chunk_scalars);
         }
         return true;
     }

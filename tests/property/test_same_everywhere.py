@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from core_side import parameters
 from oracle import adversary, trees
+from oracle import cell_codes as cc
 from oracle import scalars as sc
 from oracle.cases import Case
 
@@ -137,6 +138,32 @@ def summarised(one: Prepared, backend: str, threads: int) -> None:
             assert builder.summaries is not None
             assert np.array_equal(builder.summaries, right)
     one.check(*built)
+
+
+@pytest.mark.parametrize("chunk_bytes", [4096, 1536, 65536])
+@pytest.mark.parametrize("levels", [1, 15])
+@pytest.mark.parametrize("dtype", ["<f4", "<f8"])
+def test_summaries_of_calm_numbers(
+    cpu_level: str, dtype: str, levels: int, chunk_bytes: int
+) -> None:
+    """Codes of these never leave the registers, and neither do their sums."""
+    case = Case(dtype, levels, {"atol": 1e-3}, chunk_bytes=chunk_bytes)
+    plan, params = case.plan(), parameters(case)
+    rng = np.random.default_rng(5)
+    golden = (rng.normal(size=5 * plan.chunk_scalars + 3) * 30).astype(dtype)
+    golden[2 * plan.chunk_scalars] = np.nan  # one chunk that goes the long way
+    new = golden + rng.normal(size=golden.size).astype(dtype) / 100
+    codes = cc.cell_codes(plan, golden.tobytes())
+    right = trees.summaries(plan, codes)
+    assert np.array_equal(_core.summarize_chunks(params, golden), right)
+    theirs = cc.cell_codes(plan, new.tobytes(), codes.residues)
+    tree = _core.build_tree(params, golden)
+    found = _core.summarize_chunks(params, new, golden=tree)
+    assert np.array_equal(found, trees.summaries(plan, theirs))
+    # The digests are what they are without summaries.
+    builder = _core.TreeBuilder(params, golden.size, summaries=True)
+    builder.update(golden)
+    assert builder.finish().root == tree.root
 
 
 def test_summaries_beside_a_device(prepared: list[Prepared]) -> None:
