@@ -64,7 +64,8 @@ class RecordedState(Struct):
     """A variable at a checkpoint: its trees by kind, or the reason that there are none.
 
     samples: of chunks that do not match the reference, where their elements lie in the journal, and
-    how many bytes they are.
+    how many bytes they are. summaries: of the chunks of some of its trees, by kind: where they lie,
+    and their bytes.
     """
 
     variable: RecordedVariable
@@ -73,6 +74,7 @@ class RecordedState(Struct):
     reason: str | None = None
     compared: Compared | None = None
     samples: dict[int, tuple[int, int]] = field(default_factory=dict)
+    summaries: dict[int, tuple[int, bytes]] = field(default_factory=dict)
 
 
 class RecordedCheckpoint(Struct, frozen=True):
@@ -102,7 +104,9 @@ _HEAD = struct.Struct("<8sIIQQ16x16s")
 _RECORD = struct.Struct("<IIQqIIQQ")
 RECORD_MAGIC = 0x52575243
 _CHECKSUM_BYTES = 16
-ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE = range(1, 11)
+ATTEMPT, POINT, VARIABLE, TREE, COMPLETE, HOLE, ERROR, END, COMPARED, SAMPLE, SUMMARIES = range(
+    1, 12
+)
 PLAIN, FINE, RELATIVE = range(3)
 END_NUMBERS = 6  # in the record END, of 8 bytes each
 _MOST_DIMENSIONS = 15
@@ -257,7 +261,7 @@ class _Attempts(Struct):
             fields = _Fields(self.journal, payload, offset)
             if kind != ATTEMPT and self.attempt == 0:
                 raise self.journal.damaged("a record before the first attempt")
-            if kind in (TREE, HOLE, COMPLETE, COMPARED, SAMPLE):
+            if kind in (TREE, HOLE, COMPLETE, COMPARED, SAMPLE, SUMMARIES):
                 self._belongs_to((iteration, point))
             if kind == ATTEMPT:
                 self._begin(fields)
@@ -265,7 +269,7 @@ class _Attempts(Struct):
                 self.points[point] = fields.text()
             elif kind == VARIABLE:
                 self.variables[variable] = RecordedVariable(fields.text(), fields.made_with())
-            elif kind in (TREE, HOLE, COMPARED, SAMPLE):
+            elif kind in (TREE, HOLE, COMPARED, SAMPLE, SUMMARIES):
                 self._take(kind, self._state(variable), fields)
             elif kind == COMPLETE:
                 yield self._complete(iteration, point, fields)
@@ -320,6 +324,12 @@ class _Attempts(Struct):
         elif kind == COMPARED:
             reason, chunks, suspects = fields.text(), fields.u64(), fields.u64()
             state.compared = Compared(reason or None, chunks, suspects, fields.share())
+        elif kind == SUMMARIES:
+            of_tree, _ = fields.u32(), fields.u32()
+            if of_tree not in state.trees or of_tree in state.summaries:
+                raise self.journal.damaged("summaries of no tree, or twice")
+            offset = fields.offset
+            state.summaries[of_tree] = offset, fields.rest()
         else:
             leaf = fields.u64()
             offset = fields.offset

@@ -58,6 +58,7 @@ from ciwrap.runs.capture_file import (
 )
 from ciwrap.runs.capture_index import (
     NONE_GIVEN,
+    SUMMARY_BYTES,
     Bounds,
     CapturedCheckpoint,
     CapturedVariable,
@@ -82,6 +83,9 @@ from ciwrap.runs.sides import Run, capture_paths, open_fingerprint, recorded_aga
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from ciwrap.check.two_sides import Work
     from ciwrap.formats.source_files import CheckpointKey, SourceFile
@@ -320,6 +324,10 @@ class RecordedCapture(CaptureFile):
             for leaf, (offset, count) in self._samples.get(identity, {}).items()
         }
 
+    def summaries_section(self, section: Section) -> bytes:
+        """As they lie in the journal."""
+        return self.section(section)
+
     def prefetch(self, parts: Iterable[tuple[int, int]]) -> None:
         """As in any capture; journals are read as they are asked for."""
         super().prefetch(part for part in parts if part[0] >> _JOURNAL_BITS == 0)
@@ -496,6 +504,12 @@ def _tree_in_journal(state: RecordedState, kind: int, tree: RecordedTree, base: 
     if len(digests) != node_bytes or (residues and kind != FINE):
         raise ValueError("it is of another size")
     at = base + tree.offset
+    summaries = None
+    if kind in state.summaries:
+        offset, rows = state.summaries[kind]
+        if len(rows) != SUMMARY_BYTES * counted.counts(scalars)[-1]:
+            raise ValueError("its summaries are of another size")
+        summaries = Section(base + offset, len(rows), _core.xxh3_128(rows))
     return StoredTree(
         made,
         digests[:16],
@@ -503,6 +517,7 @@ def _tree_in_journal(state: RecordedState, kind: int, tree: RecordedTree, base: 
         Section(at + node_bytes, len(residues), _core.xxh3_128(residues)) if kind == FINE else None,
         None if tree.against is None else FineIdentity(tree.against),
         tree.max_share,
+        summaries,
     )
 
 
@@ -749,22 +764,43 @@ def _captured(
 ) -> CapturedVariable:
     identity = golden_id(one)
     plain, fine = trees_of_golden(one)
+
+    def packed(tree: _core.Tree | None, *, has_residues: bool) -> StoredTree | None:
+        if tree is None:
+            return None
+        summaries = one.summaries
+        if one.data and tree.parameters.kind != "exact":
+            summaries = _core.summarize_chunks(tree.parameters, one.data)
+        return _packed_tree(writer, tree, summaries, has_residues=has_residues)
+
     return CapturedVariable(
         identity,
         one.tree.parameters.dtype,
         tuple(one.shape),
-        None if plain is None else _packed_tree(writer, plain, has_residues=False),
-        None if fine is None else _packed_tree(writer, fine, has_residues=True),
+        packed(plain, has_residues=False),
+        packed(fine, has_residues=True),
         labels=labels.get(identity, ()),
     )
 
 
-def _packed_tree(writer: CaptureWriter, tree: _core.Tree, *, has_residues: bool) -> StoredTree:
+def _packed_tree(
+    writer: CaptureWriter,
+    tree: _core.Tree,
+    summaries: NDArray[np.int64] | None,
+    *,
+    has_residues: bool,
+) -> StoredTree:
     residues = None
     if has_residues:  # of an array of nothing none, and they lie there all the same
         residues = writer.append(b"" if tree.residues is None else tree.residues.tobytes())
     digests = writer.append(tree.digests.tobytes())
-    return StoredTree(MadeWith.of(tree.parameters), tree.root, digests, residues)
+    return StoredTree(
+        MadeWith.of(tree.parameters),
+        tree.root,
+        digests,
+        residues,
+        summaries=None if summaries is None else writer.append_packed(summaries.tobytes()),
+    )
 
 
 def merge_recording(run: Path, target: Path) -> int:
@@ -796,11 +832,14 @@ def _copied(one: CapturedVariable, capture: CaptureFile, writer: CaptureWriter) 
     def tree(stored: StoredTree | None) -> StoredTree | None:
         if stored is None:
             return None
-        residues = stored.residues
+        residues, summaries = stored.residues, stored.summaries
         return replace(
             stored,
             digests=writer.append(capture.section(stored.digests)),
             residues=None if residues is None else writer.append(capture.section(residues)),
+            summaries=None
+            if summaries is None
+            else writer.append_packed(capture.summaries_section(summaries)),
         )
 
     return replace(one, plain=tree(one.plain), fine=tree(one.fine), relative=tree(one.relative))

@@ -63,6 +63,7 @@ from ciwrap.runs.capture_index import (
     StoredTree,
     read_checkpoint,
     read_index,
+    read_summaries,
     read_tree,
 )
 from ciwrap.runs.sides import asked_for, fitting
@@ -790,6 +791,7 @@ def _golden_variable(
         read_tree(capture, one, stored),
         iteration=identity.iteration,
         rank=identity.rank,
+        summaries=read_summaries(capture, one, stored),
     )
 
 

@@ -242,6 +242,10 @@ class CaptureFile(Closing):
             )
         return data
 
+    def summaries_section(self, section: Section) -> bytes:
+        """The summaries of a tree's chunks, which captures keep compressed."""
+        return self.packed_section(section)
+
     def packed_section(self, section: Section) -> bytes:
         """A whole section that was compressed; refuses what unfolds without measure."""
         unpacker = zlib.decompressobj()

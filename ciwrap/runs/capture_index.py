@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ciwrap.runs.capture_file import CaptureWriter
 
 _FINE = b"ciwrap fine tree"
-_SUMMARY_BYTES = 80
+SUMMARY_BYTES = 80
 
 # Why a variable has no tree: its check says so, or how it is compared there.
 IGNORED = "it is ignored"
@@ -276,8 +276,8 @@ def read_summaries(
     import numpy as np
 
     leaves = tree.counts(variable.element_count * tree.parameters.scalars_per_element)[-1]
-    data = capture.packed_section(tree.summaries)
-    if len(data) != leaves * _SUMMARY_BYTES:
+    data = capture.summaries_section(tree.summaries)
+    if len(data) != leaves * SUMMARY_BYTES:
         raise malformed(capture.path, "the size of summaries")
     return np.frombuffer(data, dtype="<i8").reshape(leaves, -1)
 

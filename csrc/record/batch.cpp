@@ -115,6 +115,10 @@ Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView&
       plain(without_residues(parameters), array.scalar_count(), nullptr, std::move(spare.plain)) {
     if (reference && reference->shape != view.shape())
         throw Error(ErrorCode::invalid_argument, "the reference's has another shape");
+    // Devices make none.
+    const bool has_summaries = !view.is_on_device();
+    if (has_summaries)
+        plain.ask_for_summaries();
     const bool has_levels = make_plan(parameters).has_residues();
     if (!reference && !has_levels)
         return;
@@ -123,6 +127,8 @@ Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView&
         theirs = {reference, &reference->tree};
     TreeParts parts(has_levels ? parameters : plain.tree.parameters, array.scalar_count(), theirs,
                     std::move(spare.fine));
+    if (has_levels && has_summaries)
+        parts.ask_for_summaries();
     if (has_levels)
         fine = std::make_unique<TreeParts>(std::move(parts));
 }

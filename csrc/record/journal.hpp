@@ -11,16 +11,17 @@
 namespace ciwrap::record {
 
 enum class RecordType : std::uint32_t {
-    attempt = 1,   // a program began, or began again
-    point = 2,     // the name of a point
-    variable = 3,  // name, dtype and parameters of a variable
-    tree = 4,      // a tree of a variable at a checkpoint
-    complete = 5,  // the checkpoint before it counts
-    hole = 6,      // what is not there, and why
-    error = 7,     // what went wrong
-    end = 8,       // the program closed the journal
-    compared = 9,  // how a variable was compared with the reference, or why it was not
-    sample = 10,   // the elements of a chunk that does not match the reference's
+    attempt = 1,     // a program began, or began again
+    point = 2,       // the name of a point
+    variable = 3,    // name, dtype and parameters of a variable
+    tree = 4,        // a tree of a variable at a checkpoint
+    complete = 5,    // the checkpoint before it counts
+    hole = 6,        // what is not there, and why
+    error = 7,       // what went wrong
+    end = 8,         // the program closed the journal
+    compared = 9,    // how a variable was compared with the reference, or why it was not
+    sample = 10,     // the elements of a chunk that does not match the reference's
+    summaries = 11,  // of the chunks of a tree before it
 };
 
 // What the payload of a tree record begins with.

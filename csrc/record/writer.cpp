@@ -46,11 +46,15 @@ void hash_upper_levels(TreeParts& parts) {
         hash_level(parts.shape, level, parts.tree.digests, 0, parts.shape.count(level));
 }
 
+TreeKind kind_of(const Recorded& one, const TreeParts& parts) {
+    if (&parts != one.fine.get())
+        return TreeKind::plain;
+    return one.is_relative() ? TreeKind::relative : TreeKind::fine;
+}
+
 // What is before the digests.
 Payload tree_head(const Recorded& one, const TreeParts& parts) {
-    TreeKind kind = TreeKind::plain;
-    if (&parts == one.fine.get())
-        kind = one.is_relative() ? TreeKind::relative : TreeKind::fine;
+    const TreeKind kind = kind_of(one, parts);
     Payload payload;
     payload.u32(static_cast<std::uint32_t>(kind));
     payload.u32(static_cast<std::uint32_t>(one.view.shape().size()));
@@ -85,6 +89,13 @@ class CheckpointRecords {
                      tree_head(one, parts).span(),
                      {std::as_bytes(std::span(parts.tree.digests)),
                       std::as_bytes(std::span(parts.tree.residues))});
+        ++count_;
+        if (parts.summaries.empty())
+            return;
+        Payload kind;
+        kind.u32(static_cast<std::uint32_t>(kind_of(one, parts))).u32(0);
+        journal_.add({RecordType::summaries, batch_.iteration, batch_.point, one.variable},
+                     kind.span(), {std::as_bytes(std::span(parts.summaries))});
         ++count_;
     }
     void complete() {

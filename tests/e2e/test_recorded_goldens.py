@@ -328,3 +328,23 @@ def test_other_files_in_the_folder_are_not_compared_and_told_of(folder: Path) ->
     with Path("ciwrap.yaml").open("a") as config:
         config.write("    exclude: [run/out/result.txt]\n")
     assert result()[0] == ExitCode.MATCH
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(("--residues",), ("--against", "golden/walk")), ((), ())],
+    ids=["against residues", "trees alone"],
+)
+def test_summaries_prove_that_a_recorded_run_differs(
+    folder: Path, first: tuple[str, ...], second: tuple[str, ...]
+) -> None:
+    """All numbers moved, so no single one can be worked out."""
+    accepted("auto", *first)
+    Path("walk.py").write_text(PROGRAM.replace("y = x + noise", "y = 1.01 * x + noise"))
+    record(*second)
+    code, check = result()
+    assert code == ExitCode.DIFFER
+    moved = [one for one in check["variables"] if one["name"] == "x"]
+    assert {one["verdict"] for one in moved} == {"differ"}
+    # By a hundredth of numbers of which the largest is about 3.5: 35 bounds.
+    assert all(5 < one["least_share"] < 40 for one in moved)

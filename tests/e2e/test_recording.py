@@ -110,8 +110,11 @@ def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None
     assert record("a", *program, atol="1e-6") == 0
     assert record("b", *program, "4", "17", "1e-3", atol="1e-6") == 0
     code, text = ciwrap("compare", "a", "b")
-    assert code == ExitCode.NOT_COMPARABLE, text  # without data nobody can tell how far
+    assert code == ExitCode.DIFFER, text  # summaries of chunks prove it
     assert "atol=1e-6" in text
+    assert record("c", *program, "4", "17", "1.5e-6", atol="1e-6") == 0
+    code, text = ciwrap("compare", "a", "c")
+    assert code == ExitCode.NOT_COMPARABLE, text  # without data nobody can tell how far
     assert "record the one with --residues, and the other with --against it" in " ".join(
         text.split()
     )
