@@ -45,6 +45,7 @@ from ciwrap.golden.show import (
     read_unused,
     stored_places,
 )
+from ciwrap.golden.trees import EXACT
 from ciwrap.model.results import command_words
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
@@ -803,6 +804,32 @@ def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose
     old_size = None if old is None else bytes_text(old.byte_count)
     console.print(Text(f"  size {_arrow(old_size, bytes_text(golden.byte_count))}"))
     _print_variables(golden, console, verbose)
+    _print_exact_ones(golden, console)
+
+
+def _print_exact_ones(golden: GoldenChange, console: Console) -> None:
+    """Of numbers with a fraction that are compared exactly, and too large to be kept: noise makes
+    them differ, and no bound that is set later can be judged by their golden.
+    """
+    found = [
+        one.identity.name
+        for one in golden.changes
+        if one.new is not None
+        and (one.new.bound, one.new.evidence) == (EXACT, "tree")
+        and one.new.dtype[1] in "fbc"
+        and one.new.dtype[1:] != "b1"
+    ]
+    names = list(dict.fromkeys(found))
+    if names:
+        shown = ", ".join(map(safe_name, names[:3]))
+        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+        verb = "is" if len(names) == 1 else "are"
+        console.print(
+            Text(
+                f"  {shown}{more} {verb} compared exactly, and a golden of digests alone can judge"
+                " no other bound later; to measure bounds first: ciwrap repeat --write-bounds"
+            )
+        )
 
 
 def _arrow(old: str | None, new: str) -> str:
