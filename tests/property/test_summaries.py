@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,15 @@ from ciwrap.model import (
 CASES = [case for case in cases_of_tier() if case.plan().kind != "exact"]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+def each(step: int) -> list[Any]:
+    """All cases, of which the quick tier takes one in so many: some of every type."""
+    return [
+        pytest.param(case, marks=[pytest.mark.slow] if number % step else [])
+        for number, case in enumerate(CASES)
+    ]
+
+
+@pytest.mark.parametrize("case", each(2), ids=str)
 def test_they_are_those_of_the_specification(case: Case) -> None:
     small = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes=96)
     plan, params = small.plan(), parameters(small)
@@ -51,7 +60,7 @@ def test_they_are_those_of_the_specification(case: Case) -> None:
     assert np.array_equal(found, right[2:5])
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", each(2), ids=str)
 def test_codes_far_apart_are_values_far_apart(case: Case) -> None:
     """Whether the other side is rounded by itself, or relative to the golden's residues."""
     plan, params = case.plan(), parameters(case)
@@ -78,8 +87,7 @@ def test_codes_far_apart_are_values_far_apart(case: Case) -> None:
             assert moved.all(), share
 
 
-@pytest.mark.slow(but=40)
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", each(6), ids=str)
 def test_what_a_chunk_proves_is_true(case: Case) -> None:
     """Of chunks of which values were changed, moved to other places, or took those of others."""
     small = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes=96)
