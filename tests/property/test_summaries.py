@@ -220,6 +220,29 @@ def test_nan_and_infinities_are_proof_and_no_distance() -> None:
         assert (result.verdict, result.least_share) == (Verdict.DIFFER, None)
 
 
+def test_nan_in_place_of_zero_is_proof_though_no_sum_changes() -> None:
+    field = np.zeros(2000)
+    field[::7] = 1.0
+    asked = settings(ErrorBound(1e-3), 15)
+    golden = capture(ArrayValues(field), asked, VariableId("x")).variable
+    new = field.copy()
+    new[[1, 2, 3, 4, 5]] = np.nan
+    result = check_golden(golden, ArrayValues(new), asked)
+    assert (result.verdict, result.differing_count_at_least) == (Verdict.DIFFER, 1)
+    assert result.least_share is None
+
+
+def test_numbers_that_changed_places_with_nan_are_proof_and_no_distance() -> None:
+    field = np.zeros(512)
+    field[100:110], field[400:410] = np.nan, 1000.0
+    asked = settings(ErrorBound(1e-3), 15)
+    golden = capture(ArrayValues(field), asked, VariableId("x")).variable
+    new = field.copy()
+    new[100:110], new[400:410] = field[400:410], field[100:110]
+    result = check_golden(golden, ArrayValues(new), asked)
+    assert (result.verdict, result.least_share) == (Verdict.DIFFER, None)
+
+
 def test_a_golden_without_summaries_is_judged_as_before() -> None:
     field = np.arange(2000.0)
     asked = settings(ErrorBound(1e-3), 15)
