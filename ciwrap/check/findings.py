@@ -55,7 +55,7 @@ from ciwrap.model import (
     Verdict,
     severity,
 )
-from ciwrap.model.results import grouped_plural
+from ciwrap.model.results import grouped_plural, names_text
 from ciwrap.model.settings import number_text
 from ciwrap.model.variable_result import BOUND_CLASS, share_interval, step_interval
 
@@ -509,11 +509,9 @@ def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]
         if result.golden_bound is not None:
             named.setdefault(result.golden_bound, {})[escape(result.name)] = None
     for bound, names in named.items():
-        shown = ", ".join(list(names)[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
         yield (
-            f"{shown}{more}: the {what} was made with {bound}; judged by the bound that is asked"
-            " for now"
+            f"{names_text(list(names), _MOST_NAMES)}: the {what} was made with {bound}; judged by"
+            " the bound that is asked for now"
         )
 
 
@@ -625,8 +623,7 @@ def _encoding_notes(results: Iterable[VariableResult]) -> list[str]:
     names = [one.id.text for one in results if one.text is not None and one.text.not_utf8]
     if not names:
         return []
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return [f"{names[0]}{more}: is not UTF-8 and was read as Latin-1"]
+    return [f"{names_text(names, 1)}: is not UTF-8 and was read as Latin-1"]
 
 
 _MOST_NAMES = 3
@@ -660,7 +657,7 @@ def _message(group: Sequence[CiwrapError]) -> Message:
     if isinstance(first, UnreadFileError):
         text = _kinds_text(group)
     else:
-        text = f"{_count_text(group)}: {first.message} ({_names_text(group)})"
+        text = f"{_count_text(group)}: {first.message} ({_places_text(group)})"
     text = one_line(f"{text}; {first.remedy}" if first.remedy else text)
     return Message(MessageLevel.ERROR, text, slug=first.slug)
 
@@ -686,7 +683,6 @@ def _count_text(group: Sequence[CiwrapError]) -> str:
     return grouped_plural(len(group), "time")
 
 
-def _names_text(group: Sequence[CiwrapError]) -> str:
-    names = list(dict.fromkeys(error.where for error in group if error.where))
-    said = ", ".join(names[:_MOST_NAMES])
-    return f"{said} and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else said
+def _places_text(group: Sequence[CiwrapError]) -> str:
+    places = list(dict.fromkeys(error.where for error in group if error.where))
+    return names_text(places, _MOST_NAMES)

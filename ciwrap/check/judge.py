@@ -42,6 +42,7 @@ from ciwrap.check.two_sides import (
 )
 from ciwrap.golden.store import golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import (
+    asked_for,
     bound_of,
     build_tree,
     describe_bound,
@@ -172,8 +173,8 @@ def _judged(
         golden = reference.golden
         if golden is not None:
             made_with = golden.tree.parameters
-            asked_for = made_with if asked is None else asked_parameters(golden, asked, result.id)
-            if is_other_bound(asked_for, made_with):
+            wanted = made_with if asked is None else asked_parameters(golden, asked, result.id)
+            if is_other_bound(wanted, made_with):
                 result = replace(result, golden_bound=describe_bound(made_with))
         if facts is not None and reference.steps is not None:
             reference, new = _paired_by_step(reference, new, facts, settings)
@@ -187,7 +188,7 @@ def _judged(
         if reference.golden is None:
             result = _by_values(work, result, reference.values, new, settings)
         else:
-            result = _by_golden(work, result, reference, new, settings, asked_for)
+            result = _by_golden(work, result, reference, new, settings, wanted)
         if facts is None:
             return result
         from ciwrap.check.texts import with_series
@@ -244,14 +245,7 @@ def asked_parameters(
     golden that keeps no data, for these know no number from another one then.
     """
     made_with = golden.tree.parameters
-    asked = tree_parameters(
-        made_with.dtype,
-        settings,
-        residue_levels=made_with.requested_residue_levels,
-        chunk_bytes=made_with.chunk_bytes,
-        arity=made_with.arity,
-        variable=identity.text,
-    )
+    asked = asked_for(made_with, settings, identity)
     if golden.data is None and has_other_classes(asked, made_with):
         raise ParameterMismatchError(
             f"the golden was made with {describe_bound(made_with)}, but {describe_bound(asked)}"

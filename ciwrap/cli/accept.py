@@ -46,7 +46,7 @@ from ciwrap.golden.show import (
     stored_places,
 )
 from ciwrap.golden.trees import EXACT
-from ciwrap.model.results import command_words
+from ciwrap.model.results import command_words, names_text
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.outputs import write_report
@@ -821,13 +821,12 @@ def _print_exact_ones(golden: GoldenChange, console: Console) -> None:
     ]
     names = list(dict.fromkeys(found))
     if names:
-        shown = ", ".join(map(safe_name, names[:3]))
-        more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
         verb = "is" if len(names) == 1 else "are"
         console.print(
             Text(
-                f"  {shown}{more} {verb} compared exactly, and a golden of digests alone can judge"
-                " no other bound later; to measure bounds first: ciwrap repeat --write-bounds"
+                f"  {names_text([safe_name(name) for name in names], 3)} {verb} compared exactly,"
+                " and a golden of digests alone can judge no other bound later; to measure bounds"
+                " first: ciwrap repeat --write-bounds"
             )
         )
 

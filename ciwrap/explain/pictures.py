@@ -252,15 +252,10 @@ def make_new_picture(
     """The new values of the plane (or line) through the first suspect chunk, and which of its cells
     are in suspect chunks; None for what has no picture.
     """
-    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
-    if not wide or np.dtype(parameters.dtype.replace("bf2", "f2")).kind in "SU":
+    if max(shape, default=1) <= 1 or np.dtype(parameters.dtype.replace("bf2", "f2")).kind in "SU":
         return None
     per_chunk = chunk_elements(parameters)
-    row, column = plane_axes(shape, wide, None)
-    index = [int(one) for one in np.unravel_index(int(suspects[0]) * per_chunk, shape)]
-    for axis in (row, column):
-        if axis is not None:
-            index[axis] = 0
+    index, row, column = _plane_of_chunk(shape, int(suspects[0]) * per_chunk)
     found = _read_plane(shape, index, row, column, lambda *piece: (read(*piece),) * 2)
     if found is None:
         return None
@@ -300,17 +295,12 @@ def make_means_picture(
     """The plane (or line) of `make_new_picture`, in which each element is the mean of its chunk;
     None for what has no picture.
     """
-    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
-    if not wide:
+    if max(shape, default=1) <= 1:
         return None
     per_chunk = chunk_elements(parameters)
-    row, column = plane_axes(shape, wide, None)
+    index, row, column = _plane_of_chunk(shape, int(suspects[0]) * per_chunk)
     if shape[column] * (1 if row is None else shape[row]) > _MOST_SCANNED:
         return None
-    index = [int(one) for one in np.unravel_index(int(suspects[0]) * per_chunk, shape)]
-    for axis in (row, column):
-        if axis is not None:
-            index[axis] = 0
     chunks = _flat_positions(shape, index, row, column) // per_chunk
     golden, new = (side[chunks] for side in means)
     is_suspect = np.isin(chunks, suspects)
@@ -329,6 +319,19 @@ def make_means_picture(
     if found is None:
         return None
     return replace(found, differing="", bands=(), block_elements=per_chunk)
+
+
+def _plane_of_chunk(shape: tuple[int, ...], first: int) -> tuple[list[int], int | None, int]:
+    """The plane (or line) through the chunk that begins with this element: the index at which it
+    lies, 0 along its own axes, and its row and column axes.
+    """
+    wide = [axis for axis, extent in enumerate(shape) if extent > 1]
+    row, column = plane_axes(shape, wide, None)
+    index = [int(one) for one in np.unravel_index(first, shape)]
+    for axis in (row, column):
+        if axis is not None:
+            index[axis] = 0
+    return index, row, column
 
 
 def _most(row: int | None) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timezone
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +27,10 @@ from ciwrap.golden.trees import (
     tree_parameters,
 )
 from ciwrap.model import EvidencePolicy, VariableId, VariableSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # 2: says the labels of variables, where they have any. 3: says what was ignored, and which CI run
 # accepted for whom.
@@ -348,18 +352,33 @@ def _with_data(
         tree = _core.build_tree(
             parameters, data, backend=resources.backend, threads=resources.threads
         )
-        variable = _core.GoldenVariable(
-            identity.name,
-            values.shape,
-            tree,
-            iteration=identity.iteration,
-            rank=identity.rank,
-            data=data,
-        )
+        variable = golden_variable(identity, values.shape, tree, data=data)
         return Captured(variable, len(_core.encode_golden([variable])))
     except CiwrapError as error:
         error.blame(variable=identity.text)
         raise
+
+
+def golden_variable(
+    identity: VariableId,
+    shape: tuple[int, ...],
+    tree: _core.Tree,
+    summaries: NDArray[np.int64] | None = None,
+    data: bytes | None = None,
+) -> _core.GoldenVariable:
+    """What a golden keeps of the variable: its tree, and the summaries of its chunks or its data.
+
+    Raises UsageError for parts that do not belong together.
+    """
+    return _core.GoldenVariable(
+        identity.name,
+        shape,
+        tree,
+        iteration=identity.iteration,
+        rank=identity.rank,
+        data=data,
+        summaries=summaries,
+    )
 
 
 def _with_tree(
@@ -371,14 +390,7 @@ def _with_tree(
 ) -> Captured:
     built = build_tree(parameters, values, resources=resources, progress=progress, summaries=True)
     try:
-        variable = _core.GoldenVariable(
-            identity.name,
-            values.shape,
-            built.tree,
-            iteration=identity.iteration,
-            rank=identity.rank,
-            summaries=built.summaries,
-        )
+        variable = golden_variable(identity, values.shape, built.tree, built.summaries)
         return Captured(variable, len(_core.encode_golden([variable])), built.engine)
     except CiwrapError as error:
         error.blame(variable=identity.text)

@@ -7,6 +7,7 @@ with the value, so the ends of the range are found by bisection over all values 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Values
     from ciwrap.base.progress import Progress
-    from ciwrap.model import VariableSettings
+    from ciwrap.model import VariableId, VariableSettings
 
 _FILE_STEP_BYTES = 256 << 20
 
@@ -77,6 +78,28 @@ def tree_parameters(
     except CiwrapError as error:
         error.blame(variable=variable)
         raise
+
+
+def asked_for(
+    made: _core.TreeParameters, settings: VariableSettings, identity: VariableId
+) -> _core.TreeParameters:
+    """What is asked for now, in chunks and levels as trees were made with. Raises UsageError."""
+    levels = made.requested_residue_levels
+    try:
+        return _asked_for(made.dtype, settings, levels, made.chunk_bytes, made.arity)
+    except CiwrapError as error:
+        error.blame(variable=identity.text)
+        raise
+
+
+# There are few kinds of variables, and many of each.
+@lru_cache(maxsize=1024)
+def _asked_for(
+    dtype: str, settings: VariableSettings, residue_levels: int, chunk_bytes: int, arity: int
+) -> _core.TreeParameters:
+    return tree_parameters(
+        dtype, settings, residue_levels=residue_levels, chunk_bytes=chunk_bytes, arity=arity
+    )
 
 
 def feed(

@@ -189,6 +189,12 @@ def grouped_plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def names_text(names: Sequence[str], most: int) -> str:
+    """The names, at most so many of them: `a, b and 3 more`."""
+    said = ", ".join(names[:most])
+    return f"{said} and {len(names) - most:,} more" if len(names) > most else said
+
+
 class DivergenceKind(Word):
     """Why a variable does not match. UNDECIDED: digests differ, and nobody can tell whether a
     number is beyond its bound. MISSING: only the golden side has it. EXTRA: only the new side has

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from ciwrap.model import MessageLevel, RunResult, Verdict
+from ciwrap.model.results import names_text
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.lead import (
     Group,
@@ -169,10 +170,9 @@ def _remedies(run: RunResult, groups: Sequence[Group]) -> list[str]:
                     check_prefix(run, group.check, group.name) + group.name
                 )
     for (remedy, when), names in list(found.items())[:MOST_MESSAGES]:
-        said = ", ".join(escaped(name, 60) for name in names[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        said = names_text([escaped(name, 60) for name in names], _MOST_NAMES)
         beside = f", {escaped(when)}" if when else ""
-        lines.append(f"- **{escaped(remedy, 200)}** would help {said}{more}{beside}")
+        lines.append(f"- **{escaped(remedy, 200)}** would help {said}{beside}")
     return [*lines, ""] if found else lines
 
 

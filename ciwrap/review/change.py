@@ -42,6 +42,7 @@ from ciwrap.golden.manifest import (
     VariableRow,
     capture,
     evidence_rank,
+    golden_variable,
     now_text,
     rows_of,
 )
@@ -49,6 +50,7 @@ from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, kept_value
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
     Resources,
+    asked_for,
     bound_of,
     build_tree,
     describe_bound,
@@ -66,7 +68,7 @@ from ciwrap.runs.capture_index import (
     read_summaries,
     read_tree,
 )
-from ciwrap.runs.sides import asked_for, fitting
+from ciwrap.runs.sides import fitting
 from ciwrap.snapshot.difference import (
     describe_environment,
     environment_for_golden,
@@ -387,14 +389,8 @@ def bounds_change(
                 values = _outputs_that_match(variable, outputs, settings, Work(resources))
             has_data = variable.data is not None
             built = build_tree(asked, values, resources=resources, summaries=not has_data)
-            new = _core.GoldenVariable(
-                identity.name,
-                variable.shape,
-                built.tree,
-                iteration=identity.iteration,
-                rank=identity.rank,
-                data=variable.data,
-                summaries=built.summaries,
+            new = golden_variable(
+                identity, variable.shape, built.tree, built.summaries, variable.data
             )
             by_old = check_golden(variable, values, None, work=Work(resources))
             said = labels.get(identity, ())
@@ -785,14 +781,8 @@ def _golden_variable(
             variable=identity.text,
             remedy="record it with --residues and without --against, or set 'evidence: auto'",
         )
-    return _core.GoldenVariable(
-        identity.name,
-        one.shape,
-        read_tree(capture, one, stored),
-        iteration=identity.iteration,
-        rank=identity.rank,
-        summaries=read_summaries(capture, one, stored),
-    )
+    tree, summaries = read_tree(capture, one, stored), read_summaries(capture, one, stored)
+    return golden_variable(identity, one.shape, tree, summaries)
 
 
 def _wanted(one: CapturedVariable, policy: EvidencePolicy) -> StoredTree | None:

@@ -45,7 +45,13 @@ from ciwrap.check.two_sides import (
     read_each,
 )
 from ciwrap.formats.reader import as_elements
-from ciwrap.golden.trees import build_tree, describe_bound, is_other_bound, tree_parameters
+from ciwrap.golden.trees import (
+    asked_for,
+    build_tree,
+    describe_bound,
+    is_other_bound,
+    tree_parameters,
+)
 from ciwrap.model import Evidence, Message, MessageLevel, VariableSettings, Verdict
 from ciwrap.runs.capture_index import (
     IGNORED,
@@ -61,7 +67,6 @@ from ciwrap.runs.capture_index import (
 )
 from ciwrap.runs.sides import (
     Descent,
-    asked_for,
     comparable_trees,
     fitting,
     prefetch_trees,

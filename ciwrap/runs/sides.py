@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +31,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.source_files import Whole, change_since, source_files, why_stale
-from ciwrap.golden.trees import describe_bound, has_other_classes, tree_parameters
+from ciwrap.golden.trees import asked_for, describe_bound, has_other_classes
 from ciwrap.runs.capture_file import CaptureFile
 from ciwrap.runs.capture_index import (
     CapturedCheckpoint,
@@ -506,28 +505,6 @@ def fitting(
     if not fits[0]:
         return None
     return captured if fits[1] else replace(captured, fine=None)
-
-
-def asked_for(
-    made: _core.TreeParameters, settings: VariableSettings, identity: VariableId
-) -> _core.TreeParameters:
-    """What is asked for now, in chunks and levels as trees were made with. Raises UsageError."""
-    levels = made.requested_residue_levels
-    try:
-        return _asked_for(made.dtype, settings, levels, made.chunk_bytes, made.arity)
-    except UsageError as error:
-        error.variable = identity.text
-        raise
-
-
-# There are few kinds of variables, and many of each.
-@lru_cache(maxsize=1024)
-def _asked_for(
-    dtype: str, settings: VariableSettings, residue_levels: int, chunk_bytes: int, arity: int
-) -> _core.TreeParameters:
-    return tree_parameters(
-        dtype, settings, residue_levels=residue_levels, chunk_bytes=chunk_bytes, arity=arity
-    )
 
 
 def usable_residues(captured: CapturedVariable, *, is_reference: bool) -> StoredTree | None:
