@@ -63,7 +63,7 @@ _LABEL_WORDS = {"units": "a unit", "dims": "names of its dimensions"}
 def build_tree(
     array: Any,
     *,
-    atol: float = 0.0,
+    atol: float | str = 0.0,
     rtol: float = 0.0,
     ulps: int = 0,
     residue_levels: int = 1,
@@ -101,7 +101,7 @@ def compare_arrays(
     golden: Any,
     new: Any,
     *,
-    atol: float = 0.0,
+    atol: float | str = 0.0,
     rtol: float = 0.0,
     ulps: int = 0,
     equal_nan: bool = True,
@@ -204,7 +204,7 @@ class Golden(Struct, frozen=True):
 def make_golden(
     arrays: Mapping[str, Any],
     *,
-    atol: float = 0.0,
+    atol: float | str = 0.0,
     rtol: float = 0.0,
     ulps: int = 0,
     evidence: str = "auto",

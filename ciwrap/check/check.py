@@ -38,6 +38,7 @@ from ciwrap.check.two_sides import (
     uncompared,
 )
 from ciwrap.formats.catalog import Rules, refuse_other_ids
+from ciwrap.golden.scale import without_statistics
 from ciwrap.golden.store import golden_id, golden_signature
 from ciwrap.golden.trees import bound_of
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, Verdict
@@ -73,7 +74,8 @@ class GoldenSide:
         return None if self._labels is None else self._labels.get(identity, ())
 
     def signature(self, identity: VariableId) -> Signature:
-        return golden_signature(self.variables[identity], self.labels(identity) or ())
+        labels = without_statistics(self.labels(identity) or ())
+        return golden_signature(self.variables[identity], labels)
 
     def fault_of(self, identity: VariableId) -> None:  # noqa: ARG002 - what it holds can be read
         return None
@@ -439,7 +441,8 @@ def _judge(
 def _exact(settings: VariableSettings) -> VariableSettings:
     # On a circle a number far outside of the range would be the image of one of its ends. A missing
     # value would match an end that is a fill value as well.
-    return replace(settings, bound=ErrorBound(), combine="sum", period=(), fill_values=())
+    exact = settings.with_bound(ErrorBound())
+    return replace(exact, combine="sum", period=(), fill_values=())
 
 
 class _Expected(Values):

@@ -40,6 +40,7 @@ from ciwrap.check.two_sides import (
     suspect_pieces,
     uncompared,
 )
+from ciwrap.golden.scale import in_scale, in_scale_of, kept_statistics, without_statistics
 from ciwrap.golden.store import golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import (
     asked_for,
@@ -54,7 +55,7 @@ from ciwrap.golden.trees import (
 from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -66,7 +67,8 @@ class Reference(Struct, frozen=True):
     """The side that new values are compared with: a golden, or the values of another run.
 
     values: of a golden, read only if elements are needed. steps: of a series out of a text; None
-    if there are none, or they are not to be paired.
+    if there are none, or they are not to be paired. statistics: of a golden that keeps no data, for
+    bounds in their scale.
     """
 
     values: Values
@@ -74,6 +76,7 @@ class Reference(Struct, frozen=True):
     wording: Wording
     steps: Callable[[], SeriesFacts | None] | None = None
     golden: _core.GoldenVariable | None = None
+    statistics: Mapping[str, float] | None = None
 
 
 def compare_values(
@@ -123,7 +126,8 @@ def check_golden(
     labels: those of the golden; None if it does not say. steps: what the golden knows of a series
     out of a text; None: nothing.
     """
-    reference = golden_signature(golden, new.labels if labels is None else labels)
+    said = new.labels if labels is None else labels
+    reference = golden_signature(golden, without_statistics(said))
     result = uncompared(
         golden_id(golden),
         reference,
@@ -137,7 +141,7 @@ def check_golden(
     )
     values = _NoData(golden, reference) if golden.data is None else kept_values(golden)
     values.labels = reference.labels
-    side = Reference(values, reference, GOLDEN, steps, golden)
+    side = Reference(values, reference, GOLDEN, steps, golden, kept_statistics(said))
     return _judged(work or Work(), result, side, new, settings)
 
 
@@ -168,6 +172,10 @@ def _judged(
         settings = VariableSettings() if asked is None else asked
         if reference.values.is_text or new.is_text:
             return _compare_texts(work, result, reference, new, settings)
+        if settings.scale is not None:
+            result = replace(result, bound_scale=settings.scale.text)
+            asked = settings = _in_scale(reference, settings, result.id)
+            result = replace(result, bound=settings.bound)
         counts = reference.values.element_count, new.element_count
         facts = new.series
         golden = reference.golden
@@ -198,6 +206,36 @@ def _judged(
         return with_series(result, reference.values.series, new.series or facts, counts)
     except CiwrapError as error:
         return not_comparable(result, error)
+
+
+def _in_scale(
+    reference: Reference, settings: VariableSettings, identity: VariableId
+) -> VariableSettings:
+    if reference.golden is None:
+        return in_scale_of(reference.values, settings, identity)
+    return in_scale_of_golden(reference.golden, reference.statistics, settings)
+
+
+def in_scale_of_golden(
+    golden: _core.GoldenVariable,
+    statistics: Mapping[str, float] | None,
+    settings: VariableSettings,
+) -> VariableSettings:
+    """The settings with their bound as a number, in the scale of a golden. statistics: those that
+    are kept with it. Raises ParameterMismatchError if nothing tells them, and as `in_scale_of`.
+    """
+    identity = golden_id(golden)
+    if settings.scale is None:
+        return settings
+    if golden.data is not None:
+        return in_scale_of(kept_values(golden), settings, identity)
+    if statistics is None:
+        raise ParameterMismatchError(
+            f"atol: {settings.scale.text} is asked for, and the golden keeps its {golden.evidence}"
+            " without the statistics of its numbers",
+            remedy="give atol as a number, or accept the outputs anew",
+        )
+    return in_scale(settings, statistics, identity)
 
 
 def _compare_texts(

@@ -105,6 +105,7 @@ def refuse_settings(settings: VariableSettings) -> None:
         name
         for name, is_set in (
             ("ulps", settings.bound.ulps),
+            (settings.scale and f"atol: {settings.scale.text}", settings.scale),
             ("mask", settings.mask),
             ("align_by", settings.align_by),
             ("period", settings.period),

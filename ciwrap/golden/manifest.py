@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ciwrap import _core
 from ciwrap.arrays.values import Labels, Values
 from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.progress import NO_PROGRESS, Progress
+from ciwrap.golden.scale import in_scale, statistics_of
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
     Resources,
@@ -291,12 +293,14 @@ _TRIAL_FACTOR = 16
 class Captured(Struct, frozen=True):
     """A variable ready for a golden.
 
-    stored_bytes: its part of the file. engine: None if not from a file.
+    stored_bytes: its part of the file. engine: None if not from a file. statistics: to be kept with
+    a golden that has no data to tell them; None where no bound is in their scale.
     """
 
     variable: _core.GoldenVariable
     stored_bytes: int
     engine: str | None = None
+    statistics: Mapping[str, float] | None = None
 
 
 def capture(
@@ -311,8 +315,14 @@ def capture(
 
     `auto` takes the first that fits its budget, in compressed bytes of the golden: the data, the
     residues, and else the tree alone. Values are read once, or twice if the first choice did not
-    fit. Raises UsageError for settings the dtype cannot have, and the errors of reading.
+    fit; once more for a bound in their scale. Raises UsageError for settings the dtype cannot have,
+    and the errors of reading.
     """
+    if settings.scale is not None:
+        statistics = statistics_of(values, settings, identity)
+        scaled = in_scale(settings, statistics, identity)
+        found = capture(values, scaled, identity, resources=resources, progress=progress)
+        return found if found.variable.data is not None else replace(found, statistics=statistics)
     policy = settings.evidence
     data_trial = policy is EvidencePolicy.DATA or (
         policy is EvidencePolicy.AUTO

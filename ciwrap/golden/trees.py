@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, storage_dtype
-from ciwrap.base.errors import CiwrapError
+from ciwrap.base.errors import CiwrapError, UsageError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.model import ErrorBound, number_text
@@ -64,6 +64,12 @@ def tree_parameters(
     """The core's parameters for a variable of that dtype. Raises UsageError naming the variable."""
     bound = settings.bound
     try:
+        if settings.scale is not None:
+            raise UsageError(
+                f"atol: {settings.scale.text} is in the scale of a field whose numbers are not at"
+                " hand here",
+                remedy="give atol as a number",
+            )
         return _core.TreeParameters(
             dtype,
             atol=bound.atol,
@@ -222,8 +228,15 @@ def describe_bound(parameters: _core.TreeParameters) -> str:
 
 
 def settings_text(settings: VariableSettings) -> str:
-    """What settings ask for, in the words of `describe_bound`."""
-    return _words(settings.bound, settings.equal_nan, settings.fill_values)
+    """What settings ask for, in the words of `describe_bound`; `atol=1e-12*max rtol=0` where the
+    golden's numbers have a part in it.
+    """
+    scale = settings.scale
+    if scale is None:
+        return _words(settings.bound, settings.equal_nan, settings.fill_values)
+    bound = replace(settings.bound, atol=scale.factor)
+    text = _words(bound, settings.equal_nan, settings.fill_values)
+    return text.replace(" ", f"*{scale.statistic} ", 1)
 
 
 def _words(bound: ErrorBound, equal_nan: bool, fill_values: Sequence[float]) -> str:
@@ -248,7 +261,8 @@ def is_wider(was: str, now: str) -> bool:
     is within its bound, which is missing on one side only with them.
     """
     (old, old_more), (new, new_more) = _parse(was), _parse(now)
-    if new.is_wider_than(old):
+    # Multiples of different statistics have no order that would hold for every field.
+    if new.is_wider_than(old) or (_statistic(was) != _statistic(now) and not new.is_exact):
         return True
     nan_allowed = "equal_nan=false" in old_more and "equal_nan=false" not in new_more
     has_other_fills = _fills(old_more) != _fills(new_more)
@@ -258,8 +272,13 @@ def is_wider(was: str, now: str) -> bool:
 def _parse(text: str) -> tuple[ErrorBound, str]:
     """The bound, and what else the words say."""
     cut = min((found for word in _MORE if (found := text.find(word)) >= 0), default=len(text))
-    bound = text[:cut]
+    bound = text[:cut].replace(f"*{_statistic(text)}", "")
     return ErrorBound() if bound == EXACT else ErrorBound.parse(bound), text[cut:]
+
+
+def _statistic(text: str) -> str:
+    """What the absolute part of a bound in words is a multiple of."""
+    return text.partition("*")[2].partition(" ")[0]
 
 
 def _fills(more: str) -> str:

@@ -368,6 +368,50 @@ def several(
     return Form(parse, accept, check, schema)
 
 
+# Statistics of a field that an absolute bound may be a multiple of, with what they are called.
+SCALES: Mapping[str, str] = {
+    "max": "largest magnitude",
+    "range": "range",
+    "std": "standard deviation",
+    "rms": "root mean square",
+    "mean": "mean magnitude",
+}
+
+
+class ScaledAtol(Struct, frozen=True):
+    """An absolute bound in the scale of a field: a factor times one of SCALES of the golden."""
+
+    factor: float
+    statistic: str
+
+    @property
+    def text(self) -> str:
+        """`1e-12*max`, which reads back."""
+        return f"{number_text(self.factor)}*{self.statistic}"
+
+
+def _scaled(text: str) -> ScaledAtol:
+    factor, _, statistic = (part.strip() for part in text.partition("*"))
+    if statistic not in SCALES:
+        raise FormError(
+            f"must be a number, or a number times one of {', '.join(SCALES)}, not {shown(text)}",
+            suggestion=nearest(statistic.lower(), list(SCALES), 0.4),
+        )
+    return ScaledAtol(_not_negative(parse_number(factor), factor), statistic)
+
+
+def _parse_atol(value: object) -> float | int | ScaledAtol:
+    return _scaled(value) if isinstance(value, str) and "*" in value else parse_number(value)
+
+
+def _accept_atol(value: object) -> float | int | ScaledAtol:
+    return _scaled(value) if isinstance(value, str) and "*" in value else accept_number(value)
+
+
+def _check_atol(value: Any, given: object) -> float | ScaledAtol:
+    return value if isinstance(value, ScaledAtol) else _not_negative(value, given)
+
+
 NUMBER = Form(parse_number, accept_number)
 BOUND_PART = Form(
     parse_number,
@@ -376,6 +420,7 @@ BOUND_PART = Form(
     {"type": ["number", "string"], "minimum": 0},
     InvalidBoundError,
 )
+ATOL = replace(BOUND_PART, parse=_parse_atol, accept=_accept_atol, check=_check_atol)
 FLAG = Form(parse_flag, accept_flag, schema={"type": "boolean"})
 TEXT = Form(take_text, take_text, schema={"type": "string", "minLength": 1})
 _MOST_ULPS = (1 << 63) - 1
@@ -547,6 +592,8 @@ class EvidencePolicy(str, Enum):
 NO_ALIGNMENT = "none"
 # The label by which a golden names the mask of a variable.
 MASK_LABEL = "mask"
+# The label by which a golden without data keeps the statistics of its numbers.
+SCALE_LABEL = "scale of the bound"
 _BOUND = "bound"
 
 
@@ -605,6 +652,7 @@ class Setting(Struct, frozen=True):
 class VariableSettings(Struct, frozen=True):
     """How one variable is captured and compared, with all defaults filled in.
 
+    scale: what atol is a multiple of, until the golden's numbers are known; atol is 0 as long.
     align_by: None also where the configuration says `none`. strict_dtype, strict_shape: whether
     another dtype or shape is an error at once (a relaxed dtype is compared after an exact
     conversion only); strict_count: whether series of a text need the same number of elements; these
@@ -612,6 +660,7 @@ class VariableSettings(Struct, frozen=True):
     """
 
     bound: ErrorBound = ErrorBound()
+    scale: ScaledAtol | None = None
     residue_levels: int = 15
     chunk_bytes: int = 4096
     evidence: EvidencePolicy = EvidencePolicy.AUTO
@@ -644,6 +693,10 @@ class VariableSettings(Struct, frozen=True):
             more |= layer.given
         return cls(**more)
 
+    def with_bound(self, bound: ErrorBound) -> VariableSettings:
+        """The settings with another bound, whatever their own was a multiple of."""
+        return replace(self, bound=bound, scale=None)
+
     @property
     def is_plain(self) -> bool:
         """Whether the bound is their sum, and numbers are compared as they are."""
@@ -652,9 +705,11 @@ class VariableSettings(Struct, frozen=True):
     @property
     def has_own_trees(self) -> bool:
         """Whether the variable is compared number by number with its namesake, so that trees tell;
-        not with a mask, nor in any other way that looks beyond the variable itself.
+        not with a mask, nor with a bound in the scale of the field, nor in any other way that looks
+        beyond the variable itself.
         """
-        return all(getattr(self, name) == getattr(_PLAIN, name) for name in _BEYOND_TREES)
+        is_plain = all(getattr(self, name) == getattr(_PLAIN, name) for name in _BEYOND_TREES)
+        return is_plain and self.scale is None
 
 
 _PLAIN = VariableSettings()
@@ -663,11 +718,12 @@ _EVIDENCE_WORDS = tuple(policy.value for policy in EvidencePolicy)
 _STATED = (
     Setting(
         "atol",
-        BOUND_PART,
-        "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g)",
+        ATOL,
+        "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g). `1e-12*max` is in"
+        " the scale of the golden: also `range`, `std`, `rms` or `mean`",
         OnTrees.DECIDES,
         in_api=True,
-        option="Absolute error bound.",
+        option="Absolute error bound; `1e-12*max`: in the scale of A.",
         part_of=_BOUND,
     ),
     Setting(
@@ -789,7 +845,7 @@ _BEYOND_TREES = tuple(one.name for one in _STATED if one.on_trees is OnTrees.BEY
 class SettingArguments(TypedDict, total=False):
     """The settings as keywords, for those who check types; None says nothing."""
 
-    atol: float | None
+    atol: float | str | None
     rtol: float | None
     ulps: int | None
     residue_levels: int | None
@@ -818,10 +874,18 @@ class SettingsLayer(Struct, frozen=True):
         given = dict(values)
         parts = {name: given.pop(name) for name in BOUND_PARTS if name in given}
         if parts:
-            given[_BOUND] = ErrorBound(**parts)
+            given |= cls.of_bound(**parts).given
         if given.get("align_by") == NO_ALIGNMENT:
             given["align_by"] = None
         return cls(given)
+
+    @classmethod
+    def of_bound(cls, atol: float | ScaledAtol = 0.0, **others: Any) -> SettingsLayer:
+        """A layer of the bound alone. others: the bound's other parts."""
+        if not isinstance(atol, ScaledAtol):
+            return cls({_BOUND: ErrorBound(atol, **others), "scale": None})
+        ErrorBound(atol.factor, **others)  # which refuses what excludes an atol
+        return cls({_BOUND: ErrorBound(**others), "scale": atol})
 
     @classmethod
     def from_arguments(

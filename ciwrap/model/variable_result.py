@@ -571,6 +571,7 @@ class VariableResult(Struct, frozen=True):
     there was no golden variable. reason: why it is not comparable, in one line. dtype, shape: of
     the new run. golden_dtype, golden_shape, golden_labels: only where they are others. labels: what
     else the new run says of the variable (units, names of dimensions, coordinates), as (key, text).
+    bound_scale: what atol is a multiple of, as it was asked for: `1e-12*max` of the golden.
     golden_bound: what the golden was made with, where another bound is asked for now.
     mask: the boolean variable whose true elements count as zero. aligned_by: the id variable that
     ordered the rows. combine: how atol and rtol make one bound, `both` (the smaller part counts) or
@@ -635,6 +636,7 @@ class VariableResult(Struct, frozen=True):
     labels: tuple[tuple[str, str], ...] = ()
     golden_labels: tuple[tuple[str, str], ...] = ()
     bound: ErrorBound | None = None
+    bound_scale: str | None = None
     golden_bound: str | None = None
     mask: str | None = None
     aligned_by: str | None = None

@@ -80,6 +80,7 @@ defaults:
   # `ciwrap repeat --write-bounds` measures.
   atol: 0
   # rtol: 1e-9
+  # atol: 1e-12*max        # in the scale of the golden's numbers: max, range, std, rms or mean
   # ulps: 4                # instead of atol and rtol: this many floating-point numbers apart
 
   # What a golden keeps: `auto` keeps small data as they are, of larger ones a few bits per value.

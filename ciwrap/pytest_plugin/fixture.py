@@ -80,7 +80,7 @@ def rules_of(bounds: Mapping[str, Any] | None, where: str) -> tuple[VariableRule
     for pattern, said in (bounds or {}).items():
         here = f"{where}, bounds[{pattern!r}]"
         if isinstance(said, ErrorBound):
-            layer = SettingsLayer({"bound": said})
+            layer = SettingsLayer({"bound": said, "scale": None})
         elif isinstance(said, Mapping):
             layer = SettingsLayer.from_arguments(said, here)
         else:

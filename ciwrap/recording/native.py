@@ -473,6 +473,12 @@ def _refuse_broken_line(pattern: str) -> None:
 
 
 def _refuse_beyond_trees(pattern: str, layer: SettingsLayer) -> None:
+    scale = layer.given.get("scale")
+    if scale is not None:
+        raise UsageError(
+            f"atol: {scale.text} of {pattern!r} needs the data, and a recorded run has none",
+            remedy="record with a check that gives atol as a number",
+        )
     for name, setting in SETTINGS.items():
         is_beyond = setting.on_trees is OnTrees.BEYOND and setting.field in layer.given
         if is_beyond and layer.given[setting.field] not in (None, setting.default):

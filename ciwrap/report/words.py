@@ -148,7 +148,8 @@ def bounds_line(check: CheckResult) -> str:
     kinds: defaultdict[str, set[str]] = defaultdict(set)
     for one in check.variables:
         if one.bound is not None:
-            kinds["exact" if one.bound.is_exact else bound_text(one)].add(one.name)
+            asked = f"atol={one.bound_scale}" if one.bound_scale else bound_text(one)
+            kinds["exact" if one.bound.is_exact else asked].add(one.name)
     said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
         said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
@@ -319,7 +320,8 @@ def bound_text(variable: VariableResult) -> str:
     if variable.bound is None or variable.bound.is_exact:
         return ""
     which = {"both": " (the smaller counts)", "either": " (the larger counts)"}
-    return variable.bound.text + which.get(variable.combine or "", "")
+    scale = "" if variable.bound_scale is None else f" (atol: {variable.bound_scale})"
+    return variable.bound.text + which.get(variable.combine or "", "") + scale
 
 
 def evidence_words(variable: VariableResult) -> str:

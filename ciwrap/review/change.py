@@ -30,7 +30,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.check import misspelt_words
-from ciwrap.check.judge import check_golden
+from ciwrap.check.judge import check_golden, in_scale_of_golden
 from ciwrap.check.other_bounds import Circle, refuse_combined
 from ciwrap.check.two_sides import Work, labels_with_mask, refuse_empty, refuse_unseen_mask
 from ciwrap.explain.across import explainer
@@ -38,6 +38,7 @@ from ciwrap.formats.catalog import Catalog
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
+    Captured,
     Manifest,
     VariableRow,
     capture,
@@ -46,6 +47,7 @@ from ciwrap.golden.manifest import (
     now_text,
     rows_of,
 )
+from ciwrap.golden.scale import kept_statistics, with_statistics
 from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, kept_values
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
@@ -375,7 +377,10 @@ def bounds_change(
         outputs: Catalog | None = None
         for variable in old.golden.variables:
             identity, made = golden_id(variable), variable.tree.parameters
-            settings = check.settings_for(identity, made.dtype)
+            said = labels.get(identity, ())
+            settings = in_scale_of_golden(
+                variable, kept_statistics(said), check.settings_for(identity, made.dtype)
+            )
             asked = asked_for(made, settings, identity)
             if not is_other_bound(asked, made):
                 variables.append(variable)
@@ -393,7 +398,6 @@ def bounds_change(
                 identity, variable.shape, built.tree, built.summaries, variable.data
             )
             by_old = check_golden(variable, values, None, work=Work(resources))
-            said = labels.get(identity, ())
             variables.append(new)
             changes.append(VariableChange.between(identity, variable, new, by_old, (said, said)))
     encoded = _core.encode_golden(variables)
@@ -483,12 +487,12 @@ def change_of_catalog(
     infos = {identity: catalog.entries[identity].info for identity in wanted}
     progress.begin(f"capturing {check.name}", sum(one.byte_count for one in infos.values()))
     try:
-        variables = [_capture(check, catalog, identity, resources, progress) for identity in wanted]
+        found = {one: _capture(check, catalog, one, resources, progress) for one in wanted}
     finally:
         progress.end()
+    variables = [one.variable for one in found.values()]
     labels = {
-        identity: labels_with_mask(info.labels, check.settings_for(identity))
-        for identity, info in infos.items()
+        one: _labels(infos[one].labels, check.settings_for(one), found[one]) for one in wanted
     }
 
     def moved(
@@ -499,6 +503,14 @@ def change_of_catalog(
 
     change = _change(check, store, old, variables, labels, moved, force=force)
     return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities, catalog)))
+
+
+def _labels(labels: Labels, settings: VariableSettings, captured: Captured) -> Labels:
+    """What the golden says of the variable: also its mask, and the scale of its bound."""
+    with_mask = labels_with_mask(labels, settings)
+    if captured.statistics is None:
+        return with_mask
+    return with_statistics(with_mask, captured.statistics)
 
 
 def _nothing_to_accept(check: Check) -> NotComparableError:
@@ -543,7 +555,7 @@ def _capture(
     identity: VariableId,
     resources: Resources,
     progress: Progress,
-) -> _core.GoldenVariable:
+) -> Captured:
     info = catalog.entries[identity].info
     settings = check.settings_for(identity, info.dtype)
     refuse_unseen_mask(
@@ -554,14 +566,14 @@ def _capture(
     )
     values = catalog.values(identity, settings.mask)
     _refuse_incomparable(values, settings, identity)
-    found = capture(values, settings, identity, resources=resources, progress=progress).variable
-    if settings.combine != "sum" and found.data is None:
+    found = capture(values, settings, identity, resources=resources, progress=progress)
+    if settings.combine != "sum" and found.variable.data is None:
         raise ParameterMismatchError(
             f"only a golden that keeps the data can be compared with 'combine: {settings.combine}'",
             variable=identity.text,
             remedy="set 'evidence: data' for it",
         )
-    if settings.period and found.data is None:
+    if settings.period and found.variable.data is None:
         fits = f", and they do not fit 'data_budget_bytes' ({settings.data_budget_bytes})"
         raise PeriodError(
             "only a golden that keeps the data can be compared modulo a period"
@@ -601,7 +613,7 @@ def _moved(
         return check_golden(old, values, settings, work=work)
     if settings.combine != "sum" or (settings.period and old.data is not None):
         # What a check would say of it; its bound alone does not tell.
-        settings = replace(settings, bound=bound_of(old.tree.parameters))
+        settings = settings.with_bound(bound_of(old.tree.parameters))
         return check_golden(old, values, settings, work=work)
     return check_golden(old, values, None, work=work)
 
@@ -741,7 +753,8 @@ def moved_since(
 
         def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
             settings = check.settings_for(identity, dtype)
-            return replace(settings, bound=bounds.get(identity.name, settings.bound))
+            old_bound = bounds.get(identity.name)
+            return settings if old_bound is None else settings.with_bound(old_bound)
 
         result = compare_recorded(check, old.golden, run, Work(resources), settings_for)
         found = {one.id: one for one in result.variables}

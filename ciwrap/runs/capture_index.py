@@ -412,8 +412,7 @@ class BoundRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
         Raises InvalidBoundError for a row that cannot have been written by us.
         """
         return replace(
-            settings,
-            bound=ErrorBound(self.atol, self.rtol, self.ulps),
+            settings.with_bound(ErrorBound(self.atol, self.rtol, self.ulps)),
             equal_nan=self.equal_nan,
             fill_values=self.fill_values,
         )
@@ -467,7 +466,7 @@ class Bounds(Struct):
     def of_rules(cls, rules: Rules) -> Bounds:
         """Those that rules ask for of every variable alike; of others, once they are noted."""
         settings = rules.general
-        general = None if settings is None or _is_combined(settings) else BoundRow.of(settings)
+        general = None if settings is None or _is_beyond_rows(settings) else BoundRow.of(settings)
         if not rules.bounds_are_given:
             return cls(NONE_GIVEN, general)
         return cls(rules.bounds_from, general, rules.by_place)
@@ -484,7 +483,7 @@ class Bounds(Struct):
 
     def note(self, settings: VariableSettings, identity: VariableId, dtype: str) -> None:
         """Takes down what is asked for of a variable, if a row can say it."""
-        if _is_combined(settings):
+        if _is_beyond_rows(settings):
             return
         row = BoundRow.of(settings)
         name = identity.text if self.by_place else identity.name
@@ -518,9 +517,9 @@ class Bounds(Struct):
             )
 
 
-def _is_combined(settings: VariableSettings) -> bool:
-    """Whether the bound is less than the sum of its parts, which is all that a row can say."""
-    return settings.combine != "sum"
+def _is_beyond_rows(settings: VariableSettings) -> bool:
+    """Whether the bound is not the sum of two numbers, which is all that a row can say."""
+    return settings.combine != "sum" or settings.scale is not None
 
 
 def _are_same(one: VariableSettings, other: VariableSettings) -> bool:

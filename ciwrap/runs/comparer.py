@@ -39,6 +39,7 @@ from ciwrap.check.two_sides import (
     uncompared,
 )
 from ciwrap.formats.catalog import refuse_other_ids
+from ciwrap.golden.scale import in_scale_of
 from ciwrap.golden.trees import tree_parameters
 from ciwrap.model import Verdict
 from ciwrap.model.results import BriefResults
@@ -312,6 +313,7 @@ class _Comparison:
             )
         elif result.verdict is Verdict.DIFFER and self._differences is not None:
             golden, new, settings = in_one_dtype(golden, new, settings)
+            settings = in_scale_of(golden, settings, identity)
             circle = None
             if settings.period:
                 circle = Circle(golden.dtype, tuple(golden.shape), settings)

@@ -365,7 +365,7 @@ def looked_at_again(
     try:
         settings = rules.settings_for(result.id, result.dtype or "")
         if result.bound is not None:
-            settings = replace(settings, bound=result.bound)
+            settings = settings.with_bound(result.bound)
         return compare_values(
             golden.values(reference, settings.mask),
             new.values(result.id, settings.mask),

@@ -30,6 +30,7 @@ from ciwrap.check.two_sides import Work
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
 from ciwrap.formats.reader import Source, VariableInfo
+from ciwrap.golden.scale import in_scale_of
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, bound_of, tree_parameters
 from ciwrap.model import ErrorBound, VariableId, VariableResult, VariableSettings, Verdict
@@ -280,6 +281,9 @@ def find_targets(check: Check, files: tuple[OutputFile, ...], catalog: Catalog) 
                     continue  # the configuration ignores it, or it could not have been captured
                 identity = file.variable_id(info)
                 settings = check.settings_for(identity, info.dtype)
+                if settings.scale is not None:
+                    values = catalog.values(identity, settings.mask)
+                    settings = in_scale_of(values, settings, identity)
                 parameters = tree_parameters(info.dtype, settings, variable=identity.text)
                 target = Target(file, info, identity, settings, False, bound_of(parameters), {}, [])
                 _plan(target, catalog)

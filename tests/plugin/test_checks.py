@@ -32,6 +32,7 @@ X = "np.linspace(0, 1, 50)"
 MATCHING = [
     (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 4e-7, atol=1e-6)"),
     (f"ciwrap.check({X}, rtol=1e-6)", f"ciwrap.check({X} * (1 + 4e-7), rtol=1e-6)"),
+    (f"ciwrap.check({X}, atol='1e-6*max')", f"ciwrap.check({X} + 4e-7, atol='1e-6*max')"),
     (f"ciwrap.check({X}, ulps=4)", f"ciwrap.check(np.nextafter({X}, 2), ulps=4)"),
     ("ciwrap.check(0.5)", "ciwrap.check(np.float64(0.5))"),
     ("ciwrap.check([1.0, 2.0])", "ciwrap.check(np.array([1.0, 2.0]))"),
@@ -43,6 +44,10 @@ MATCHING = [
     (
         "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b': 0.5})",
         "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b': 0.5})",
+    ),
+    (
+        "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b': '0.2*rms'})",
+        "ciwrap.check({'a': 1.0, 'b': 2.2}, bounds={'b': '0.2*rms'})",
     ),
     (
         "ciwrap.check({'a': 1.0, 'b': 2.0}, bounds={'b*': {'rtol': 0.5}})",

@@ -83,6 +83,7 @@ def full_result() -> RunResult:
         labels=(("units", "kg/m3"), ("dims", "y, x")),
         golden_labels=(("units", "g/cm3"), ("dims", "y, x")),
         bound=ErrorBound(1e-6),
+        bound_scale="1e-12*max",
         golden_bound="atol=1e-5 rtol=0",
         mask="land",
         aligned_by="id",

@@ -14,7 +14,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.model import VariableId
-from ciwrap.model.settings import MASK_LABEL
+from ciwrap.model.settings import MASK_LABEL, SCALE_LABEL
 from ciwrap.project.settings import Check, name_matches
 from ciwrap.report.markdown import escaped
 from ciwrap.report.text import percent_text, plural, safe_name
@@ -228,7 +228,7 @@ def _labels(sides: Sides, old: VariableRow, new: VariableRow) -> Iterator[str]:
     if not all(one is not None and one.says_labels for one in (sides.old, sides.new)):
         return
     is_configured = sides.old_check is not None and sides.new_check is not None
-    for key in sorted({*old.labels, *new.labels}):
+    for key in sorted({*old.labels, *new.labels} - {SCALE_LABEL}):
         was, now = old.labels.get(key), new.labels.get(key)
         if was != now and not (is_configured and key == MASK_LABEL):
             yield f"{key}: {was or 'none'} -> {now or 'none'}"

@@ -547,6 +547,8 @@ def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judge
 
 
 def _bound_text(dtype: str, settings: VariableSettings) -> str | None:
+    if settings.scale is not None:
+        return settings_text(settings)
     try:
         return describe_bound(tree_parameters(dtype, settings))
     except UsageError:  # a bound that the type cannot have, which a check tells better

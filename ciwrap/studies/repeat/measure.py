@@ -384,7 +384,7 @@ class Measurer:
     def _root(self, catalog: Catalog, identity: VariableId, settings: VariableSettings) -> bytes:
         """A digest of the values: two runs with the same one are equal as numbers."""
         values = catalog.values(identity, settings.mask)
-        exact = replace(settings, bound=ErrorBound(), equal_nan=True)
+        exact = replace(settings.with_bound(ErrorBound()), equal_nan=True)
         parameters = tree_parameters(values.dtype, exact, variable=identity.text)
         return build_tree(parameters, values, resources=self._resources).tree.root
 
