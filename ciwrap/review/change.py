@@ -392,11 +392,7 @@ def bounds_change(
                 if outputs is None:
                     outputs = opened.enter_context(Outputs(check))
                 values = _outputs_that_match(variable, outputs, settings, Work(resources))
-            has_data = variable.data is not None
-            built = build_tree(asked, values, resources=resources, summaries=not has_data)
-            new = golden_variable(
-                identity, variable.shape, built.tree, built.summaries, variable.data
-            )
+            new = _made_with(asked, variable, values, resources)
             by_old = check_golden(variable, values, None, work=Work(resources))
             variables.append(new)
             changes.append(VariableChange.between(identity, variable, new, by_old, (said, said)))
@@ -413,6 +409,20 @@ def bounds_change(
         changes=tuple(changes),
         labels=labels,
         ignored=old.golden.manifest.ignored,
+    )
+
+
+def _made_with(
+    parameters: _core.TreeParameters,
+    golden: _core.GoldenVariable,
+    values: Values,
+    resources: Resources,
+) -> _core.GoldenVariable:
+    """The golden of these values with other parameters, on the evidence that it has."""
+    has_data = golden.data is not None
+    built = build_tree(parameters, values, resources=resources, summaries=not has_data)
+    return golden_variable(
+        golden_id(golden), golden.shape, built.tree, built.summaries, golden.data
     )
 
 
