@@ -54,7 +54,7 @@ def byte_order(difference: Difference) -> Explanation | None:
 
 def one_bit(difference: Difference) -> Explanation | None:
     """The same bit of each number is another one, within what the bound leaves open; but for the
-    sign, which is reported by its name, and for the last bits.
+    sign, which is reported by its name, for the last bits, and for round differences.
     """
     kind = difference.golden.dtype
     if kind.kind != "f":
@@ -64,6 +64,9 @@ def one_bit(difference: Difference) -> Explanation | None:
     if not np.any((golden | new) & golden.dtype.type(below)):
         return None
     sides = difference.sides
+    with np.errstate(all="ignore"):
+        if _are_round(sides[1] - sides[0]):
+            return None
     slack = difference.slack(sides[0])
     bits = np.arange(_LEAST_BIT, 8 * kind.itemsize - 1, dtype=np.uint64)
     masks = (np.uint64(1) << bits).astype(golden.dtype)
@@ -86,6 +89,13 @@ def one_bit(difference: Difference) -> Explanation | None:
             part = "fraction" if bit < np.finfo(kind).nmant else "exponent"
             return replace(found, values=(float(bit),), words=part)
     return None
+
+
+def _are_round(moved: NDArray[np.float64]) -> bool:
+    """Whether the differences (the first hundred) are numbers of at most three digits: 1, or 0.25.
+    That is what somebody added, though one bit says it as well.
+    """
+    return all(one == float(f"{one:.3g}") for one in moved[:100].tolist())
 
 
 def _as_bits(difference: Difference) -> tuple[NDArray[Any], NDArray[Any]]:

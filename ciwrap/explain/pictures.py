@@ -377,8 +377,7 @@ def _picture(
     golden, new = (side[cells.at] for side in sides)
     with np.errstate(all="ignore"):
         moved = new - golden
-    sizes = np.abs(moved[np.isfinite(moved)])
-    limit = float(np.quantile(sizes[sizes > 0], 0.98)) if np.any(sizes > 0) else 0.0
+    limit = _signed_limit(moved, plane.shares[cells.at])
     bands: tuple[str, ...] = ()
     if plane.row is None and is_reduced:
         bands = tuple(
@@ -426,6 +425,21 @@ def _differing(classes: NDArray[np.uint8], cells: Cells) -> NDArray[np.float64]:
     share = counts / (np.diff(tops)[:, None] * np.diff(lefts)[None, :])
     found: NDArray[np.float64] = np.ceil(share * 254)
     return found
+
+
+def _signed_limit(moved: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
+    """The end of the scale of differences: nearly the largest one beyond its bound, so that noise
+    within the bound is pale beside a defect; where none is beyond, the bound itself.
+    """
+    told = np.isfinite(moved) & (moved != 0)
+    sizes, shares = np.abs(moved[told]), shares[told]
+    if not sizes.size:
+        return 0.0
+    if np.any(shares > 1):
+        return float(np.quantile(sizes[shares > 1], 0.98))
+    with np.errstate(all="ignore"):
+        bounds = sizes / shares
+    return float(np.max(bounds[np.isfinite(bounds)], initial=0.0))
 
 
 def _signed(moved: NDArray[np.float64], limit: float) -> NDArray[np.float64]:
@@ -505,7 +519,7 @@ def make_view(
         *parts, shares, np.isinf(differences).reshape(golden.shape), strict=True
     ):
         cells = worst_cells(share, most)
-        codes = _share_codes(share[cells.at], is_lost[cells.at])
+        codes = _share_codes(share[cells.at], is_lost[cells.at], (other < one)[cells.at])
         levels = (scale.levels(side[cells.at], _MOST_LEVEL) for side in (one, other))
         planes.append(cells_text(b"".join(part.tobytes() for part in (*levels, codes))))
     shown = 0 if axis is None else positions.index(index[axis])
@@ -568,13 +582,20 @@ def _most_cells(shape: tuple[int, ...], planes: int) -> tuple[int, int]:
     return most_rows, max(1, min(columns, int(room / most_rows)))
 
 
-def _share_codes(shares: NDArray[np.float64], is_lost: NDArray[np.bool_]) -> NDArray[np.uint16]:
+def _share_codes(
+    shares: NDArray[np.float64], is_lost: NDArray[np.bool_], is_below: NDArray[np.bool_]
+) -> NDArray[np.uint16]:
+    """is_below: whether the new number is below the golden one, which the last bit of a code says;
+    golden and new are kept too coarsely to tell.
+    """
+    below = is_below.astype(np.float64)
     with np.errstate(all="ignore"):
-        codes = np.clip(np.rint(np.log2(shares) * _STEPS) + _MIDDLE, 1, 65534)
-    # A step is a quarter of a percent; no rounding takes anything over the bound, where the page
-    # changes colour, and exactly the bound is within it.
-    codes = np.where(shares > 1, np.maximum(codes, _MIDDLE + 1), np.minimum(codes, _MIDDLE - 1))
-    codes = np.where(shares == 0, 0, np.nan_to_num(codes, nan=65534))
+        steps = np.nan_to_num(np.log2(shares) * _STEPS + _MIDDLE, nan=65533)
+    codes = 2 * np.rint((np.clip(steps, 2, 65532) - below) / 2)
+    # A step is half a percent; no rounding takes anything over the bound, where the page changes
+    # colour, and exactly the bound is within it.
+    codes = np.where(shares > 1, np.maximum(codes, _MIDDLE + 2), np.minimum(codes, _MIDDLE - 2))
+    codes = np.where(shares == 0, 0, codes + below)
     return np.where(is_lost, _OFF, codes).astype("<u2")
 
 

@@ -216,8 +216,9 @@ class View(Struct, frozen=True):
     for a single one. index: as of a picture. planes: base64, for each cell of each plane three
     16-bit little-endian numbers: golden and new as low + (high - low) * n / 65534, what lies off
     the scale at its ends, 65535 for what is not finite; and |difference| / bound as
-    2^((n - 32768) / 256), 0 for equal ones, 65535 for what is no number on one side. In a plane all
-    golden numbers come first, then the new ones, then the shares. cell_elements: as of a picture.
+    2^((n - 32768) / 256), odd where new is below golden, 0 for equal ones, 65535 for what is no
+    number on one side. In a plane all golden numbers come first, then the new ones, then the
+    shares. cell_elements: as of a picture.
     shown: which plane the worst element is in. part: of complex numbers. is_cut: whether values lie
     off the scale.
     """

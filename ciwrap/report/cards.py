@@ -85,7 +85,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.details is not None and result.details.effect is not None:
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
-        yield "suspect chunks", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
+        yield "chunks whose digests differ", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for count, name in special_counts(result):
         yield name, f"{count:,}"
     words = evidence_words(result)

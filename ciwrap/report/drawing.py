@@ -27,7 +27,7 @@ from ciwrap.model.variable_result import (
     Effect,
     View,
 )
-from ciwrap.report.text import percent_text, range_words, safe_name, short_number
+from ciwrap.report.text import numbers_apart, percent_text, range_words, safe_name, short_number
 
 WIDTH, HEIGHT = 460, 210
 NARROW = 348
@@ -389,7 +389,7 @@ def effect_facts(
         yield "numbers on both sides", f"{effect.element_count:,}; mean, range and sum are of these"
     sign = "+" if effect.bias > 0 else ""
     yield f"mean of {sides[1]} - {sides[0]}", f"{sign}{short_number(effect.bias)}{bias}"
-    yield "range", f"{short_number(effect.least)} to {short_number(effect.greatest)}"
+    yield "range", " to ".join(numbers_apart(effect.least, effect.greatest))
     if effect.apart is not None:
         value = number_text(effect.apart)
         words = f"{effect.apart_count:,} are {value}, perhaps a fill value: fill_values: [{value}]"

@@ -60,11 +60,11 @@ class Environment(Struct, frozen=True):
     note: str = ""
 
     @property
-    def equal(self) -> int:
-        """The facts that both sides have in common. What matters to no number is no difference
-        (another commit), and not equal either.
+    def unequal(self) -> tuple[str, ...]:
+        """The facts that are others on both sides, also those that matter to no number (another
+        commit).
         """
-        return sum(one.golden == one.run for one in self.rows)
+        return tuple(one.key for one in self.rows if one.golden != one.run)
 
 
 def environments_of(run: RunResult) -> tuple[Environment, ...]:

@@ -195,7 +195,7 @@ def _plane_figures(
         bar = colour_bar(SIGNED_PALETTE, ends, "difference", wide)
         largest = result.max_abs_difference or 0.0
         # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
-        is_off = largest > limit and not picture.part and not picture.block_elements
+        is_off = largest > 1.01 * limit and not picture.part and not picture.block_elements
         off = f"up to {short_number(largest)}, off the scale" if is_off else ""
         yield _figure(name, image + bar, plane, worst, off)
     if picture.block_elements:  # the chunks that are suspect are marked on the new values

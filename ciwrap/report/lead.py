@@ -83,7 +83,8 @@ def title(run: RunResult) -> str:
         return "Numbers differ, and not everything could be compared"
     if counts[Verdict.UNDECIDED]:
         return "Numbers may be beyond their bounds, and not everything could be compared"
-    return "Not everything could be compared"
+    is_some = any(counts[one] for one in counts if one is not Verdict.NOT_COMPARABLE)
+    return f"{'Not everything' if is_some else 'Nothing'} could be compared"
 
 
 def leading(run: RunResult) -> list[_Leading]:
@@ -301,7 +302,8 @@ def _uncompared(run: RunResult) -> Iterator[str]:
     if bad:
         check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
-        yield f"Not compared{more}: {place(first)}: {_with_cause(check, first)}."
+        of_check = f"{safe_name(check_title(check), 80)}: " if len(run.checks) > 1 else ""
+        yield f"Not compared{more}: {of_check}{place(first)}: {_with_cause(check, first)}."
     elif not errors:
         yield "Nothing was compared."
 
@@ -495,6 +497,9 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     last = _size(worst)
     if worst.max_bound_share is None and worst.moved_elements and worst.known_share:
         last = f"more than {beyond_text(rounded_down(worst.known_share))}"
+    lost = sum(lost_count(one) for one in results)
+    if lost > lost_count(variable) > 0:
+        return f"{first} at first, {lost:,} in all"
     if worst.id == variable.id or not last or last == first:
         return first
     at = checkpoint_words(worst)

@@ -26,7 +26,7 @@ from ciwrap.report.lead import (
     title,
 )
 from ciwrap.report.terminal import accept_command
-from ciwrap.report.text import capital, counts_words, percent_text, plural, portable, safe_name
+from ciwrap.report.text import at_most_text, capital, counts_words, plural, portable, safe_name
 from ciwrap.report.view import card_numbers, more_words, numbers_too_words, row_of
 from ciwrap.report.words import (
     HINT,
@@ -220,7 +220,7 @@ def _checks(run: RunResult) -> list[str]:
     ordered = sorted(run.checks, key=lambda check: -check.verdict.severity)
     for check in ordered[:MOST_CHECKS]:
         share = None if check.verdict.severity else check.max_drift_share
-        used = "" if share is None else percent_text(share)
+        used = "" if share is None else at_most_text(share).removeprefix("at most ")
         name = escaped(check_title(check), 80)
         lines.append(f"| {_MARKS[check.verdict]} | {name} | {check.variable_count:,} | {used} |")
     lines.append("")

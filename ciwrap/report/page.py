@@ -102,8 +102,11 @@ def render_page(template: str, head: PageHead, page: object) -> str:
     """A page in the common layout. page: what the template asks for, with a title and a hue."""
     # Our own style and script are the only texts that go into the page unescaped.
     style, script = Markup(_read("report.css")), Markup(_read("report.js") + _read("look.js"))
-    assets = {"style": style, "script": script}
+    assets: dict[str, str] = {"style": style, "script": script, "palettes": ""}
     hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    cards = getattr(page, "cards", None)
+    if isinstance(cards, str) and "data-view=" in cards:
+        assets["palettes"] = palettes_text()
     return templates().get_template(template).render(head=head, page=page, **assets, **hashes)
 
 
@@ -440,7 +443,6 @@ def render_html(run: RunResult) -> str:
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,
         cards_left_out=cards_left_out,
-        palettes=palettes_text() if "data-view=" in cards else "",
         # What the head of the page tells of stands first, though another variable may be worse.
         rows_title=f"Variables, {'' if keys == sorted(keys) else told}worst first",
         # Lines whose parts were escaped.

@@ -82,15 +82,34 @@ def scale_ticks(low: float, high: float) -> tuple[str, str, str]:
     if abs(middle) < 1e-3 * reach:
         middle = 0.0
     low, high = (0.0 if abs(end) < 1e-9 * reach else end for end in (low, high))
-    return short_number(low), short_number(middle), short_number(high)
+    ends = numbers_apart(low, middle, high)
+    return ends[0], ends[1], ends[2]
 
 
 def short_number(value: float) -> str:
     """Three significant digits: enough to judge by. `0.31`, `1.2e-7`, `4200`, `1e9`."""
+    return _in_digits(value, 3)
+
+
+def _in_digits(value: float, digits: int) -> str:
+    shown = f"{value:.{digits}g}"
     if not math.isfinite(value) or 1e-4 <= abs(value) < 1e6:
-        return number_text(float(f"{value:.3g}"))
-    digits, exponent, power = f"{value:.3g}".partition("e")
-    return f"{digits}e{int(power)}" if exponent else digits
+        return number_text(float(shown))
+    start, exponent, power = shown.partition("e")
+    return f"{start}e{int(power)}" if exponent else start
+
+
+def numbers_apart(*values: float) -> list[str]:
+    """Numbers beside one another, such as the ends of a range: in three digits, or in as many as
+    show how far they are apart to a hundredth: `-45123 to -45113`.
+    """
+    reach = max(values) / 2 - min(values) / 2
+    for digits in range(3, 18):
+        if all(abs(float(f"{one:.{digits}g}") - one) <= reach / 50 for one in values):
+            break
+    if digits == 3 or not math.isfinite(reach) or not reach:
+        return [short_number(one) for one in values]
+    return [_in_digits(one, digits) for one in values]
 
 
 def size_text(size: float) -> str:

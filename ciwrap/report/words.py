@@ -258,10 +258,12 @@ def used_share(variable: VariableResult) -> float | None:
 
 def interval_text(low: float, high: float) -> str:
     """How much of an error bound something is that is known to lie between two shares:
-    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`. Both ends are rounded outwards.
+    `12.5 to 37.5 % of the bound`, `less than 25 % of the bound`. Both ends are rounded outwards,
+    and so is one number for both: it is what a sentence elsewhere calls `at most`.
     """
     if low == high:
-        return share_text(high)
+        most = rounded_up(high)
+        return share_text(high if high < 1 <= most else most)
     least, most = rounded_down(low), rounded_up(high)
     if percent_text(least) in ("0 %", "< 0.1 %"):
         return f"less than {share_text(most)}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 WORDS = {
     "match": "All numbers match",
     "differ": "differ",
-    "not-comparable": "Not everything could be compared",
+    "not-comparable": "could be compared",
     "error": "ciwrap: error",
 }
 CHECKOUT = "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8"

@@ -33,6 +33,7 @@ from ciwrap.report.failure import failure_lines
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.page import render_html
 from ciwrap.report.terminal import make_console, render
+from ciwrap.report.text import numbers_apart
 from ciwrap.report.view import _shrunk
 from ciwrap.report.words import by_digests_sentence, cause_words
 
@@ -467,3 +468,28 @@ def test_the_largest_difference_of_what_is_compared_exactly_is_that_of_all_check
         for at, one in enumerate(moved, 1)
     ]
     assert f"How much {words}" in text_of(run_of(*results))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (-45123.0, -45113.0, ["-45123", "-45113"]),
+        (100425.0, 102225.0, ["100420", "102220"]),
+        (0.0, 1.0, ["0", "1"]),
+        (-0.1234567, 3.7654321, ["-0.123", "3.77"]),
+        (7.0, 7.0, ["7", "7"]),
+        (-1e300, 1e300, ["-1e300", "1e300"]),
+    ],
+)
+def test_the_ends_of_a_range_are_told_apart(low: float, high: float, shown: list[str]) -> None:
+    assert numbers_apart(low, high) == shown
+
+
+def test_one_share_is_the_same_number_everywhere() -> None:
+    """What a sentence calls `at most 19.6 %` is no 19.5 % in a column."""
+    from ciwrap.report.text import at_most_text
+    from ciwrap.report.words import interval_text
+
+    for share in (0.19517, 0.1878, 0.0399, 0.5, 0.9996):
+        told = at_most_text(share).removeprefix("at most ").removeprefix("less than ")
+        assert interval_text(share, share).startswith(told if share < 0.999 else "99.9 %")

@@ -4,7 +4,7 @@
   const openers = document.querySelectorAll("[data-view]");
   if (!openers.length) return;
   const bytesOf = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
-  const palettes = bytesOf(document.querySelector("[data-palettes]").dataset.palettes);
+  const palettes = bytesOf(document.getElementById("main").dataset.palettes);
   const colourOf = { values: 0, signed: 256, shares: 512 };
   const OFF = 65535, BOUND = 18, NO_NUMBER = 35, LAST = 33;
 
@@ -22,12 +22,13 @@
     return String(Number(value.toPrecision(5)));
   };
   const short2 = (value) => (value < 1e6 ? Number(value.toPrecision(2)).toLocaleString("en") : value.toExponential(1).replace(".0e", "e").replace("e+", "e"));
+  const shareOf = (code) => (code === 0 ? 0 : 2 ** ((code - 32768) / 256));
   const timesOf = (code) => {
     if (code === OFF) return "no number on one side";
     if (code === 0) return "equal";
-    if (code === 65534) return "more than 3e38 \u00d7 the bound";
-    const share = 2 ** ((code - 32768) / 256);
-    // Shares are kept to a quarter of a percent.
+    if (code >= 65532) return "more than 3e38 \u00d7 the bound";
+    const share = shareOf(code);
+    // Shares are kept to half a percent.
     if (code > 32768) return share < 1.05 ? "just beyond the bound" : `about ${short2(share)} \u00d7 the bound`;
     return share < 0.001 ? "less than 0.1 % of the bound" : `about ${short2(Math.min(100 * share, 99))} % of the bound`;
   };
@@ -51,8 +52,10 @@
       const all = new Uint16Array(bytesOf(text).buffer);
       return { golden: all.subarray(0, count), new: all.subarray(count, 2 * count), share: all.subarray(2 * count) };
     });
+    // Numbers are kept in 65,535 steps, and no digit below a step is shown.
+    const unit = 10 ** Math.ceil(Math.log10((high - low) / 65534 || 1));
     const valueOf = (level) => (level === OFF ? NaN : low + (high - low) * (level / 65534));
-    const words = (level) => (level === OFF ? "no number" : view.cut && level === 0 ? `${short(low)} (or less)` : view.cut && level === 65534 ? `${short(high)} (or more)` : short(valueOf(level)));
+    const words = (level) => (level === OFF ? "no number" : view.cut && level === 0 ? `${short(low)} (or less)` : view.cut && level === 65534 ? `${short(high)} (or more)` : short(Math.round(valueOf(level) / unit) * unit));
     const saidOf = (at, row, column) => {
       const place = [...view.index], k = row * columns + column, plane = planes[at];
       if (view.axes[0] !== null) place[view.axes[0]] = rangeOf(row, rows, view.extents[0]);
@@ -128,19 +131,17 @@
       const [top, bottom, left, right] = rect, wide = right - left, tall = bottom - top, plane = planes[at];
       canvas.width = wide;
       canvas.height = tall;
-      let limit = 0;
-      if (what === "signed") for (const one of planes) for (let k = 0; k < count; k++) {
-        const moved = Math.abs(valueOf(one.new[k]) - valueOf(one.golden[k]));
-        if (moved > limit) limit = moved;
-      }
+      // At least the bound, so that noise is pale beside a defect.
+      let limit = 1;
+      if (what === "signed") for (const one of planes) for (const code of one.share) if (code !== OFF) limit = Math.max(limit, shareOf(code));
       const context = canvas.getContext("2d"), image = context.createImageData(wide, tall);
       for (let i = 0; i < tall; i++) for (let j = 0; j < wide; j++) {
         const k = (i + top) * columns + j + left;
         let colour;
         if (what === "share") colour = colourOf.shares + classOf(plane.share[k]);
         else if (what === "signed") {
-          const moved = valueOf(plane.new[k]) - valueOf(plane.golden[k]);
-          colour = colourOf.signed + (Number.isNaN(moved) ? 255 : limit ? Math.round(127 + (127 * moved) / limit) : 127);
+          const code = plane.share[k], moved = ((code & 1 ? -1 : 1) * shareOf(code)) / limit;
+          colour = colourOf.signed + (code === OFF ? 255 : Math.round(127 + 127 * moved));
         } else {
           const level = plane[what][k];
           colour = colourOf.values + (level === OFF ? 255 : Math.round(level / 258.007874));
