@@ -47,10 +47,10 @@ from ciwrap.golden.show import (
 )
 from ciwrap.golden.trees import EXACT
 from ciwrap.model.results import command_words, names_text
+from ciwrap.report.console import Console, Text
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.outputs import write_report
-from ciwrap.report.terminal import Console, Text
 from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
 from ciwrap.report.words import GOLDEN_AND_NEW, arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept import (

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult, RunResult
     from ciwrap.project.schema import Key, Section
+    from ciwrap.report.console import Console
     from ciwrap.report.document import Detail
-    from ciwrap.report.terminal import Console
 
 
 class Session(Struct):
@@ -88,7 +88,7 @@ class Session(Struct):
     def console(self) -> Console:
         """For people: stdout, or stderr where stdout carries the JSON or the report."""
         if self._stdout is None:
-            from ciwrap.report.terminal import make_console
+            from ciwrap.report.console import make_console
 
             is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
             self._stdout = make_console(sys.stderr if is_taken else sys.stdout)

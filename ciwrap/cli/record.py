@@ -75,7 +75,7 @@ from ciwrap.recording.recorded_run import (
     write_run_file,
     write_snapshot,
 )
-from ciwrap.report.terminal import terminal_width
+from ciwrap.report.console import terminal_width
 from ciwrap.report.text import bytes_text, plural, seconds_text
 from ciwrap.report.words import moved_words
 from ciwrap.review.project import load_config_if_any

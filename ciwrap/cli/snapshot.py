@@ -24,7 +24,7 @@ from ciwrap.model import CommandOutcome, EnvironmentDifference
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, Config
 from ciwrap.recording.recorded_run import snapshot_of_capture
-from ciwrap.report.terminal import Console
+from ciwrap.report.console import Console
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
 from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind

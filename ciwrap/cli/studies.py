@@ -37,8 +37,9 @@ from ciwrap.project.config import load_config, timing_settings
 from ciwrap.project.run_command import all_cores_but_one
 from ciwrap.project.schema import TIMING
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
+from ciwrap.report.console import Text
 from ciwrap.report.document import plain, to_document, trimmed, write_text
-from ciwrap.report.terminal import Text, render
+from ciwrap.report.terminal import render
 from ciwrap.report.text import plural, relative_to, safe_name, safe_text, seconds_text
 from ciwrap.review.project import Project, load_config_if_any, load_project, project_of
 from ciwrap.snapshot.difference import describe_environment, environment_of_program

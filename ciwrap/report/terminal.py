@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import IO
 
 from msgspec.structs import replace
 
 from ciwrap.model import (
     CheckResult,
     CommandOutcome,
+    Coverage,
     Message,
     MessageLevel,
     RunResult,
@@ -24,7 +22,8 @@ from ciwrap.model import (
     worst_first,
     worst_of,
 )
-from ciwrap.model.results import ProjectOptions, command_words
+from ciwrap.model.results import ProjectOptions, command_words, names_text
+from ciwrap.report.console import Console, Lines, Text
 from ciwrap.report.lead import beyond_text
 from ciwrap.report.text import (
     bytes_text,
@@ -65,123 +64,6 @@ from ciwrap.report.words import (
     without_share_text,
 )
 
-# Parameters of the terminal's "select graphic rendition" (ECMA-48, 8.3.117).
-_CODES = {"bold": 1, "dim": 2, "underline": 4, "red": 31, "green": 32, "yellow": 33, "magenta": 35}
-_PLAIN_TERMINALS = frozenset({"", "dumb", "unknown"})
-
-
-class Text:
-    """A line whose parts have styles: words of `_CODES` (bold, dim, ...), or none."""
-
-    __slots__ = ("_parts",)
-
-    def __init__(self, text: str = "", style: str = "") -> None:
-        self._parts = [(text, style)]
-
-    def append(self, text: str | Text, style: str = "") -> Text:
-        """Adds to the end of the line, and returns the line."""
-        self._parts += text._parts if isinstance(text, Text) else [(text, style)]
-        return self
-
-    @property
-    def plain(self) -> str:
-        """The line without its styles."""
-        return "".join(text for text, _ in self._parts)
-
-    def part(self, start: int, end: int | None = None) -> Text:
-        """The characters from `start` on, up to `end`, as they are styled."""
-        found, at = Text(), 0
-        for text, style in self._parts:
-            last = len(text) if end is None else max(end - at, 0)
-            found.append(text[max(start - at, 0) : last], style)
-            at += len(text)
-        return found
-
-    @property
-    def styled(self) -> str:
-        """The line with the terminal's escapes for its styles."""
-        return "".join(_styled(text, style) for text, style in self._parts)
-
-
-def _styled(text: str, style: str) -> str:
-    if not (text and style):
-        return text
-    codes = ";".join(str(_CODES[word]) for word in style.split())
-    return f"\x1b[{codes}m{text}\x1b[0m"
-
-
-class Console:
-    """Prints lines to a stream, and never interprets what they say. color: whether with styles.
-
-    Lines are broken between words on a terminal, what follows indented; never in logs and files.
-    """
-
-    def __init__(self, stream: IO[str], *, color: bool) -> None:
-        self._stream = stream
-        self._color = color
-
-    def print(self, line: str | Text = "", style: str = "") -> None:
-        """Writes a line, or several, at once. style: of all of it."""
-        text = Text(line, style) if isinstance(line, str) else line
-        width = terminal_width() if self._stream.isatty() else None
-        for one in _lines(text):
-            for part in [one] if width is None else _wrapped(one, width):
-                self._stream.write(f"{part.styled if self._color else part.plain}\n")
-        self._stream.flush()
-
-
-def terminal_width() -> int:
-    """In characters. Python 3.10 says 0 of a terminal that does not know."""
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns or 80
-
-
-def _lines(text: Text) -> Iterator[Text]:
-    start = 0
-    for found in re.finditer("\n", text.plain):
-        yield text.part(start, found.start())
-        start = found.end()
-    yield text.part(start) if start else text
-
-
-def _wrapped(line: Text, width: int) -> Iterator[Text]:
-    """The line in pieces of at most so many characters, broken at spaces where there are any."""
-    plain = line.plain
-    if len(plain) <= width:
-        yield line
-        return
-    indent = len(plain) - len(plain.lstrip(" "))
-    room = max(width - indent - 2, 20)
-    start, end, is_first = 0, 0, True
-    for word in re.finditer(r"\S+", plain):
-        limit = width if is_first else room
-        if end > start and word.end() - start > limit and end > indent:
-            yield _piece(line, start, end, 0 if is_first else indent + 2)
-            start, is_first = word.start(), False
-        end = word.end()
-    yield _piece(line, start, None, 0 if is_first else indent + 2)
-
-
-def _piece(line: Text, start: int, end: int | None, indent: int) -> Text:
-    return Text(" " * indent).append(line.part(start, end))
-
-
-def make_console(stream: IO[str], *, color: bool | None = None) -> Console:
-    """A console that is plain unless the stream is a terminal.
-
-    color: True or False overrides what the stream and the environment (NO_COLOR, FORCE_COLOR, TERM)
-    say.
-    """
-    if color is None and os.environ.get("NO_COLOR"):
-        color = False
-    elif color is None and os.environ.get("FORCE_COLOR"):
-        color = True
-    elif color is None:
-        color = stream.isatty() and os.environ.get("TERM", "").lower() not in _PLAIN_TERMINALS
-    return Console(stream, color=color)
-
-
 DEFAULT_MOST_VARIABLES = 8
 # The word of each verdict, and its style.
 WORDS = {
@@ -214,18 +96,88 @@ def render(
         _render_command(result.command, console)
     for message in result.messages:
         render_message(message, console, indent=2)
-    for check in sorted(result.checks, key=attrgetter("verdict.severity"), reverse=True):
-        if result.kind != "compare":
-            head = Text("  ").append(*WORDS[check.verdict]).append(f"  {safe_name(check.name)}")
-            if check.golden_path is not None:
-                head.append(f"  ({safe_text(check.golden_path)})", style="dim")
-            console.print(head)
-        _render_check(check, console, limit, verbose)
+    ordered = sorted(result.checks, key=attrgetter("verdict.severity"), reverse=True)
+    quiet = [] if verbose else [one for one in ordered if _is_quiet(result, one)]
+    if len(quiet) > 1:
+        _render_quiet(quiet, console)
+        ordered = [one for one in ordered if one not in quiet]
+    if verbose or len(ordered) == 1:
+        for check in ordered:
+            _render_whole(result, check, console, limit, verbose)
+    else:
+        _render_some(result, ordered, console, limit)
     if result.verdict is not Verdict.MATCH:
         render_environment(result, console, verbose=verbose)
         render_hint(result, console)
     if verbose:
         console.print(Text(f"took {seconds_text(result.seconds)}", style="dim"))
+
+
+def _is_quiet(result: RunResult, check: CheckResult) -> bool:
+    """Whether the check matches, and nothing else is to be said of it."""
+    is_said = bool(check.messages) or check.command is not None or result.kind == "compare"
+    return check.verdict is Verdict.MATCH and check.coverage.is_whole and not is_said
+
+
+def _render_quiet(checks: list[CheckResult], console: Console) -> None:
+    """All checks that match, in one line, and what was compared in them."""
+    names = names_text([safe_name(one.name) for one in checks], _MOST_NAMES)
+    console.print(Text("  ").append(*WORDS[Verdict.MATCH]).append(f"  {names}"))
+    console.print(_matches_line([(one, variable) for one in checks for variable in one.variables]))
+    console.print(Text(f"    {sum((one.coverage for one in checks), Coverage()).text}"))
+
+
+# Lines that checks take in all, where there are several; the first has as many as it needs.
+_MOST_LINES = 40
+
+
+def _render_some(
+    result: RunResult, checks: list[CheckResult], console: Console, limit: int | None
+) -> None:
+    """The worst first, as far as there is room; those of which the same is to be said together."""
+    alike: dict[object, list[CheckResult]] = {}
+    for check in checks:
+        alike.setdefault(_what_is_said(check), []).append(check)
+    room, left_out = _MOST_LINES, []
+    for first, *others in alike.values():
+        lines = Lines()
+        _render_whole(result, first, lines, limit, verbose=False)
+        if others:
+            names = names_text([safe_name(one.name) for one in others], _MOST_NAMES)
+            lines.print(Text(f"    likewise: {names}"))
+        if room < _MOST_LINES and len(lines.found) > room:
+            left_out += [first, *others]
+            continue
+        room -= len(lines.found)
+        for line in lines.found:
+            console.print(line)
+    if left_out:
+        counts = counts_words(Counter(one.verdict for one in left_out))
+        more = plural(len(left_out), "more check")
+        console.print(Text(f"  ... and {more}: {counts} (--verbose, --json or --report show all)"))
+
+
+def _what_is_said(check: CheckResult) -> object:
+    """Equal for checks whose variables have equal verdicts for equal reasons."""
+    bad = [one for one in check.variables if one.verdict is not Verdict.MATCH]
+    if check.command is not None or check.history is not None or not bad:
+        return check.name
+    return (
+        check.verdict,
+        tuple(str(one) for one in check.messages),
+        tuple((one.id.text, one.verdict, headline(one), one.explanations) for one in bad),
+    )
+
+
+def _render_whole(
+    result: RunResult, check: CheckResult, console: Console, limit: int | None, verbose: bool
+) -> None:
+    if result.kind != "compare":
+        head = Text("  ").append(*WORDS[check.verdict]).append(f"  {safe_name(check.name)}")
+        if check.golden_path is not None:
+            head.append(f"  ({safe_text(check.golden_path)})", style="dim")
+        console.print(head)
+    _render_check(check, console, limit, verbose)
 
 
 def _title(result: RunResult) -> Text:
@@ -261,7 +213,7 @@ def _render_check(
         for variable in worst_first(good):
             render_variable([variable], console, verbose, sides_of(check, variable))
     elif good:
-        console.print(_matches_line(good))
+        console.print(_matches_line([(check, one) for one in good]))
     console.print(Text(f"    {check.coverage.text}"))
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
@@ -272,21 +224,23 @@ def _render_check(
         _render_costs(check, console)
 
 
-def _matches_line(good: list[VariableResult]) -> Text:
+def _matches_line(good: list[tuple[CheckResult, VariableResult]]) -> Text:
+    """All variables that match, of one check or of several."""
     text = Text("    match  ")
-    text.append(arrays_words(len(good), len({one.name for one in good})))
-    kinds = Counter(variable.evidence.value for variable in good if variable.evidence is not None)
+    text.append(arrays_words(len(good), len({(check.name, one.name) for check, one in good})))
+    kinds = Counter(one.evidence.value for _, one in good if one.evidence is not None)
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]
         text.append(f" [{', '.join(said)}]")
-    known = [variable for variable in good if used_share(variable) is not None]
+    known = [pair for pair in good if used_share(pair[1]) is not None]
     if known:
         # Of equally bad ones the first by iteration, rank and name, as they are listed.
-        worst = max(known, key=severity)
+        check, worst = max(known, key=lambda pair: severity(pair[1]))
         most = used_share(worst)
         text.append(used_words(most))
         if most and len(good) > 1:
-            text.append(f" (by {safe_name(worst.id.text)})")
+            of_check = f"{safe_name(check.name)}: " if check is not good[0][0] else ""
+            text.append(f" (by {of_check}{safe_name(worst.id.text)})")
     return text
 
 

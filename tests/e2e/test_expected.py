@@ -11,9 +11,10 @@ import report_scenarios as scenarios
 from expected_texts import page_text
 from msgspec.structs import replace
 
+from ciwrap.report.console import make_console
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.page import render_html
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,10 +17,11 @@ from tiers import examples
 
 from ciwrap import api
 from ciwrap.model import CheckResult, RunResult, VariableResult, Verdict
+from ciwrap.report.console import make_console
 from ciwrap.report.document import document_text, from_document, to_document
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.page import render_html
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

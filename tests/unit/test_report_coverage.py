@@ -23,13 +23,14 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.cards import facts_of
+from ciwrap.report.console import make_console
 from ciwrap.report.document import from_document, to_document
 from ciwrap.report.exports import render_junit, render_sarif
 from ciwrap.report.failure import MOST_LINES, failure_lines
 from ciwrap.report.figures import histogram_of
 from ciwrap.report.markdown import render_annotations, render_markdown
 from ciwrap.report.page import render_html
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 
 
 def match(name: str = "x", **more: Any) -> VariableResult:

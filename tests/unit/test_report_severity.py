@@ -27,12 +27,13 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import with_brief_ones
 from ciwrap.model.variable_result import ShareMap, cells_text
+from ciwrap.report.console import make_console
 from ciwrap.report.document import trimmed, with_detail
 from ciwrap.report.exports import render_junit, render_sarif
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.markdown import render_annotations, render_markdown
 from ciwrap.report.page import render_html
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.terminal import render
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -24,7 +24,8 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.report.terminal import make_console, render
+from ciwrap.report.console import make_console
+from ciwrap.report.terminal import render
 from ciwrap.report.text import (
     at_most_text,
     bytes_text,
@@ -350,3 +351,45 @@ def test_several_lines_are_broken_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
     styled = Terminal()
     make_console(styled, color=True).print("a\nb", "bold")
     assert styled.getvalue() == "\x1b[1ma\x1b[0m\n\x1b[1mb\x1b[0m\n"
+
+
+def many_checks(count: int, bad: int) -> RunResult:
+    """So many checks of two variables each; the first few differ, alike."""
+    checks = []
+    for number in range(count):
+        is_bad = number < bad
+        one = differ("b") if is_bad else match("b")
+        verdict = Verdict.DIFFER if is_bad else Verdict.MATCH
+        checks.append(CheckResult(f"c{number:04d}", verdict, (one, match("a"))))
+    worst = Verdict.DIFFER if bad else Verdict.MATCH
+    return RunResult(worst, tuple(checks))
+
+
+def test_all_checks_that_match_are_one_line() -> None:
+    lines = shown(many_checks(1000, 0)).splitlines()
+    assert len(lines) == 4
+    assert lines[1] == "  match  c0000, c0001, c0002, c0003 and 996 more"
+    assert lines[2].startswith("    match  2,000 variables")
+
+
+def test_a_thousand_checks_take_a_screen_and_the_alike_stand_together() -> None:
+    text = shown(many_checks(1000, 30))
+    lines = text.splitlines()
+    assert len(lines) <= 60
+    # What fails comes last, where a log is opened.
+    assert lines[1].startswith("  match  c0030")
+    assert "    likewise: c0001, c0002, c0003, c0004 and 25 more" in lines
+    assert "c0999" in shown(many_checks(1000, 30), verbose=True)
+
+
+def test_checks_that_differ_otherwise_are_counted_where_there_is_no_room() -> None:
+    run = many_checks(60, 60)
+    checks = tuple(
+        replace(one, variables=(differ(f"v{number}"),))
+        for number, one in enumerate(run.checks)
+    )
+    lines = shown(replace(run, checks=checks)).splitlines()
+    assert len(lines) <= 60
+    (rest,) = (line for line in lines if "more checks" in line)
+    told = sum(line.startswith("  DIFFER") for line in lines)
+    assert f"... and {60 - told} more checks: {60 - told} differ" in rest

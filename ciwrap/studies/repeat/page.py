@@ -17,10 +17,11 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
     RepeatResult,
 )
+from ciwrap.report.console import Console, Text
 from ciwrap.report.document import write_text
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import environment_rows, page_head, render_page, tail_text
-from ciwrap.report.terminal import Console, Text, render_message
+from ciwrap.report.terminal import render_message
 from ciwrap.report.text import (
     capital,
     percent_text,
