@@ -32,6 +32,7 @@ from benchmarks import (
     recording_in_place,
     repeat_size,
     repeated_runs,
+    simulated_runs,
     solving,
     start_up,
     timing_pairs,
@@ -182,6 +183,11 @@ def _sections(options: argparse.Namespace) -> dict[str, Section]:
             "Verdicts on run times in pairs, of simulated machines",
             lambda: timing_pairs.run(trials=50 if quick else 3000),
             timing_pairs.table,
+        ),
+        "simulated-runs": Section(
+            "What is said of simulated runs, and how often it is right",
+            lambda: simulated_runs.run(trials=10 if quick else 200),
+            simulated_runs.table,
         ),
         "ensembles": Section(
             "The ensemble test on Lorenz-96, 24 features, with another forcing",

@@ -27,7 +27,7 @@ from ciwrap.recording.recorded_run import snapshot_of_capture
 from ciwrap.report.console import Console
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
-from ciwrap.snapshot.difference import compare_snapshots, verb_of, words_of_kind
+from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
 from ciwrap.snapshot.records import RANKS, Cleaner, Snapshot
 from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, recipes
 from ciwrap.snapshot.store import (
@@ -281,7 +281,7 @@ def difference_lines(found: Sequence[EnvironmentDifference]) -> list[str]:
     lines = []
     for one in found:
         sides = f"{one.golden}  ->  {one.run}"
-        lines.append(f"{one.name} {verb_of(one)}: {sides}  ({words_of_kind(one.kind)})")
+        lines.append(f"{one.name} differs: {sides}  ({words_of_kind(one.kind)})")
         if one.prove is not None:
             lines.append(f"    to prove that it changes the numbers: {one.prove}")
     return [safe_text(line) for line in lines]

@@ -95,6 +95,19 @@ class BoundSuggestion(Struct, frozen=True):
         return ErrorBound(atol=self.atol, rtol=self.rtol)
 
 
+class RunGroups(Struct, frozen=True):
+    """Two groups that runs fall into by their largest |v - g|, ten times apart or more.
+
+    far_runs: the runs of the group that is farther from the reference, whose |v - g| is
+    far_at_least. near_count: how many others were compared, whose |v - g| is near_at_most.
+    """
+
+    far_runs: tuple[int, ...]
+    near_count: int
+    near_at_most: Number
+    far_at_least: Number
+
+
 class RepeatedVariable(Struct, frozen=True):
     """One variable by name, over all iterations and ranks, with run 1 (or the golden) as g.
 
@@ -111,7 +124,8 @@ class RepeatedVariable(Struct, frozen=True):
     up to compare_until where there is one. common_digits: decimal digits that all but 5 %
     of the sampled elements have in common in all runs with the reference; normal_digits: in common
     with the mean of the runs, in 95 % of runs with 95 % confidence if they are normal, where SciPy
-    is installed. reason: why it is not comparable, or unrelated.
+    is installed. groups: two groups of runs, where they fall into such. reason: why it is not
+    comparable, or unrelated, or why no bound is suggested.
     breaks_bound: whether the present bound does not hold for some run, or may not. What some run
     leaves unknown (a golden without data) is None: max_abs, max_rel, shares.
     """
@@ -141,6 +155,7 @@ class RepeatedVariable(Struct, frozen=True):
     normal_digits: Number | None = None
     reason: str | None = None
     early_share: Number | None = None
+    groups: RunGroups | None = None
     breaks_bound: bool = False
 
     @property
@@ -158,12 +173,14 @@ class FactorFinding(Struct, frozen=True):
     """What switching a factor does to a variable.
 
     pairs: of runs that differ in this factor only; differing: how many of them have different
-    results. repeat_pairs, repeat_differing: pairs of runs that differ in none. max_abs: largest |v
-    - g| of runs that differ from the first in this factor only. changes: whether it changes the
-    result, where runs of one cell are equal; None where they are not, and where no runs that were
-    compared can tell. spread_effect: by how much ln of the distance of |v - g| from its median over
-    the cell grows with it on; None where most |v - g| are equal to others. p: how often so much
-    comes by chance. power: the chance to have found a five-fold spread in one cell.
+    results. off_pairs, on_pairs: pairs of runs that differ in no factor, with this one off, and on;
+    off_differing, on_differing: how many of them have different results. max_abs: largest |v - g|
+    of runs that differ from the first in this factor only. changes: whether it changes the result,
+    where runs that differ in no factor are equal; None where they are not, and where no runs that
+    were compared can tell. effect: where they are not equal, how much |v - g| moves with the factor
+    on, from -1 (every run with it on is nearer) to 1 (every one is farther). p: how often chance
+    makes so large an effect of any factor on any variable. power: the chance to have found a factor
+    that spreads normal noise five times as much.
     """
 
     name: str
@@ -171,14 +188,28 @@ class FactorFinding(Struct, frozen=True):
     variable: str
     pairs: int
     differing: int
-    repeat_pairs: int
-    repeat_differing: int
-    differing_share: Number | None = None
+    off_pairs: int = 0
+    off_differing: int = 0
+    on_pairs: int = 0
+    on_differing: int = 0
     max_abs: Number | None = None
     changes: bool | None = None
-    spread_effect: Number | None = None
+    effect: Number | None = None
     p: Number | None = None
     power: Number | None = None
+
+    @property
+    def repeat_pairs(self) -> int:
+        return self.off_pairs + self.on_pairs
+
+    @property
+    def repeat_differing(self) -> int:
+        return self.off_differing + self.on_differing
+
+    @property
+    def acts(self) -> bool:
+        """Whether it changes the result, or acts on how far runs are from the reference."""
+        return bool(self.changes) or (self.p is not None and self.p <= 0.05)
 
 
 class RepeatResult(Struct, frozen=True):

@@ -62,8 +62,9 @@ from ciwrap.pytest_plugin.options import makes_all
 from ciwrap.pytest_plugin.unmet import Unmet, UnmetCheck, after_the_end, in_forked, joined
 from ciwrap.report.failure import failure_lines
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict, compare_pairs
+from ciwrap.studies.repeat.bounds import bound_text
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs, compare_runs, held_run
-from ciwrap.studies.repeat.result import bound_text, names_that_vary, summarise
+from ciwrap.studies.repeat.summary import names_that_vary, summarise
 from ciwrap.studies.timing import chosen_timing, explanation, headline, time_calls
 
 if TYPE_CHECKING:

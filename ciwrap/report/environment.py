@@ -13,7 +13,7 @@ from msgspec import Struct
 from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
 from ciwrap.report.lead import check_title
 from ciwrap.report.text import plural, safe_name
-from ciwrap.snapshot.difference import compare_summaries, ranked, verb_of, words_of_kind
+from ciwrap.snapshot.difference import compare_summaries, ranked, words_of_kind
 
 _MOST_TABLES = 8
 MOST_DIFFERENCES = 40
@@ -101,7 +101,7 @@ def difference_line(one: EnvironmentDifference) -> str:
     """`OMP_NUM_THREADS differs: golden 1, this run 8 (thread settings)`."""
     name = safe_name(_NAMES.get(one.name, one.name), 80)
     sides = f"golden {safe_name(one.golden, 90)}, this run {safe_name(one.run, 90)}"
-    return f"{name} {verb_of(one)}: {sides} ({words_of_kind(one.kind)})"
+    return f"{name} differs: {sides} ({words_of_kind(one.kind)})"
 
 
 def differing_keys(environments: Sequence[Environment]) -> tuple[str, ...]:

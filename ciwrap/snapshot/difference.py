@@ -53,13 +53,18 @@ from ciwrap.snapshot.take import (
 )
 
 NOT_SET = "not set"
-# A program is looked at now and then, so it may have loaded what was not seen.
-NOT_SEEN = "not seen"
-_LACKING = {"program": NOT_SEEN, "process": "not loaded"}
+_NOT_LOADED = "not loaded"
+_SEPARATOR = "; "
+_MORE = re.compile(r"; and \d+ more$")
 _MOST_WORDS = 200
 # The hash and the version that tell builds of one library apart by name.
 _STEM = re.compile(r"^(?P<stem>(?:lib)?[A-Za-z_+]+[A-Za-z_+\d]*?)(?:[-.]|$)")
 _SIMPLE = re.compile(r"[\w.+/-]{1,60}")
+# Libraries of which a program has one: another one in its place differs, whatever its name.
+_FAMILY = re.compile(
+    r"(?:lib)?(?:scipy_)?(?:(?P<blas>openblas|mkl|blis|flexiblas|atlas|nvpl_blas|armpl|libsci)"
+    r"|(?P<mpi>mpi|mpich))(?![a-z])"
+)
 
 
 def compare_summaries(
@@ -79,6 +84,8 @@ def compare_summaries(
         if before == after or key in EXPECTED_TO_DIFFER or is_own:
             continue
         if key == "python" and _is_part(before, after):
+            continue
+        if _is_seen_less(before, after):
             continue
         if None in (before, after) and not kind_of_variable(key):
             continue  # what was not looked for is no difference
@@ -129,19 +136,27 @@ def ranked(found: Iterable[EnvironmentDifference]) -> tuple[EnvironmentDifferenc
 
 
 def _objects(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifference]:
-    """Objects that are not one build on both sides."""
-    lacking = [_LACKING[one.seen] for one in (reference, new)]
+    """Objects that are not one build on both sides.
+
+    A program is looked at now and then, so it may have loaded what was not seen: that is no
+    difference. Of a process that reports its own objects all are known.
+    """
     for before, after in pair_objects(reference.objects, new.objects):
-        if before is None or after is None or not before.same_bits(after):
-            one = after or before
-            assert one is not None
-            yield EnvironmentDifference(
-                one.kind,
-                (before or one).name,
-                lacking[0] if before is None else _object_words(before, after),
-                lacking[1] if after is None else _object_words(after, before),
-                prove=_prove_object(one),
-            )
+        if before is not None and after is not None and before.same_bits(after):
+            continue
+        one = after or before
+        assert one is not None
+        if (before is None and reference.seen == "program") or (
+            after is None and new.seen == "program"
+        ):
+            continue
+        yield EnvironmentDifference(
+            one.kind,
+            (before or one).name,
+            _NOT_LOADED if before is None else _object_words(before, after),
+            _NOT_LOADED if after is None else _object_words(after, before),
+            prove=_prove_object(one),
+        )
 
 
 def pair_objects(
@@ -150,7 +165,7 @@ def pair_objects(
     """Each object of either side once, beside what it corresponds to on the other."""
     pairs: list[tuple[LoadedObject | None, LoadedObject | None]] = []
     left, right = list(reference), list(new)
-    for key in (_bits, attrgetter("path"), attrgetter("name"), _stem):
+    for key in (_bits, attrgetter("path"), attrgetter("name"), _stem, _family):
         by_key: dict[str, list[LoadedObject]] = {}
         for one in right:
             by_key.setdefault(key(one), []).append(one)
@@ -173,6 +188,12 @@ def _stem(one: LoadedObject) -> str:
     """`libopenblas` of `libopenblas64_-fdde5778.so`, with the kind, so that no two are mixed up."""
     found = _STEM.match(one.name)
     return f"{one.kind} {found['stem'] if found else one.name}"
+
+
+def _family(one: LoadedObject) -> str:
+    """`blas` or `mpi`; the path of anything else, which is like no other."""
+    found = _FAMILY.match(one.name)
+    return one.path if found is None or found.lastgroup is None else found.lastgroup
 
 
 def _object_words(one: LoadedObject, other: LoadedObject | None) -> str:
@@ -212,6 +233,14 @@ def _is_part(before: str | None, after: str | None) -> bool:
     return long.startswith(f"{short}.")
 
 
+def _is_seen_less(before: str | None, after: str | None) -> bool:
+    """Whether one side lists some of the objects of the other one: the rest was not seen."""
+    if before is None or after is None:
+        return False
+    theirs, ours = (set(_MORE.sub("", one).split(_SEPARATOR)) for one in (before, after))
+    return theirs <= ours or ours <= theirs
+
+
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
 
@@ -248,11 +277,6 @@ def _prove_object(one: LoadedObject) -> str | None:
         "ciwrap repeat --vary FACTOR, with LD_LIBRARY_PATH of either build in the levels of FACTOR"
         " in ciwrap.yaml"
     )
-
-
-def verb_of(one: EnvironmentDifference) -> str:
-    """Whether something is known to differ, or was seen on one side alone."""
-    return "was seen on one side alone" if NOT_SEEN in (one.golden, one.run) else "differs"
 
 
 def words_of_kind(kind: str) -> str:
@@ -322,7 +346,7 @@ def _words(objects: Iterable[LoadedObject]) -> str:
     """`libm.so.6 (build 1f5a2f)`, of some."""
     named = sorted({f"{one.name} ({one.identity})" for one in objects})
     more = len(named) - _MOST_NAMED
-    return "; ".join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
+    return _SEPARATOR.join([*named[:_MOST_NAMED], *([f"and {more} more"] if more > 0 else [])])
 
 
 FORMAT_VERSION = 1

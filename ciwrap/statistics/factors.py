@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import Enum
-from itertools import combinations, compress
+from itertools import combinations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,8 +33,9 @@ LEAST_RUNS_PER_CELL = 2
 _BASE = {5: 4, 6: 4, 7: 4, 8: 4}
 _GENERATORS = ((0, 1, 2), (1, 2, 3), (0, 2, 3), (0, 1, 3))
 _PERMUTATIONS = 999
-_TRIALS = 200
-_SMALLEST = 1e-300  # a distance of 0 has no logarithm
+LEVEL = 0.05  # an effect counts if chance makes so large a one in fewer cases
+_TRIALS = 500
+_LOUD = 5.0
 _ROUNDING = 1e-9
 
 
@@ -95,6 +96,16 @@ def differing_shares(cells: Sequence[Cell], classes: Sequence[int]) -> list[Diff
     return [DifferingShare(factor, *count) for factor, count in counts.items()]
 
 
+def alike_pairs(cells: Sequence[Cell], classes: Sequence[int]) -> dict[Cell, tuple[int, int]]:
+    """Of each cell, how many pairs of its runs there are, and how many have different results."""
+    found: dict[Cell, tuple[int, int]] = {}
+    for (cell, one), (other_cell, other) in combinations(zip(cells, classes, strict=True), 2):
+        if cell == other_cell:
+            pairs, differing = found.get(cell, (0, 0))
+            found[cell] = pairs + 1, differing + (one != other)
+    return found
+
+
 def what_factors_do(cells: Sequence[Cell], classes: Sequence[int]) -> dict[int, bool]:
     """Whether each factor changes the result, where runs of one cell are all equal; a factor that
     nothing is known of is missing.
@@ -125,86 +136,87 @@ def what_factors_do(cells: Sequence[Cell], classes: Sequence[int]) -> dict[int, 
 class Effect(Struct, frozen=True):
     """What switching a factor does to a response.
 
-    factor: its position. size: the mean response with it on, less that with it off. p: how often so
-    large an effect comes by chance, corrected for the number of effects looked at.
+    factor: its position. size: from -1, where every run with it on is below every run with it off,
+    to 1, where all are above (Cliff's delta). p: how often chance alone makes so large an effect of
+    any factor on any response. power: the chance to find a factor that spreads normal noise five
+    times as much wherever it is on.
     """
 
     factor: int
     size: float
     p: float
+    power: float
 
 
-def spread_response(values: NDArray[Any], cells: Sequence[Cell]) -> NDArray[np.float64]:
-    """ln |x - median of its cell|: how far each run lies from the middle of its own cell.
+def effects(responses: ArrayLike, cells: Sequence[Cell], *, seed: int = 0) -> list[list[Effect]]:
+    """Of each response, the effects of all factors on its ranks.
 
-    The run that is nearest to the middle says nothing, NaN: of an odd number it is the median, of
-    an even one its distance is that of its neighbour once more, and to count it twice is to find
-    effects where there are none.
+    responses: shape (responses, runs); cells: of each run. Effects are least squares on contrasts
+    of -1 and +1, and p comes from permuting the runs over the cells, all responses alike: each
+    effect is compared with the largest one of any factor on any response (Westfall and Young,
+    1993), so that many factors or variables are no cause of alarm. Of ranks, since nothing is known
+    of the noise. Factors that the cells cannot tell from others are left out.
     """
-    values = np.asarray(values, float)
-    labels = np.array([_number(cell) for cell in cells])
-    response = np.empty(values.size)
-    for label in np.unique(labels):
-        inside = np.flatnonzero(labels == label)
-        response[inside] = np.abs(values[inside] - np.median(values[inside]))
-        response[inside[np.argmin(response[inside])]] = np.nan
-    # Equal runs have no spread, of which there is no logarithm.
-    smallest = np.min(response[response > 0], initial=np.inf)
-    floor = smallest if np.isfinite(smallest) else _SMALLEST
-    return np.log(np.maximum(response, floor))
-
-
-def effects(
-    response: NDArray[Any],
-    cells: Sequence[Cell],
-    *,
-    seed: int = 0,
-    permutations: int = _PERMUTATIONS,
-) -> list[Effect]:
-    """Effects of all factors, by least squares on contrasts of -1 and +1.
-
-    p by permuting the runs over the cells; the largest of all effects is what each one is held
-    against (Westfall and Young), so that many effects are no cause of alarm. Factors that the cells
-    cannot tell from others are left out, and so are runs whose response is NaN.
-    """
-    response = np.asarray(response, float)
-    told = np.isfinite(response)
-    response = response[told]
-    contrasts, factors = _contrasts(list(compress(cells, told)))
-    if not factors:
-        return []
-    centred = response - response.mean()
-    solve = np.linalg.pinv(contrasts)
-    sizes = 2 * (solve @ centred)
+    ranks = np.array([ranks_of(row) for row in np.atleast_2d(np.asarray(responses, float))])
+    contrasts, factors = _contrasts(cells)
+    if not factors or not ranks.size:
+        return [[] for _ in ranks]
+    solve = np.linalg.pinv(contrasts).T
+    sizes = np.abs(_standardised(ranks) @ solve)
     generator = np.random.default_rng(seed)
-    shuffled = generator.permuted(np.tile(centred, (permutations, 1)), axis=1)
-    largest = np.abs(2 * (shuffled @ solve.T)).max(axis=1)
+    orders = generator.permuted(np.tile(np.arange(len(cells)), (_PERMUTATIONS, 1)), axis=1)
+    standardised = _standardised(ranks)
+    largest = np.sort([np.abs(standardised[:, order] @ solve).max() for order in orders])
     # An order that makes the same effect counts, though its sum is rounded in another way.
-    least = np.abs(sizes) * (1 - _ROUNDING)
+    as_large = largest.size - np.searchsorted(largest, sizes * (1 - _ROUNDING))
+    limit = float(largest[-int(LEVEL * (_PERMUTATIONS + 1))]) * (1 + _ROUNDING)
+    is_on = np.array(cells, dtype=bool)[:, factors].T
+    powers = [
+        _power(on, weights, limit, generator) for on, weights in zip(is_on, solve.T, strict=True)
+    ]
+    deltas = [[_delta(row, on) for on in is_on] for row in ranks]
     return [
-        Effect(factor, float(size), float((1 + np.sum(largest >= one)) / (permutations + 1)))
-        for factor, size, one in zip(factors, sizes, least, strict=True)
+        [
+            Effect(factor, delta, float((1 + count) / (_PERMUTATIONS + 1)), power)
+            for factor, delta, count, power in zip(factors, row, counts, powers, strict=True)
+        ]
+        for row, counts in zip(deltas, as_large, strict=True)
     ]
 
 
-def power(cells: Sequence[Cell], *, seed: int = 0) -> float:
-    """The chance to find, at a level of 5 %, that one cell spreads five times as much as the
-    others, by 200 simulations.
+def ranks_of(values: NDArray[Any]) -> NDArray[np.float64]:
+    """The ranks of numbers from 1; equal ones have the mean of theirs."""
+    _, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+    found: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[position]
+    return found
 
-    The cell is the one with the most factors on; cells: of each run. What spreads are distances
-    from a reference that is as quiet as the others, as those of repeated runs are: they tell less
-    than the values themselves. 0 if there is but one cell.
+
+def _standardised(ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row with mean 0 and standard deviation 1; zeros where all are equal."""
+    centred = ranks - ranks.mean(axis=-1, keepdims=True)
+    spread = centred.std(axis=-1, keepdims=True)
+    found: NDArray[np.float64] = centred / np.where(spread > 0, spread, 1.0)
+    return found
+
+
+def _delta(ranks: NDArray[np.float64], is_on: NDArray[np.bool_]) -> float:
+    return float(2 * (ranks[is_on].mean() - ranks[~is_on].mean()) / ranks.size)
+
+
+def _power(
+    is_on: NDArray[np.bool_],
+    weights: NDArray[np.float64],
+    limit: float,
+    generator: np.random.Generator,
+) -> float:
+    """How often an effect is beyond the limit where noise spreads five times as much with a factor
+    on, by 500 simulations of distances from a reference that is as quiet as the others.
     """
-    generator = np.random.default_rng(seed)
-    loud = max(set(cells), key=lambda cell: (sum(cell), cell))
-    scale = np.array([5.0 if cell == loud else 1.0 for cell in cells])
-    found = 0
-    for trial in range(_TRIALS):
-        values = np.abs(generator.normal(0, scale) - generator.normal())
-        response = spread_response(values, cells)
-        tested = effects(response, cells, seed=seed + trial, permutations=199)
-        found += any(one.p <= 0.05 for one in tested)
-    return found / _TRIALS
+    scale = np.where(is_on, _LOUD, 1.0)
+    values = generator.normal(0, scale, size=(_TRIALS, is_on.size))
+    distances = np.abs(values - generator.normal(size=(_TRIALS, 1)))
+    ranks = _standardised(np.array([ranks_of(row) for row in distances]))
+    return float(np.mean(np.abs(ranks @ weights) > limit))
 
 
 def _contrasts(cells: Sequence[Cell]) -> tuple[NDArray[np.float64], list[int]]:
@@ -220,10 +232,6 @@ def _contrasts(cells: Sequence[Cell]) -> tuple[NDArray[np.float64], list[int]]:
             factors.append(factor)
     columns = kept[:, 1:]
     return columns - columns.mean(axis=0), factors
-
-
-def _number(cell: Cell) -> int:
-    return sum(1 << position for position, is_on in enumerate(cell) if is_on)
 
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from ciwrap.report.drawing import (
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, percent_text, plural, safe_name
-from ciwrap.snapshot.difference import verb_of, words_of_kind
+from ciwrap.snapshot.difference import words_of_kind
 from ciwrap.statistics.change_points import LEAST
 from ciwrap.studies.timing import change_text, time_text
 from ciwrap.studies.timing_report import TIME_LABELS
@@ -107,7 +107,7 @@ def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[
     for one in (one for differences in found for one in differences[:_MOST_DIFFERENCES]):
         sides = f"{safe_name(one.golden, 60)} before, {safe_name(one.run, 60)} since"
         name = safe_name(one.name, 60)
-        lines.append(f"{name} {verb_of(one)}: {sides} ({words_of_kind(one.kind)})")
+        lines.append(f"{name} differs: {sides} ({words_of_kind(one.kind)})")
     more = sum(max(0, len(differences) - _MOST_DIFFERENCES) for differences in found)
     return [*lines, f"and {plural(more, 'other difference')}"] if more else lines
 

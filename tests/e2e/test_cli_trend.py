@@ -470,13 +470,15 @@ def test_what_differs_since_a_command_became_slower(folder: Project) -> None:
     assert said in (folder.folder / "t.html").read_text()
     assert "because" not in outcome.out
     store = SnapshotStore.of_project(folder.folder)
-    before, since = store.save(snapshot()), store.save(snapshot(objects=OBJECTS[1:]))
+    newer = structs.replace(OBJECTS[0], build_id="b" * 40, sha256=None)
+    before, since = store.save(snapshot()), store.save(snapshot(objects=(newer, *OBJECTS[2:])))
     results = [
         result(n, seconds=2.0 + n // 8, snapshot=since if n > 7 else before) for n in range(16)
     ]
     outcome = folder.run("trend", *written(folder, results))
     (found,) = outcome.document["times"][0]["differences"]
-    assert [(one["name"], one["run"]) for one in found] == [("libm.so.6", "not seen")]
+    # An object that was merely not seen is no difference.
+    assert [(one["name"], one["run"]) for one in found] == [("libm.so.6", "build bbbbbbbbbbbb")]
     # Equal environments say nothing.
     results = [result(n, seconds=2.0 + n // 8, snapshot=before) for n in range(16)]
     outcome = folder.run("trend", *written(folder, results))

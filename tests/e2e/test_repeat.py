@@ -316,6 +316,60 @@ def test_bounds_are_shown_and_then_written(project: Project) -> None:
     assert (project.folder / "ciwrap.yaml").read_text() == with_bounds
 
 
+FIVE = """\
+x = np.random.default_rng(1).normal(size=5000)
+x[:5] = noise.normal(size=5)
+np.save("out/x.npy", x)
+"""
+
+
+def test_a_bound_that_catches_nothing_is_not_written(project: Project) -> None:
+    """5 of 5,000 elements are drawn anew in each run; the others never vary."""
+    with_program(project, FIVE)
+    text = (project.folder / "ciwrap.yaml").read_text()
+    outcome = project.run("repeat", "-n", "10", "--write-bounds")
+    assert outcome.code == 0, outcome
+    found = variable(outcome)
+    assert (found["kind"], found["suggested_bound"]) == ("noise", None)
+    assert "mesh: x: no bound is suggested: it would take `atol: 20`" in texts(outcome)
+    assert "5 of 5,000 elements vary by up to " in texts(outcome)
+    assert ", the others by 0: fix what makes them vary" in texts(outcome)
+    assert "there is no bound to write" in outcome.out
+    assert (project.folder / "ciwrap.yaml").read_text() == text
+
+
+def test_a_configured_bound_that_catches_nothing_is_too_wide(project: Project) -> None:
+    with_program(project, FIVE, check="outputs: out, atol: 20")
+    outcome = project.run("repeat", "-n", "10")
+    assert variable(outcome)["present_fit"] == "too_wide"
+
+
+def test_a_relative_bound_of_the_whole_value_is_not_suggested(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", 10.0 ** (5 * x) * (1 + 0.5 * noise.random(500)))')
+    outcome = project.run("repeat", "-n", "10")
+    found = variable(outcome)
+    if found["kind"] == "noise":
+        assert found["suggested_bound"] is None
+        assert "where any value could become 0" in texts(outcome)
+
+
+def test_two_groups_of_runs_are_told(project: Project) -> None:
+    code = 'np.save("out/x.npy", x + 1e-12 * noise.normal(size=500) + 1e-6 * (run in (4, 9)))'
+    with_program(project, code)
+    outcome = project.run("repeat", "-n", "10")
+    groups = variable(outcome)["groups"]
+    assert groups["far_runs"] == [4, 9]
+    assert groups["near_count"] == 7
+    assert "mesh: x: two groups of runs: 7 runs within " in texts(outcome)
+    assert "2 runs (4, 9) from 1e-6 on" in texts(outcome)
+    assert "make 30 runs" in texts(outcome)
+
+
+def test_two_results_are_two_groups(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", x + 1e-9 * (run == 6))')
+    assert variable(project.run("repeat", "-n", "10"))["groups"]["far_runs"] == [6]
+
+
 @pytest.mark.slow
 def test_written_bounds_pass_honest_runs_and_catch_a_defect(project: Project) -> None:
     """From nothing to a configuration that passes further runs and fails at 3 times the bound."""

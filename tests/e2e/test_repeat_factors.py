@@ -133,10 +133,29 @@ def test_noise_that_a_factor_makes_larger(project: Project) -> None:
     assert outcome.code == 0, outcome
     (found,) = outcome.document["factors"]
     assert "changes" not in found
-    assert found["repeat_differing"] == found["repeat_pairs"] > 0
+    assert found["off_differing"] == found["off_pairs"] > 0
     assert found["p"] <= 0.05
-    assert found["spread_effect"] > 1
-    assert "it spreads more with it on" in outcome.out
+    assert found["effect"] > 0.5
+    assert "acts on x: |d| is larger with it on" in outcome.out
+    assert outcome.document["headline"].endswith("; LOUD acts on x")
+
+
+def test_the_only_cause_of_all_variation_is_named(project: Project) -> None:
+    """Ten runs; without NOISY all are equal. A flag, of which no number tells how far it is."""
+    with_program(
+        project,
+        "on = os.environ['NOISY'] == '1'\n"
+        'np.save("out/x.npy", x + on * 1e-9 * noise.normal(size=500))\n'
+        'np.save("out/y.npy", x - on * 1e-12 * run)\n'
+        'np.save("out/flag.npy", on & (np.arange(20) < run))',
+    )
+    outcome = project.run("repeat", "-n", "10", "--vary", "NOISY=0,1", "--seed", "1")
+    assert outcome.code == 0, outcome
+    for found in outcome.document["factors"]:
+        assert found["p"] <= 0.05, found
+        assert (found.get("off_differing", 0), found["on_differing"]) == (0, 10)
+    assert "off: 0 of 10 pairs differ, on: 10 of 10 pairs differ" in outcome.out
+    assert "NOISY acts on flag, x, y" in outcome.document["headline"]
 
 
 def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
@@ -145,8 +164,14 @@ def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
     (found,) = outcome.document["factors"]
     assert found["p"] > 0.05
     assert 0 < found["power"] < 1
-    assert "no effect on the spread found" in outcome.out
-    assert "a five-fold spread in one cell would have been found in" in outcome.out
+    assert "no effect on x found (p = " in outcome.out
+    assert "a five-fold spread would have been found in" in outcome.out
+
+
+def test_too_few_runs_to_show_an_effect(project: Project) -> None:
+    with_program(project, 'np.save("out/x.npy", x[:1] + 1e-9 * noise.normal(size=1))')
+    outcome = project.run("repeat", "-n", "4", "--vary", "QUIET=0,1", "--seed", "7")
+    assert "so few runs cannot show any: make more" in outcome.out
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ciwrap.formats.find_outputs import find_in
 from ciwrap.golden.trees import Resources
 from ciwrap.model import ErrorBound, VariableSettings
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs
-from ciwrap.studies.repeat.result import names_that_vary, summarise
+from ciwrap.studies.repeat.summary import names_that_vary, summarise
 
 if TYPE_CHECKING:
     from pathlib import Path

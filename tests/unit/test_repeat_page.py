@@ -96,7 +96,7 @@ def test_nothing_varies() -> None:
 
 
 def test_names_move_nothing() -> None:
-    finding = FactorFinding(EVIL, "c", EVIL, 4, 2, 4, 0, 0.5, 1e-3, changes=True)
+    finding = FactorFinding(EVIL, "c", EVIL, 4, 2, 4, 0, max_abs=1e-3, changes=True)
     page = render_repeat_html(
         RepeatResult(
             f"1 of 1 variable varies; {EVIL} grows",
@@ -174,8 +174,8 @@ def test_the_factor_map_frames_what_changes() -> None:
     findings = (
         FactorFinding("threads", "c", "a", 8, 8, 6, 0, changes=True),
         FactorFinding("seed", "c", "a", 8, 0, 6, 0, changes=False),
-        FactorFinding("threads", "c", "b", 8, 8, 6, 6, spread_effect=1.0, p=0.01),
-        FactorFinding("seed", "c", "b", 0, 0, 6, 6, spread_effect=0.1, p=0.6),
+        FactorFinding("threads", "c", "b", 8, 8, 3, 3, 3, 3, effect=1.0, p=0.01),
+        FactorFinding("seed", "c", "b", 0, 0, 3, 3, 3, 3, effect=0.1, p=0.6),
     )
     picture = ET.fromstring(str(factor_map(findings)))
     texts = [one.text for one in picture.iter("text")]

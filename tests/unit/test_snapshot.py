@@ -24,7 +24,6 @@ from ciwrap.snapshot.difference import (
     keep_snapshot,
     note_outputs,
     pair_objects,
-    verb_of,
 )
 from ciwrap.snapshot.records import (
     KINDS,
@@ -91,10 +90,27 @@ def test_the_command_that_proves_stands_beside(variables: dict[str, str], prove:
 def test_objects_of_no_program_are_no_difference() -> None:
     nothing = snapshot(seen="nothing", objects=())
     assert compare_snapshots(snapshot(), nothing) == ()
+
+
+def test_what_was_merely_not_seen_is_no_difference() -> None:
+    """A program is looked at now and then."""
     fewer = snapshot(objects=OBJECTS[1:])
-    assert names(snapshot(), fewer) == ["libm.so.6"]
-    unseen = compare_snapshots(snapshot(), fewer)[0]
-    assert (unseen.run, verb_of(unseen)) == ("not seen", "was seen on one side alone")
+    assert compare_snapshots(snapshot(), fewer) == compare_snapshots(fewer, snapshot()) == ()
+
+
+def test_another_blas_in_place_of_the_one_that_was_there_differs() -> None:
+    mkl = loaded("/opt/intel/libmkl_rt.so.2", "maths", "M")
+    (found,) = compare_snapshots(snapshot(), snapshot(objects=(*OBJECTS[:2], OBJECTS[3], mkl)))
+    assert found.name == OBJECTS[2].name
+    assert "libmkl_rt" in found.run
+
+
+def test_a_list_of_which_fewer_objects_were_seen_is_no_difference() -> None:
+    both = {"compiler_runtime": "libgcc_s.so.1 (build a); libgfortran.so.5 (build b)"}
+    one = {"compiler_runtime": "libgcc_s.so.1 (build a)"}
+    other = {"compiler_runtime": "libgcc_s.so.1 (build c)"}
+    assert compare_summaries(both, one) == compare_summaries(one, both) == ()
+    assert [each.name for each in compare_summaries(both, other)] == ["compiler_runtime"]
 
 
 def test_a_program_that_ended_before_it_was_looked_at_is_no_difference() -> None:
@@ -110,6 +126,7 @@ def test_a_program_may_have_loaded_what_was_not_seen() -> None:
     fewer = snapshot(seen="process", objects=OBJECTS[1:])
     assert compare_snapshots(snapshot(seen="process"), fewer)[0].run == "not loaded"
     assert compare_snapshots(fewer, snapshot())[0].golden == "not loaded"
+    assert compare_snapshots(snapshot(), snapshot(objects=OBJECTS[1:])) == ()
 
 
 def test_packages_of_ciwrap_are_not_those_of_a_program() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ciwrap.model.settings import two_digits_above
 from ciwrap.statistics.spread import (
     Differences,
+    far_ones,
     rounded_up,
     safety_factor,
     share_within,
@@ -116,3 +117,19 @@ def test_a_program_that_counts_in_few_decimals() -> None:
         assert rounded_up(99.0) == 100
         assert two_digits_above(0.12345) == 0.13
         assert two_digits_above(9.96) == 10
+
+
+@pytest.mark.parametrize(
+    ("sizes", "far"),
+    [
+        ((1.0, 2.0, 3.0, 4.0), set()),
+        ((1.0, 2.0, 3.0, 30.0), {3}),
+        ((3.0, 1.0, 2.0, 31.0, 33.0), {3, 4}),
+        ((0.1, 0.2, 2.0, 3.0), set()),  # two near to the reference may be chance
+        ((0.0, 0.0, 0.0, 3.0), set()),
+        ((1.0,), set()),
+        ((), set()),
+    ],
+)
+def test_groups_of_sizes(sizes: tuple[float, ...], far: set[int]) -> None:
+    assert far_ones(dict(enumerate(sizes))) == far

@@ -110,8 +110,7 @@ def factor_map(findings: Sequence[FactorFinding]) -> Markup:
         cells = [(first.repeat_differing, first.repeat_pairs, False)]
         for name in names:
             one = found[check, variable, name]
-            is_marked = bool(one.changes) or (one.p is not None and one.p <= 0.05)
-            cells.append((one.differing, one.pairs, is_marked))
+            cells.append((one.differing, one.pairs, one.acts))
         for j, (differing, pairs, is_marked) in enumerate(cells):
             x = left + j * width
             parts.append(_factor_cell(x, y, width, differing, pairs, is_marked=is_marked))

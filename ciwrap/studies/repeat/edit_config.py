@@ -23,7 +23,7 @@ from ciwrap.model.repeat_result import BoundFit, RepeatResult
 from ciwrap.project.config import load_text
 from ciwrap.project.schema import parse_document, read_text
 from ciwrap.project.settings import is_glob
-from ciwrap.studies.repeat.result import bound_reason, bound_text
+from ciwrap.studies.repeat.bounds import bound_reason, bound_text
 
 _OUR_COMMENT = re.compile(
     r"(\d+ x largest of \d+ differences|three digits are left here), \d{4}-\d\d-\d\d"

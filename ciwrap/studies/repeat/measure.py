@@ -96,6 +96,7 @@ class Movement(Struct):
     _mean: NDArray[np.float64] | None = None
     _squares: NDArray[np.float64] | None = None
     _largest: NDArray[np.float64] | None = None
+    _farthest: NDArray[np.float64] | None = None
     _left_zero: NDArray[np.bool_] | None = None
 
     @property
@@ -114,6 +115,8 @@ class Movement(Struct):
         # What is no number moves nothing; two finite numbers may be further apart than a double is.
         difference = np.nan_to_num(difference, nan=0.0, posinf=math.inf, neginf=-math.inf)
         difference[~np.isfinite(self.reference)] = 0.0
+        far = np.abs(difference)
+        self._farthest = far if self._farthest is None else np.maximum(self._farthest, far)
         # The root of the sum of squares, none of which overflows or vanishes.
         self.norms[run] = _root_mean_square(difference) * math.sqrt(difference.size)
         left = (self.reference == 0) & (difference != 0)
@@ -132,6 +135,11 @@ class Movement(Struct):
         self._mean += step / self.runs
         self._squares += step * (z - self._mean)
         np.maximum(self._largest, np.abs(z), out=self._largest)
+
+    @property
+    def farthest(self) -> NDArray[np.float64]:
+        """Of each sampled element, the largest |v - g| of any run."""
+        return np.zeros_like(self.reference) if self._farthest is None else self._farthest
 
     @property
     def largest_relative(self) -> NDArray[np.float64]:
@@ -255,6 +263,52 @@ class Measured(Struct):
     faults: dict[str, str] = field(default_factory=dict)
     bounds: dict[str, ErrorBound] = field(default_factory=dict)
     compared: list[int] = field(default_factory=list)
+
+
+class Named(Struct, frozen=True):
+    """All slots of one name, in order."""
+
+    name: str
+    slots: dict[VariableId, Slot]
+
+    @property
+    def iterations(self) -> list[int | None]:
+        return list(dict.fromkeys(identity.iteration for identity in self.slots))
+
+    @property
+    def dtypes(self) -> set[str]:
+        """Of the results that are not equal to the reference."""
+        found = (one.dtype for slot in self.slots.values() for one in slot.results.values())
+        return {dtype for dtype in found if dtype is not None}
+
+    def at(self, iteration: int | None) -> list[Slot]:
+        return [slot for identity, slot in self.slots.items() if identity.iteration == iteration]
+
+    def largest_by_run(self, field: str, until: float = math.inf) -> dict[int, float | None]:
+        """Of each run that was compared, the largest value of a result's field; None where one of
+        its results does not tell.
+        """
+        found: dict[int, float | None] = {}
+        for identity, slot in self.slots.items():
+            if identity.iteration is not None and identity.iteration > until:
+                continue
+            for run, result in slot.results.items():
+                value, known = getattr(result, field), found.get(run, 0.0)
+                found[run] = None if value is None or known is None else max(known, float(value))
+        return found
+
+    def largest(self, field: str, until: float = math.inf) -> tuple[int, float] | None:
+        """The run with the largest value of a field; None where some run does not tell."""
+        found = self.largest_by_run(field, until)
+        return None if None in found.values() else largest(found)
+
+    def place_of(self, worst: tuple[int, float]) -> tuple[Slot, VariableResult] | None:
+        """Where a run has its largest |v - g|, of that size."""
+        for slot in self.slots.values():
+            result = slot.results.get(worst[0])
+            if result is not None and result.max_abs_difference == worst[1]:
+                return slot, result
+        return None
 
 
 class Measurer:

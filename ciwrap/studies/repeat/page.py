@@ -34,6 +34,7 @@ from ciwrap.report.text import (
     size_text,
 )
 from ciwrap.report.words import relative_text
+from ciwrap.studies.repeat.bounds import bound_reason, bound_text
 from ciwrap.studies.repeat.charts import (
     MOST_FACTOR_ROWS,
     class_map,
@@ -42,7 +43,7 @@ from ciwrap.studies.repeat.charts import (
     time_dots,
 )
 from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
-from ciwrap.studies.repeat.result import bound_reason, bound_text, reach_words
+from ciwrap.studies.repeat.result import reach_words
 
 _FIT_WORDS = {
     BoundFit.FITS: "fits",
@@ -163,25 +164,33 @@ def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
     name = safe_name(one.variable, 40)
     if has_checks:
         name = f"{safe_name(one.check, 40)}: {name}"
-    share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
     if one.changes is not None:
+        share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
         size = f", |d| {reach_words('up to', one.max_abs)}" if one.max_abs else ""
         if one.changes:
             return f"changes {name}: {share}{size}"
         return f"does not change {name}" + (f": {share}" if one.pairs else "")
-    if not one.repeat_differing:
+    if one.p is None or one.effect is None:
         return f"{name}: not known, since no runs that were compared can tell"
-    again = f"{one.repeat_differing} of {one.repeat_pairs} without any change"
-    text = f"{name}: {share}, and {again}"
-    if one.p is None or one.spread_effect is None:
-        return text
-    if one.p <= 0.05:
-        word = "more" if one.spread_effect > 0 else "less"
-        return f"{text}; it spreads {word} with it on (p = {short_number(one.p)})"
-    power = "" if one.power is None else (
-        f"; a five-fold spread in one cell would have been found in {100 * one.power:.0f} %"
-    )  # fmt: skip
-    return f"{text}; no effect on the spread found (p = {short_number(one.p)}{power})"
+    levels = (
+        f"of runs with equal settings, {_level_words('off', one.off_pairs, one.off_differing)},"
+        f" {_level_words('on', one.on_pairs, one.on_differing)}"
+    )
+    p = f"p = {short_number(one.p)}"
+    if one.acts:
+        word = "larger" if one.effect > 0 else "smaller"
+        return f"acts on {name}: |d| is {word} with it on ({p}); {levels}"
+    power = (
+        f"a five-fold spread would have been found in {100 * one.power:.0f} %"
+        if one.power
+        else "so few runs cannot show any: make more"
+    )
+    return f"no effect on {name} found ({p}; {power}); {levels}"
+
+
+def _level_words(level: str, pairs: int, differing: int) -> str:
+    """`off: 0 of 10 pairs differ`."""
+    return f"{level}: {differing} of {plural(pairs, 'pair')} differ"
 
 
 MOST_CARDS = 40
@@ -295,7 +304,7 @@ def _card(one: RepeatedVariable, result: RepeatResult) -> SimpleNamespace:
 
 def _worst_factors(result: RepeatResult) -> list[FactorFinding]:
     """All findings, those of variables that a factor changes first."""
-    changed = {(one.check, one.variable) for one in result.factors if one.changes or one.differing}
+    changed = {(one.check, one.variable) for one in result.factors if one.acts or one.differing}
     return sorted(result.factors, key=lambda one: (one.check, one.variable) not in changed)
 
 
@@ -343,7 +352,7 @@ def repeat_summary(result: RepeatResult) -> str:
     lines += [_row(one) for one in varying[:_MOST]]
     rest = len(varying) - _MOST
     lines += ["", f"... and {plural(rest, 'more variable')}."] if rest > 0 else [""]
-    findings = [one for one in result.factors if one.changes or (one.p or 1.0) <= 0.05]
+    findings = [one for one in result.factors if one.acts]
     several = has_several_checks(result.factors)
     lines += [
         f"- {escaped(one.name)}: {escaped(factor_words(one, has_checks=several))}"

@@ -69,7 +69,7 @@ from ciwrap.snapshot.difference import environment_of_program, note_outputs
 from ciwrap.snapshot.take import ProgramWatcher, usable_cpus
 from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, Cell, Design, cells_of
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs
-from ciwrap.studies.repeat.result import names_that_vary
+from ciwrap.studies.repeat.summary import names_that_vary
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
