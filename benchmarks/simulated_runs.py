@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ciwrap.statistics.change_points import rare_ones, slope_of
 from ciwrap.statistics.factors import Cell, cells_of, effects
 from ciwrap.statistics.spread import Differences, suggest_bound
 
@@ -43,7 +44,13 @@ NOISES: dict[str, Callable[[Generator, int], Any]] = {
 
 
 def run(*, trials: int) -> dict[str, Any]:
-    return {"seed": SEED, "trials": trials, "factors": _factors(trials), "bounds": _bounds(trials)}
+    return {
+        "seed": SEED,
+        "trials": trials,
+        "factors": _factors(trials),
+        "bounds": _bounds(trials),
+        "trends": _trends(trials),
+    }
 
 
 def _factors(trials: int) -> list[dict[str, Any]]:
@@ -100,6 +107,39 @@ def _bounds(trials: int) -> list[dict[str, Any]]:
     return rows
 
 
+def _trends(trials: int) -> list[dict[str, Any]]:
+    """In how many sets of six shares without a trend one is told, by how much of each share's noise
+    is in the next one.
+    """
+    rows = []
+    for memory in (0.0, 0.3, 0.6, 0.9):
+        for count in (12, 30, 60):
+            generator = np.random.default_rng((SEED, count, round(10 * memory)))
+            told = [
+                _trend_told([_dependent(generator, count, memory) for _ in range(VARIABLES)])
+                for _ in range(trials)
+            ]
+            rows.append({"memory": memory, "results": count, "false": float(np.mean(told))})
+    generator = np.random.default_rng((SEED, 1))
+    steps = [
+        np.repeat((0.3, 0.7), (8, 11)) + 0.01 * generator.normal(size=19) for _ in range(trials)
+    ]
+    told = [_trend_told([one]) for one in steps]
+    return [*rows, {"memory": None, "results": 19, "false": float(np.mean(told))}]
+
+
+def _dependent(generator: Generator, count: int, memory: float) -> Any:
+    noise = generator.normal(size=count + 50)
+    for at in range(1, noise.size):
+        noise[at] = memory * noise[at - 1] + np.sqrt(1 - memory**2) * noise[at]
+    return 0.3 + 0.02 * noise[50:]
+
+
+def _trend_told(series: list[Any]) -> bool:
+    slopes = [slope_of(one) for one in series]
+    return any(rare_ones([1.0 if one is None else one.p for one in slopes], 0.01))
+
+
 def table(result: dict[str, Any]) -> list[list[str]]:
     rows = [["of", "case", "right", "wrong"]]
     rows += [
@@ -119,5 +159,14 @@ def table(result: dict[str, Any]) -> list[list[str]]:
             f"more than 5 % of later runs beyond: {100 * one['poor_sets']:.0f} % of bounds",
         ]
         for one in result["bounds"]
+    ]
+    rows += [
+        [
+            f"trends of {one['results']} results",
+            "one step" if one["memory"] is None else f"memory {one['memory']}",
+            "",
+            f"a trend told in {100 * one['false']:.1f} % of sets",
+        ]
+        for one in result["trends"]
     ]
     return rows

@@ -271,11 +271,18 @@ def _fit(design: NDArray[np.float64], logs: NDArray[np.float64]) -> _Fit:
 
 # Fewer have no slope that is worth a line.
 LEAST_POINTS = 5
+_LEAST_LAST = 3  # measurements in the last third
+_PERFECT_SHARE = 1e-18
+_WILD = 5.0  # times the median distance from the line
+# Levels are looked for between so many places at most.
+_MOST_PLACES = 256
+_MOST_CORRELATION = 0.95
 
 
 class Slope(Struct, frozen=True):
     """A straight line through a series. per_step: its rise from one measurement to the next. level:
-    its height at the last one. p: how often chance alone goes up or down as steadily.
+    its height at the last one. p: how often chance alone goes up or down as steadily, if each
+    measurement depends on the one before as these do.
     """
 
     per_step: float
@@ -303,12 +310,14 @@ def least_points(rate: float, tests: int = 1) -> int:
 
 
 def slope_of(values: Sequence[float]) -> Slope | None:
-    """The line of Theil and Sen: the median of the slopes between all couples of measurements; its
-    p is that of Kendall's rank correlation with time.
+    """The line of Theil and Sen: the median of the slopes between all couples of measurements.
 
-    None for fewer than 5 measurements, if all are equal, and where that line is level: a few steps
-    between equal measurements are a correlation, and no rise with each of them. Raises
-    NotAvailableError without SciPy.
+    None for fewer than 5 measurements, if all are equal, and where that line is level; also where
+    steps between up to three levels explain the series better than a line or a parabola, and where
+    the last third goes the other way: then nothing grows with each measurement. p is the larger one
+    of two: Kendall's of the correlation with time, and that of a line's slope with the variance
+    that measurements have of which each depends on the one before. Raises NotAvailableError without
+    SciPy.
     """
     series = np.asarray(values, dtype=np.float64)
     if series.size < LEAST_POINTS or np.ptp(series) == 0:
@@ -316,10 +325,99 @@ def slope_of(values: Sequence[float]) -> Slope | None:
     stats = scipy("stats", "a trend")
     steps = np.arange(series.size)
     line = stats.theilslopes(series, steps)
-    if line.slope == 0:
+    straight = line.intercept + line.slope * steps
+    # A few wild values are no step, and hide no line.
+    most = _WILD * np.median(np.abs(series - straight))
+    calm = straight + np.clip(series - straight, -most, most)
+    last = calm[-max(_LEAST_LAST, series.size // 3) :]
+    if line.slope * stats.theilslopes(last).slope <= 0:
         return None
-    level = line.intercept + line.slope * steps[-1]
-    return Slope(float(line.slope), float(level), float(stats.kendalltau(steps, series).pvalue))
+    curve = _smooth_fit(calm)
+    if curve.criterion >= min(_criterion(calm, *one) for one in _step_fits(calm)):
+        return None
+    kendall = float(stats.kendalltau(steps, series).pvalue)
+    return Slope(
+        float(line.slope), float(straight[-1]), max(kendall, _dependent_p(curve, series.size))
+    )
+
+
+class _Smooth(Struct, frozen=True):
+    """A line or a parabola through a series, by least squares. slope: of the line. residuals: of
+    the one with the smaller criterion, which has so many parameters.
+    """
+
+    slope: float
+    residuals: _Numbers
+    parameters: int
+    criterion: float
+
+
+def _smooth_fit(series: _Numbers) -> _Smooth:
+    line = np.arange(series.size) - (series.size - 1) / 2
+    square = line**2 - np.mean(line**2)
+    slope = float(line @ series / (line @ line))
+    straight = series - series.mean() - slope * line
+    curved = straight - (square @ straight) / (square @ square) * square
+    return min(
+        (
+            _Smooth(slope, left, count, _criterion(series, float(left @ left), count))
+            for left, count in ((straight, 2), (curved, 3))
+        ),
+        key=lambda fit: fit.criterion,
+    )
+
+
+def _criterion(series: _Numbers, squares: float, parameters: int) -> float:
+    """Schwarz's criterion (1978) of a fit that leaves such a sum of squares."""
+    # What rounding leaves of a perfect fit is nothing.
+    least = _PERFECT_SHARE * float(np.mean(series**2))
+    return series.size * math.log(max(squares / series.size, least)) + parameters * math.log(
+        series.size
+    )
+
+
+def _step_fits(series: _Numbers) -> list[tuple[float, int]]:
+    """The sums of squares that the best two and three levels leave, and how many parameters these
+    are: levels and places. Each level is at least two measurements long.
+    """
+    count = series.size
+    centred = series - series.mean()
+    sums = np.concatenate([[0.0], np.cumsum(centred)])
+    squares = np.concatenate([[0.0], np.cumsum(centred**2)])
+
+    def left(begin: Any, end: Any) -> _Numbers:
+        return np.asarray(
+            squares[end] - squares[begin] - (sums[end] - sums[begin]) ** 2 / (end - begin)
+        )
+
+    places = np.arange(2, count - 1, -(-count // _MOST_PLACES))
+    found = [(float((left(0, places) + left(places, count)).min()), 3)]
+    first, second = np.triu_indices(places.size, 1)
+    is_apart = places[second] - places[first] >= 2
+    first, second = places[first][is_apart], places[second][is_apart]
+    if first.size:
+        three = left(0, first) + left(first, second) + left(second, count)
+        found.append((float(three.min()), 5))
+    return found
+
+
+def _dependent_p(curve: _Smooth, count: int) -> float:
+    """How often a line rises or falls as much by chance, by Student's t. The correlation of each
+    residual with the next one is corrected for what the fit takes away (Marriott and Pope, 1954),
+    and taken for larger by its own standard deviation.
+    """
+    left, parameters = curve.residuals, curve.parameters
+    squares = float(left @ left)
+    correlation = float(left[1:] @ left[:-1]) / squares if squares else 0.0
+    correlation = (count * correlation + parameters) / max(1, count - 2 - parameters)
+    correlation = min(max(correlation + 1 / math.sqrt(count), 0.0), _MOST_CORRELATION)
+    inflation = (1 + correlation) / (1 - correlation)
+    variance = squares / (count - parameters) * inflation / (count * (count**2 - 1) / 12)
+    freedom = max(count / inflation - parameters, 1.0)
+    if variance == 0:
+        return 0.0
+    student = scipy("stats", "a trend").t
+    return float(2 * student.sf(abs(curve.slope) / math.sqrt(variance), freedom))
 
 
 def rare_ones(chances: Sequence[float], rate: float) -> list[bool]:

@@ -162,26 +162,35 @@ def effects(responses: ArrayLike, cells: Sequence[Cell], *, seed: int = 0) -> li
     if not factors or not ranks.size:
         return [[] for _ in ranks]
     solve = np.linalg.pinv(contrasts).T
-    sizes = np.abs(_standardised(ranks) @ solve)
+    standardised = _standardised(ranks)
     generator = np.random.default_rng(seed)
     orders = generator.permuted(np.tile(np.arange(len(cells)), (_PERMUTATIONS, 1)), axis=1)
-    standardised = _standardised(ranks)
-    largest = np.sort([np.abs(standardised[:, order] @ solve).max() for order in orders])
-    # An order that makes the same effect counts, though its sum is rounded in another way.
-    as_large = largest.size - np.searchsorted(largest, sizes * (1 - _ROUNDING))
-    limit = float(largest[-int(LEVEL * (_PERMUTATIONS + 1))]) * (1 + _ROUNDING)
+    permuted = (standardised[:, order] @ solve for order in orders)
+    extremes = np.array([(found.max(), -found.min()) for found in permuted])
+    up, down = np.sort(extremes[:, 0]), np.sort(extremes[:, 1])
+    # Upwards and downwards apart: where runs are few, the orders that are as extreme as these in
+    # the other direction are others for each response, and many responses have many of them.
     is_on = np.array(cells, dtype=bool)[:, factors].T
+    most = int(LEVEL * (_PERMUTATIONS + 1) / 2)
     powers = [
-        _power(on, weights, limit, generator) for on, weights in zip(is_on, solve.T, strict=True)
+        _power(on, weights, float(up[-most]), generator)
+        for on, weights in zip(is_on, solve.T, strict=True)
     ]
-    deltas = [[_delta(row, on) for on in is_on] for row in ranks]
     return [
         [
-            Effect(factor, delta, float((1 + count) / (_PERMUTATIONS + 1)), power)
-            for factor, delta, count, power in zip(factors, row, counts, powers, strict=True)
+            Effect(factor, _delta(row, on), _p_of(size, up if size >= 0 else down), power)
+            for factor, on, size, power in zip(factors, is_on, sizes, powers, strict=True)
         ]
-        for row, counts in zip(deltas, as_large, strict=True)
+        for row, sizes in zip(ranks, standardised @ solve, strict=True)
     ]
+
+
+def _p_of(size: float, largest: NDArray[np.float64]) -> float:
+    """How often chance makes so large an effect in either direction. largest: effects in this one,
+    sorted; an order that makes the same effect counts, though its sum is rounded in another way.
+    """
+    as_large = largest.size - np.searchsorted(largest, abs(size) * (1 - _ROUNDING))
+    return min(1.0, float(2 * (1 + as_large) / (largest.size + 1)))
 
 
 def ranks_of(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -216,7 +225,7 @@ def _power(
     values = generator.normal(0, scale, size=(_TRIALS, is_on.size))
     distances = np.abs(values - generator.normal(size=(_TRIALS, 1)))
     ranks = _standardised(np.array([ranks_of(row) for row in distances]))
-    return float(np.mean(np.abs(ranks @ weights) > limit))
+    return float(np.mean(ranks @ weights > limit * (1 + _ROUNDING)))
 
 
 def _contrasts(cells: Sequence[Cell]) -> tuple[NDArray[np.float64], list[int]]:

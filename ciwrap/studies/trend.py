@@ -36,7 +36,7 @@ from ciwrap.statistics.change_points import (
     slope_of,
 )
 from ciwrap.studies.timing import TimingDocument, change_text
-from ciwrap.studies.trend_report import moment_text, reached_words
+from ciwrap.studies.trend_report import moment_text, rate_words, reached_words
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -62,7 +62,8 @@ class ShareSeries(msgspec.Struct, frozen=True):
     """One variable over time.
 
     points: all results, oldest first. since: the number of results against the golden and the bound
-    of today, at the end of points; the slope is theirs. until_bound: after how many further results
+    of today, at the end of points; slope and change_points are theirs, and where there is a slope
+    there are no change points. until_bound: after how many further results
     the bound is reached at this rate; null if it is not to be seen. newest: the last share that is
     known. is_lost: whether the newest result that has the check does not tell it. is_enough:
     whether so many results since can tell a trend at all, among so many variables.
@@ -77,6 +78,7 @@ class ShareSeries(msgspec.Struct, frozen=True):
     until_bound: int | None = None
     is_lost: bool = False
     is_enough: bool = True
+    change_points: tuple[ChangePoint, ...] = ()
 
 
 class TimePoint(msgspec.Struct, frozen=True):
@@ -89,14 +91,16 @@ class TimePoint(msgspec.Struct, frozen=True):
 class TimeSeries(msgspec.Struct, frozen=True):
     """One command on one kind of processor over time, oldest first.
 
-    differences: for each change point, what differs between the environments of the result before
-    it and of the first one after, the likeliest to matter first: facts, and no causes.
+    slope: where each run takes longer than the one before, or less long; then there are no change
+    points. differences: for each change point, what differs between the environments of the result
+    before it and of the first one after, the likeliest to matter first: facts, and no causes.
     """
 
     command: str
     cpu: str
     points: tuple[TimePoint, ...]
     median: float
+    slope: Slope | None = None
     change_points: tuple[ChangePoint, ...] = ()
     differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
 
@@ -135,6 +139,7 @@ class TrendDocument(DocumentHead, frozen=True):
 # From here on a warning: the next change of compiler may be enough.
 NEAR = 0.8
 _FAR = 2.0
+_LEAST_SHARE = 0.01
 _RATE = 0.01
 # Permutations are drawn in the same way each time, so that one set of results says one thing.
 _SEED = 1
@@ -150,9 +155,12 @@ def find_trends(
     """What results and manifests say together. margin: the smallest change of run time that
     counts. snapshots: where those of the results may lie. Raises NotAvailableError without SciPy.
     """
-    shares = _share_series(found)
+    shares = _share_series(found, margin)
+    timed = sorted(found.times.items())
+    slopes = _sure_slopes([[point.seconds for point, _ in points] for _, points in timed])
     times = tuple(
-        _time_series(key, points, margin, snapshots) for key, points in sorted(found.times.items())
+        _time_series(key, points, slope, margin, snapshots)
+        for (key, points), slope in zip(timed, slopes, strict=True)
     )
     goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
     return TrendDocument(
@@ -175,26 +183,43 @@ def find_trends(
     )
 
 
-def _share_series(found: Collected) -> tuple[ShareSeries, ...]:
-    """The series of all variables; a slope only where it is no accident among so many."""
+def _share_series(found: Collected, margin: float) -> tuple[ShareSeries, ...]:
+    """The series of all variables; a slope only where it is no accident among so many, and else the
+    steps that there are.
+    """
     series = [
         _plain_series(key, points, is_lost=key in found.lost)
         for key, points in sorted(found.shares.items())
     ]
     # Against today's golden and bound; how far beyond the bound is no matter of a slope.
-    slopes = [
-        slope_of([min(point.share, _FAR) for point in each.points[-each.since :]])
-        for each in series
-    ]
-    counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
+    values = [[min(point.share, _FAR) for point in each.points[-each.since :]] for each in series]
     least = least_points(_RATE, len(series))
     told = [
         replace(each, slope=slope, until_bound=slope.steps_until(1.0))
-        if slope is not None and is_rare
-        else replace(each, is_enough=each.since >= least)
-        for each, slope, is_rare in zip(series, slopes, counts, strict=True)
+        if slope is not None
+        else replace(
+            each, is_enough=each.since >= least, change_points=_steps_of(shares, each, margin)
+        )
+        for each, shares, slope in zip(series, values, _sure_slopes(values), strict=True)
     ]
     return tuple(sorted(told, key=lambda one: -one.newest))
+
+
+def _sure_slopes(series: Sequence[Sequence[float]]) -> list[Slope | None]:
+    """The slopes that are no accident among so many series."""
+    slopes = [slope_of(values) for values in series]
+    counts = rare_ones([1.0 if slope is None else slope.p for slope in slopes], _RATE)
+    return [slope if is_rare else None for slope, is_rare in zip(slopes, counts, strict=True)]
+
+
+def _steps_of(shares: Sequence[float], one: ShareSeries, margin: float) -> tuple[ChangePoint, ...]:
+    """The changes of level of shares, at their places among all points of the series."""
+    before = len(one.points) - one.since
+    # What is below a hundredth of the bound has no level that matters.
+    found = find_change_points(
+        [max(_LEAST_SHARE, one) for one in shares], margin=margin, seed=_SEED
+    )
+    return tuple(replace(step, position=step.position + before) for step in found)
 
 
 def _plain_series(
@@ -215,18 +240,21 @@ def _plain_series(
 def _time_series(
     key: tuple[str, str],
     measured: Sequence[tuple[TimePoint, Mapping[str, str]]],
+    slope: Slope | None,
     margin: float,
     snapshots: Sequence[SnapshotStore],
 ) -> TimeSeries:
     points = tuple(point for point, _ in measured)
     seconds = [point.seconds for point in points]
-    changes = find_change_points(seconds, margin=margin, seed=_SEED)
+    # What rises with each run has no levels.
+    changes = () if slope is not None else find_change_points(seconds, margin=margin, seed=_SEED)
     pairs = [(measured[one.position - 1][1], measured[one.position][1]) for one in changes]
     return TimeSeries(
         command=key[0],
         cpu=key[1],
         points=points,
         median=median(seconds),
+        slope=slope,
         change_points=changes,
         differences=tuple(
             environment_differences(before, after, snapshots) for before, after in pairs
@@ -293,7 +321,9 @@ def _beyond_words(share: float) -> str:
 
 
 def _time_warnings(one: TimeSeries) -> list[str]:
-    """A line for the last change, if it was for the worse."""
+    """A line for what grows, or for the last change, if it was for the worse."""
+    if one.slope is not None and one.slope.per_step > 0:
+        return [f"{safe_name(one.command, 60)} takes {rate_words(one.slope, one.median)}"]
     if not one.change_points or one.change_points[-1].change <= 0:
         return []
     last = one.change_points[-1]

@@ -28,7 +28,7 @@ from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import capital, percent_text, plural, safe_name
 from ciwrap.snapshot.difference import words_of_kind
-from ciwrap.statistics.change_points import LEAST
+from ciwrap.statistics.change_points import LEAST, Slope
 from ciwrap.studies.timing import change_text, time_text
 from ciwrap.studies.timing_report import TIME_LABELS
 
@@ -69,11 +69,20 @@ def bars(one: ShareSeries) -> str:
 
 
 def slope_words(one: ShareSeries) -> str:
-    """`+2 % with each result`."""
+    """`+2 % with each result`, or the last step: `31 % became 72 % since 1a2b3c4 (2026-03-01)`."""
+    if one.change_points:
+        last = one.change_points[-1]
+        since = moment_text(one.points[last.position].moment)
+        return f"{share_percent(last.before)} became {share_percent(last.after)} since {since}"
     if one.slope is None:
         return "no trend" if one.is_enough else "too few results to tell a trend"
     sign = "+" if one.slope.per_step >= 0 else "-"
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
+
+
+def rate_words(slope: Slope, median: float) -> str:
+    """`1.2 % more time with each result`."""
+    return f"{change_text(slope.per_step / median)} with each result"
 
 
 def reached_words(results: int) -> str:
@@ -93,7 +102,9 @@ def change_lines(one: TimeSeries) -> list[str]:
             f" {time_text(point.before)} became {time_text(point.after)}"
         )
         lines += _difference_lines(one.differences[position : position + 1])
-    if not one.change_points:
+    if one.slope is not None:
+        lines.append(rate_words(one.slope, one.median))
+    elif not one.change_points:
         is_told = len(one.points) >= LEAST
         lines.append(
             "no change of level found" if is_told else "too few runs to tell a change of level"

@@ -211,6 +211,29 @@ def test_a_new_golden_and_a_new_bound_begin_anew(folder: Project) -> None:
     assert found["since"] == 2
 
 
+def test_a_step_is_no_rate(folder: Project) -> None:
+    """One commit moves the share of a program that is the same from run to run."""
+    results = [result(n, [variable("density", 0.3 if n < 8 else 0.7)]) for n in range(19)]
+    outcome = folder.run("trend", *written(folder, results), "--markdown", "t.md")
+    assert outcome.document["warnings"] == []
+    (series,) = outcome.document["shares"]
+    assert "slope" not in series
+    assert [one["position"] for one in series["change_points"]] == [8]
+    assert re.search(r"30 % became 70 % since \S+ \(2026-", outcome.out)
+    assert "30 % became 70 % since" in (folder.folder / "t.md").read_text()
+
+
+def test_a_run_time_that_creeps_has_a_rate_and_no_levels(folder: Project) -> None:
+    noise = np.random.default_rng(4).normal(size=30)
+    results = [result(n, seconds=2 + 0.05 * n + 0.02 * noise[n]) for n in range(30)]
+    outcome = folder.run("trend", *written(folder, results))
+    (series,) = outcome.document["times"]
+    assert "change_points" not in series
+    assert series["slope"]["per_step"] == pytest.approx(0.05, rel=0.1)
+    (warning,) = outcome.document["warnings"]
+    assert re.search(r" takes 1\.\d+ % more time with each result$", warning)
+
+
 def test_one_slope_among_many_variables_is_an_accident(folder: Project) -> None:
     """40 variables of noise in 8 results: seed 4."""
     generator = np.random.default_rng(4)
@@ -289,7 +312,7 @@ def test_nothing_more_is_said_than_results_tell(folder: Project) -> None:
 
 
 def test_a_line_that_has_passed_the_bound(folder: Project) -> None:
-    shares = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.1, 1.2, 0.7)
+    shares = (*(0.05 + 0.08 * n for n in range(15)), 0.7)
     results = [result(n, [variable("density", share)]) for n, share in enumerate(shares)]
     (warning,) = folder.run("trend", *written(folder, results)).document["warnings"]
     assert warning.endswith(" with each result: the line through these results has reached it")
