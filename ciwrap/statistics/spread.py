@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, localcontext
 from enum import Enum
 from importlib import import_module
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -331,6 +332,7 @@ def _autocorrelation(values: _Numbers) -> float | None:
 
 # The averages of all couples of pairs are held at once: 500,500 numbers.
 MOST_PAIRS = 1000
+_MOSTLY = 0.9
 # Nobody takes a hundred times as many; the change then is as large as the margin.
 _MOST_TIMES_MORE = 100
 
@@ -349,10 +351,11 @@ class PairedComparison(Struct, frozen=True):
 
     pairs: how many. change: the estimate. lower, upper: the interval that holds the true change
     with the given confidence; None with too few pairs for one. margin: the smallest change that
-    matters. smallest_detectable: the smallest change that these pairs would have shown; None with
-    too few pairs. more_pairs: how many further ones would probably settle it; None where the
-    verdict is settled, or where no reasonable number will, because the change is near the margin or
-    the times vary too much.
+    matters. seen_in_half, seen_in_most: the changes that so many pairs of such times call changed
+    in one of two, and in nine of ten cases; None with too few pairs. more_pairs: how many more than
+    these settle it in nine of ten cases, if all are run anew; None where the verdict is settled, or
+    where no reasonable number will, because the change is near the margin or the times vary too
+    much.
     """
 
     pairs: int
@@ -362,7 +365,8 @@ class PairedComparison(Struct, frozen=True):
     verdict: TimingVerdict
     lower: float | None = None
     upper: float | None = None
-    smallest_detectable: float | None = None
+    seen_in_half: float | None = None
+    seen_in_most: float | None = None
     more_pairs: int | None = None
 
 
@@ -400,13 +404,16 @@ def compare_pairs(
     half_width = (upper - lower) / 2
     verdict = _verdict(estimate, lower, upper, bound)
     is_open = verdict is TimingVerdict.INCONCLUSIVE
+    error = half_width / NormalDist().inv_cdf((1 + confidence) / 2)
+    seen = max(bound, half_width)
     return replace(
         found,
         verdict=verdict,
         lower=math.expm1(lower),
         upper=math.expm1(upper),
-        smallest_detectable=math.expm1(half_width),
-        more_pairs=_more_pairs(pairs, half_width, estimate, bound) if is_open else None,
+        seen_in_half=math.expm1(seen),
+        seen_in_most=math.expm1(seen + NormalDist().inv_cdf(_MOSTLY) * error),
+        more_pairs=_more_pairs(pairs, half_width, error, estimate, bound) if is_open else None,
     )
 
 
@@ -455,16 +462,25 @@ def _verdict(estimate: float, lower: float, upper: float, bound: float) -> Timin
     return TimingVerdict.INCONCLUSIVE
 
 
-def _more_pairs(pairs: int, half_width: float, estimate: float, bound: float) -> int | None:
-    """An interval shrinks as one over the square root of the number of pairs: to the width of the
-    margin, or, where it is narrower already, to what lies between the estimate and the margin.
+def _more_pairs(
+    pairs: int, half_width: float, error: float, estimate: float, bound: float
+) -> int | None:
+    """How many more pairs than these settle it in nine of ten cases, if the change is the estimate
+    and all are run anew.
+
+    error: the standard deviation of the estimate. It and the interval shrink as one over the square
+    root of the number of pairs.
     """
-    wanted = bound if half_width > bound else bound - abs(estimate)
-    if wanted <= 0:
-        return None
-    more = max(1, math.ceil(pairs * (half_width / wanted) ** 2 - pairs))
-    is_reasonable = more <= _MOST_TIMES_MORE * pairs and pairs + more <= MOST_PAIRS
-    return more if is_reasonable else None
+    for wanted in range(pairs + 1, min(MOST_PAIRS, (1 + _MOST_TIMES_MORE) * pairs) + 1):
+        shrink = math.sqrt(pairs / wanted)
+        new = NormalDist(estimate, error * shrink)
+        inside, outside = bound - half_width * shrink, max(bound, half_width * shrink)
+        settled = new.cdf(-outside) + 1 - new.cdf(outside)
+        if inside > 0:
+            settled += new.cdf(inside) - new.cdf(-inside)
+        if settled >= _MOSTLY:
+            return wanted - pairs
+    return None
 
 
 LEAST = 2

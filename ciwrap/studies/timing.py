@@ -383,15 +383,16 @@ def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
     for by an argument, `pairs=20`, and not by an option.
     """
     sure = f"with {_given_text(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
-    if found.lower is None or found.upper is None or found.smallest_detectable is None:
+    if found.lower is None or found.upper is None:
         least = found.pairs + (found.more_pairs or 0)
         needed = plural(least, "pair")
         return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
     lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
     if found.verdict is not TimingVerdict.CHANGED:
+        half, most = found.seen_in_half or 0.0, found.seen_in_most or 0.0
         lines.append(
-            "the smallest change that these pairs would show is about"
-            f" {percent_text(found.smallest_detectable)}; {margin_words(found)}"
+            f"so many pairs see a change of {percent_text(half)} in one of two cases, and one of"
+            f" {percent_text(most)} in nine of ten; {margin_words(found)}"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
         lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))
@@ -407,14 +408,17 @@ def margin_words(found: PairedComparison) -> str:
 
 def _what_would_help(found: PairedComparison, option: str) -> str:
     if found.more_pairs is None:
-        if (found.smallest_detectable or 0.0) > found.margin:
+        if (found.seen_in_half or 0.0) > found.margin * (1 + 1e-9):
             return (
                 "the times vary too much for more pairs to settle it: a quieter machine, longer"
                 " runs or a wider margin would"
             )
         return "the change is about as large as the margin, so more pairs will hardly settle it"
-    more = plural(found.more_pairs, "more pair")
-    return f"about {more} would settle it ({option}{found.pairs + found.more_pairs})"
+    more, option = (
+        plural(found.more_pairs, "more pair"),
+        f"{option}{found.pairs + found.more_pairs}",
+    )
+    return f"about {more} would settle it in nine of ten cases ({option})"
 
 
 def change_text(change: float) -> str:

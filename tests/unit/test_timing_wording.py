@@ -21,7 +21,8 @@ def comparison(verdict: str, **more: float | None) -> PairedComparison:
             "verdict": TimingVerdict(verdict),
             "lower": 0.081,
             "upper": 0.114,
-            "smallest_detectable": 0.016,
+            "seen_in_half": 0.05,
+            "seen_in_most": 0.061,
             **more,
         }
     )
@@ -40,8 +41,9 @@ def test_no_change() -> None:
     assert headline(found) == "not changed: B takes as long as A, to within 5 %"
     first, second = explanation(found)
     assert first.startswith("B takes between 1.2 % less and 2 % more time than A, ")
-    assert (
-        "would show is about 1.6 %; less than 5 % more time of either side does not count" in second
+    assert second == (
+        "so many pairs see a change of 5 % in one of two cases, and one of 6.1 % in nine of ten;"
+        " less than 5 % more time of either side does not count"
     )
 
 
@@ -58,7 +60,7 @@ def test_what_was_set_is_told_as_it_was_set() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (24, "about 24 more pairs would settle it (--pairs 34)"),
+        (24, "about 24 more pairs would settle it in nine of ten cases (--pairs 34)"),
         (None, "about as large as the margin"),
     ],
 )
@@ -71,7 +73,7 @@ def test_not_enough_to_tell(more: int | None, words: str) -> None:
 
 
 def test_times_that_vary_too_much_are_not_blamed_on_the_margin() -> None:
-    noisy = {"change": 0.3, "lower": -0.3, "upper": 1.43, "smallest_detectable": 0.86}
+    noisy = {"change": 0.3, "lower": -0.3, "upper": 1.43, "seen_in_half": 0.86}
     found = comparison("inconclusive", **noisy)
     assert explanation(found)[-1].startswith("the times vary too much for more pairs to settle it")
 
