@@ -61,7 +61,7 @@ def unrecorded(run: Path) -> Iterator[NotComparableError]:
         yield NotComparableError(
             f"a process could not record: {escape(why.strip())}",
             file=path,
-            remedy="see who else opens the run, and record it anew (--replace)",
+            remedy="mend that, and record the run anew (--replace)",
         )
 
 

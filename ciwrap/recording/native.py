@@ -142,6 +142,9 @@ class _Table(ctypes.Structure):
         ("find", ctypes.CFUNCTYPE(_ID, _RUN, ctypes.c_char_p)),
         ("should_stop", ctypes.CFUNCTYPE(ctypes.c_int, _RUN)),
         ("on_divergence", ctypes.CFUNCTYPE(None, _RUN, _CALLBACK, ctypes.c_void_p)),
+        ("expose", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, _ARRAY)),
+        ("last_error", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, ctypes.c_char_p, ctypes.c_size_t)),
+        ("report", ctypes.CFUNCTYPE(ctypes.c_int, _RUN, ctypes.c_char_p)),
     )
 
 
@@ -201,7 +204,6 @@ class Recorder(Closing):
         self._lock = threading.RLock()
         self._process = os.getpid()  # in a child of fork() the lock may be held for ever
         self._callback: Any = None  # has to live as long as the library may call it
-        self._ids: dict[str, int] = {}
         self._bounds: dict[str, tuple[float, float]] = {}
 
     @property
@@ -235,7 +237,7 @@ class Recorder(Closing):
             return
         if os.getpid() != self._process:
             if self._table is not None and self._run is not None:
-                self._table.checkpoint(self._run, 0, b"", 0)  # which says so
+                self._table.prepare(self._run, 0, b"")  # which says so
             return
         with self._lock:
             self._record(_iteration(iteration), _text(point), arrays)
@@ -246,20 +248,16 @@ class Recorder(Closing):
                 f"iteration {iteration} is recorded after the run was closed",
                 remedy="close the Recorder once all is recorded",
             )
-        held = []  # until they are hashed
-        for name, array in arrays.items():
-            described, keep = _described(name, array, self._bounds.get(name, (-1.0, -1.0)))
-            held.append(keep)
-            if name in self._ids:
-                self._table.replace(self._run, self._ids[name], ctypes.byref(described))
-            else:
-                number = self._table.add(self._run, ctypes.byref(described))
-                if number >= 0:
-                    self._ids[name] = number
-        for name in self._ids.keys() - arrays.keys():
-            self._table.remove(self._run, self._ids[name])
-        self._table.checkpoint(self._run, iteration, point, 0)
-        del held
+        if self._table.prepare(self._run, iteration, point) != 0:
+            return
+        run = self._run  # a callback may close us
+        try:
+            for name, array in arrays.items():
+                described, keep = _described(name, array, self._bounds.get(name, (-1.0, -1.0)))
+                self._table.expose(run, ctypes.byref(described))
+                del keep  # it was hashed
+        finally:
+            self._table.complete(run)
 
     def should_stop(self) -> bool:
         """Whether the program is to end, since it does not match its reference.
@@ -293,6 +291,15 @@ class Recorder(Closing):
         if self._table is None or self._run is None:
             return 0
         return int(self._table.errors(self._run))
+
+    @property
+    def last_error(self) -> str:
+        """What could not be recorded last, and why; "" for nothing."""
+        if self._table is None or self._run is None:
+            return ""
+        text = ctypes.create_string_buffer(512)
+        self._table.last_error(self._run, text, len(text))
+        return text.value.decode(errors="backslashreplace")
 
     def close(self) -> int:
         """Ends the journal once all is written; the number of errors."""

@@ -159,6 +159,22 @@ ArrayView::ArrayView(const ciwrap_array& array) {
     data_ = static_cast<const std::byte*>(array.data);
 }
 
+const std::byte* ArrayView::first_byte() const {
+    const std::byte* first = data_;
+    for (const Dimension& one : dimensions_) {
+        if (one.stride < 0)
+            first += one.stride * static_cast<std::int64_t>(one.extent - 1);
+    }
+    return first;
+}
+
+std::uint64_t ArrayView::span_bytes() const {
+    std::uint64_t bytes = element_count_ == 0 ? 0 : element_bytes_;
+    for (const Dimension& one : dimensions_)
+        bytes += static_cast<std::uint64_t>(std::abs(one.stride)) * (one.extent - 1);
+    return bytes;
+}
+
 bool ArrayView::is_transposed() const {
     const std::size_t count = dimensions_.size();
     return count > 1 &&

@@ -34,6 +34,9 @@ class ArrayView {
     std::uint64_t element_bytes() const { return element_bytes_; }
 
     bool is_on_device() const { return is_on_device_; }
+    // The address of its lowest byte, and how many bytes there are to the end of the highest.
+    const std::byte* first_byte() const;
+    std::uint64_t span_bytes() const;
     // Whether neighbours in memory are in the next row.
     bool is_transposed() const;
     // Whether elements lie back to back, in the order of their indices.

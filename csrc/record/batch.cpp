@@ -179,6 +179,17 @@ void Recorded::keep_samples(std::uint64_t most_bytes) {
     }
 }
 
+bool Recorded::is_stable() const {
+    Batch batch;
+    auto again = std::make_unique<Recorded>(variable, name, view, plain.tree.parameters);
+    batch.hash_now(*again);
+    if (!again->has_memory || !again->fault.empty())
+        return true;  // nobody knows
+    const auto first = leaves_of(plain.tree, plain.shape);
+    const auto second = leaves_of(again->plain.tree, plain.shape);
+    return std::equal(first.begin(), first.end(), second.begin(), second.end());
+}
+
 void Batch::cut() {
     for (const auto& one : variables) {
         const std::uint64_t leaves = one->plain.shape.leaf_count();
@@ -188,27 +199,44 @@ void Batch::cut() {
     }
 }
 
-void Batch::work() {
-    std::vector<std::byte> buffer;
-    for (;;) {
-        const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
-        if (index >= pieces_.size())
-            return;
-        const Piece& piece = pieces_[index];
+void Batch::hash_piece(const Piece& piece, std::vector<std::byte>& buffer) noexcept {
+    try {
         try {
             hash(*piece.variable, piece.first_leaf, piece.leaf_count, buffer);
         } catch (const Error& error) {
             piece.variable->fault = error.what();  // of a device, so this is its only piece
         }
+    } catch (const std::exception&) {
+        piece.variable->has_memory = false;  // its leaves may be those of another checkpoint
     }
 }
 
-std::vector<std::string> Batch::drop_faulty() {
-    std::vector<std::string> told;
+void Batch::work() noexcept {
+    std::vector<std::byte> buffer;
+    for (;;) {
+        const std::size_t index = next_.fetch_add(1, std::memory_order_relaxed);
+        if (index >= pieces_.size())
+            return;
+        hash_piece(pieces_[index], buffer);
+    }
+}
+
+void Batch::hash_now(Recorded& one) noexcept {
+    std::vector<std::byte> buffer;
+    const std::uint64_t leaves = one.plain.shape.leaf_count();
+    const std::uint64_t step = leaves_per_piece(one, leaves);
+    for (std::uint64_t leaf = 0; leaf < leaves; leaf += step)
+        hash_piece({&one, leaf, std::min(step, leaves - leaf)}, buffer);
+}
+
+std::vector<std::pair<std::string, std::string>> Batch::drop_faulty() {
+    std::vector<std::pair<std::string, std::string>> told;
     for (const auto& one : variables) {
+        if (!one->has_memory)
+            one->fault = no_memory;
         if (one->fault.empty())
             continue;
-        told.push_back(one->name + ": " + one->fault);
+        told.emplace_back(one->name, one->fault);
         holes.emplace_back(one->variable, one->fault);
     }
     std::erase_if(variables, [](const auto& one) { return !one->fault.empty(); });

@@ -4,15 +4,21 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "record/array_view.hpp"
+#include "record/last_error.hpp"
 #include "record/reference.hpp"
 #include "tree/tree_parts.hpp"
 
 namespace ciwrap::record {
+
+// Why something is not there that was hashed twice, not to the same.
+inline constexpr const char* changed_meanwhile =
+    "changed while it was recorded: another thread, or a message, writes it";
 
 // How a variable was compared with the reference. max_share: how much of its bound the values
 // moved, over chunks that match; negative where nobody can tell.
@@ -46,10 +52,14 @@ struct Recorded {
              const TreeParameters& parameters,
              std::shared_ptr<const ReferenceTree> reference = nullptr, SpareTrees spare = {});
 
+    // Once it was compared: whether that counts.
+    bool does_not_match() const { return !compared.suspects.empty() && !is_ignored; }
     bool is_relative() const { return fine && fine->drift.has_value(); }
     std::vector<TreeParts*> trees();
     // Once it has been hashed, if it has a reference.
     void compare();
+    // Hashes all of it once more: whether that comes to the same.
+    bool is_stable() const;
     // Keeps elements of suspect chunks, up to so many bytes, as far as a device gives them.
     void keep_samples(std::uint64_t most_bytes);
     // Nothing but the destructor is called after it.
@@ -63,9 +73,11 @@ struct Recorded {
     std::unique_ptr<TreeParts> fine;
     Compared compared;
     std::vector<Sample> samples;
-    bool is_ignored = false;   // what does not match of it is of no account
-    std::string not_compared;  // why, if there is a reference run and it was not
-    std::string fault;         // why it could not be hashed; empty: it was
+    bool is_ignored = false;             // what does not match of it is of no account
+    bool is_looked_at = false;           // it was compared, and elements of it were kept
+    std::string not_compared;            // why, if there is a reference run and it was not
+    std::string fault;                   // why it could not be hashed; empty: it was
+    std::atomic<bool> has_memory{true};  // false: it could not be hashed for lack of it
 };
 
 struct Batch {
@@ -75,13 +87,16 @@ struct Batch {
     std::vector<std::unique_ptr<Recorded>> variables;
     // What is not there: which variable, and why.
     std::vector<std::pair<std::uint32_t, std::string>> holes;
+    std::set<std::string> exposed;  // names of those that are not there any more
 
     // Cuts all variables into pieces of 256 KiB and more.
     void cut();
     // Hashes pieces until none is left. From any number of threads.
-    void work();
-    // Makes holes of what could not be hashed. Returns what to tell of each.
-    std::vector<std::string> drop_faulty();
+    void work() noexcept;
+    // Hashes a variable that came after `cut`.
+    void hash_now(Recorded& one) noexcept;
+    // Makes holes of what could not be hashed. Returns what to say of each: name, and why.
+    std::vector<std::pair<std::string, std::string>> drop_faulty();
     std::uint64_t tree_bytes() const;
     std::uint64_t reference_bytes() const;
     std::uint64_t data_bytes() const;
@@ -92,6 +107,8 @@ struct Batch {
         std::uint64_t first_leaf;
         std::uint64_t leaf_count;
     };
+    static void hash_piece(const Piece& piece, std::vector<std::byte>& buffer) noexcept;
+
     std::vector<Piece> pieces_;
     std::atomic<std::size_t> next_{0};
 };

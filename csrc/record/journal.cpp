@@ -185,7 +185,7 @@ std::uint64_t Journal::write_waiting() {
 void Journal::commit() {
     try {
         end_ += write_waiting();
-    } catch (const Error&) {
+    } catch (const std::exception&) {
         // The half that was written would only be taken for damage. If even that fails, the next
         // append overwrites it.
         (void)!ftruncate(descriptor_, static_cast<off_t>(end_));

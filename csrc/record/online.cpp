@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "ciwrap/error.hpp"
+#include "record/in_call.hpp"
 #include "record/journal.hpp"
 
 namespace ciwrap::record {
@@ -62,43 +63,61 @@ Online::Online(const OnlineOptions& options, int rank, int ranks)
     : options_(options),
       rank_(rank),
       reference_(options.against + journal_name(rank), static_cast<std::uint64_t>(rank),
-                 static_cast<std::uint64_t>(ranks), options.wait_seconds) {}
+                 static_cast<std::uint64_t>(ranks), options.wait_seconds) {
+    // A rank that the reference does not have would wait for its journal.
+    refuse_other_ranks(options.against + journal_name(0), static_cast<std::uint64_t>(ranks));
+}
 
 void Online::call_back(ciwrap_callback callback, void* data) {
     callback_ = callback;
     callback_data_ = data;
 }
 
-void Online::judge(Batch& batch) {
-    news_.reset();
+void Online::look_at(Recorded& one) {
+    if (!one.reference || one.is_looked_at)
+        return;
+    one.is_looked_at = true;
+    one.compare();
+    if (!one.does_not_match())
+        return;
+    one.keep_samples(std::min(most_sample_bytes, most_bytes_of_all - sampled_bytes_));
+    for (const Sample& sample : one.samples)
+        sampled_bytes_ += sample.elements.size();
+}
+
+Online::Answer Online::judge(Batch& batch) {
     const Recorded* first = nullptr;
     for (const auto& one : batch.variables) {
-        if (!one->reference)
-            continue;
-        one->compare();
-        if (one->compared.suspects.empty() || one->is_ignored)
-            continue;
-        if (first == nullptr)
+        look_at(*one);
+        if (first == nullptr && one->does_not_match())
             first = one.get();
-        one->keep_samples(std::min(most_sample_bytes, most_bytes_of_all - sampled_bytes_));
-        for (const Sample& sample : one->samples)
-            sampled_bytes_ += sample.elements.size();
     }
-    if (first != nullptr) {
-        news_ = News{batch.iteration, batch.point_name, first->name, first->compared.leaf_count,
-                     first->compared.suspects.size()};
+    Answer answer;
+    if (first != nullptr && options_.on_divergence == OnDivergence::callback) {
+        answer = {callback_,
+                  callback_data_,
+                  batch.iteration,
+                  batch.point_name,
+                  first->name,
+                  first->compared.suspects.size(),
+                  first->compared.leaf_count};
     }
     if (!has_diverged_ && first == nullptr)
-        return;
+        return answer;
     if (has_diverged_)
         ++checkpoints_since_;
     else
         begin_telling(batch, *first);
-    const bool is_over = checkpoints_since_ >= options_.patience;
-    const bool is_to_end = options_.on_divergence == OnDivergence::stop ||
-                           options_.on_divergence == OnDivergence::abort;
-    if (is_over && is_to_end && !should_stop_.exchange(true))
+    answer.is_to_stop = options_.ends_program() && checkpoints_since_ >= options_.patience;
+    if (!answer.is_to_stop)
+        return answer;
+    if (!told_to_stop_at_)
         told_to_stop_at_ = Clock::now();
+    // A program that never asks, or does not do as it is told.
+    const std::chrono::duration<double> since = Clock::now() - *told_to_stop_at_;
+    answer.is_to_be_ended =
+        options_.on_divergence == OnDivergence::abort || since.count() > options_.stop_seconds;
+    return answer;
 }
 
 void Online::begin_telling(const Batch& batch, const Recorded& one) {
@@ -113,29 +132,23 @@ void Online::begin_telling(const Batch& batch, const Recorded& one) {
                  static_cast<unsigned long long>(one.compared.leaf_count));
 }
 
-bool Online::tell() {
-    if (news_ && callback_ != nullptr && options_.on_divergence == OnDivergence::callback) {
-        const News news = *news_;
-        news_.reset();
-        const ciwrap_divergence told{sizeof told,           news.iteration,     news.point.c_str(),
-                                     news.variable.c_str(), news.suspect_count, news.leaf_count};
-        callback_(callback_data_, &told);
-    }
-    if (!should_stop())
-        return false;
-    // A program that never asks, or does not do as it is told.
-    const std::chrono::duration<double> since = Clock::now() - told_to_stop_at_;
-    return options_.on_divergence == OnDivergence::abort || since.count() > options_.stop_seconds;
+void Online::Answer::tell() const {
+    if (callback == nullptr)
+        return;
+    const ciwrap_divergence told{sizeof told,      iteration,     point.c_str(),
+                                 variable.c_str(), suspect_count, leaf_count};
+    const InCall program_again(false);
+    callback(callback_data, &told);
 }
 
 // A program that is ended has no ending of its own. Launchers of MPI end the other processes, but
 // some were seen to wait for them instead.
-void Online::end_process() const {
+void Online::end_process(const std::string& ended_mark) {
     std::fprintf(stderr, "ciwrap: the program is ended, since it does not match the reference\n");
-    if (!options_.ended_mark.empty()) {
-        std::FILE* const mark = std::fopen(options_.ended_mark.c_str(), "w");
+    if (!ended_mark.empty()) {
+        std::FILE* const mark = std::fopen(ended_mark.c_str(), "w");
         if (mark == nullptr)
-            std::fprintf(stderr, "ciwrap: cannot write %s\n", options_.ended_mark.c_str());
+            std::fprintf(stderr, "ciwrap: cannot write %s\n", ended_mark.c_str());
         else
             (void)std::fclose(mark);
     }

@@ -1,7 +1,6 @@
 // Comparison with a reference while the program runs: what does not match, and what follows.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -27,27 +26,47 @@ struct OnlineOptions {
     double stop_seconds = 60;
     std::string ended_mark;
 
+    // Whether what does not match ends the program.
+    bool ends_program() const {
+        return on_divergence == OnDivergence::stop || on_divergence == OnDivergence::abort;
+    }
     // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN, _ENDED_MARK. Throws
     // Error(invalid_argument).
     static OnlineOptions from_environment();
 };
 
-// Not thread safe, but for `should_stop`.
+// Not thread safe.
 class Online {
   public:
-    // Throws as `Reference` does.
+    // What a checkpoint comes to for the program.
+    struct Answer {
+        // Calls the program back, if it is to be: outside of any lock, since it may call us.
+        void tell() const;
+
+        ciwrap_callback callback = nullptr;  // null: there is nothing to tell
+        void* callback_data = nullptr;
+        std::int64_t iteration = 0;
+        std::string point;
+        std::string variable;
+        std::uint64_t suspect_count = 0;
+        std::uint64_t leaf_count = 0;
+        bool is_to_stop = false;
+        bool is_to_be_ended = false;  // at once, by `end_process`
+    };
+
+    // Throws as `Reference` does, and Error(invalid_argument) for a reference of another number of
+    // processes.
     Online(const OnlineOptions& options, int rank, int ranks);
 
     Reference& reference() { return reference_; }
     void call_back(ciwrap_callback callback, void* data);
-    // Compares a checkpoint that has been hashed, whose data are still there.
-    void judge(Batch& batch);
-    // Tells the program, if there is something to tell; whether it is to be ended at once. Outside
-    // of any lock: the program may call us.
-    bool tell();
-    bool should_stop() const { return should_stop_.load(); }
-    // Ends this process, whose journal is closed: `tell` said so.
-    [[noreturn]] void end_process() const;
+    // Compares a variable that has been hashed, whose data are still there, with its reference if
+    // it has one; a second time nothing is done.
+    void look_at(Recorded& one);
+    // Compares a checkpoint that has been hashed.
+    Answer judge(Batch& batch);
+    // Ends this process, whose journal is closed.
+    [[noreturn]] static void end_process(const std::string& ended_mark);
 
   private:
     void begin_telling(const Batch& batch, const Recorded& one);
@@ -60,17 +79,7 @@ class Online {
     bool has_diverged_ = false;
     std::int64_t checkpoints_since_ = 0;
     std::uint64_t sampled_bytes_ = 0;
-    std::atomic<bool> should_stop_{false};
-    std::chrono::steady_clock::time_point told_to_stop_at_;
-    // Of the checkpoint judged last, until it is told.
-    struct News {
-        std::int64_t iteration;
-        std::string point;
-        std::string variable;
-        std::uint64_t leaf_count;
-        std::uint64_t suspect_count;
-    };
-    std::optional<News> news_;
+    std::optional<std::chrono::steady_clock::time_point> told_to_stop_at_;
 };
 
 }  // namespace ciwrap::record

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -39,6 +40,23 @@ Digest identity_of(const MerkleTree& fine) {
     return xxh3_128(named);
 }
 
+void refuse_other_ranks(const std::string& path, std::uint64_t ranks) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0)
+        return;
+    std::byte head[head_bytes] = {};
+    const bool is_whole = pread(descriptor, head, sizeof head, 0) == sizeof head;
+    close(descriptor);
+    const std::uint64_t theirs = get_number(head + 24, 8);
+    const std::vector<std::byte> expected = make_head(get_number(head + 16, 8), theirs);
+    if (!is_whole || theirs == ranks || !std::equal(expected.begin(), expected.end(), head))
+        return;
+    throw Error(ErrorCode::invalid_argument,
+                path + ": the reference was recorded by " + std::to_string(theirs) +
+                    " processes, and this program has " + std::to_string(ranks) +
+                    "; both runs need the same number");
+}
+
 Reference::Reference(const std::string& path, std::uint64_t rank, std::uint64_t ranks,
                      double wait_seconds)
     : path_(path), head_(make_head(rank, ranks)), wait_(wait_seconds) {
@@ -65,10 +83,8 @@ void Reference::try_open() {
     }
     if (!begins_with(path_, descriptor, head_)) {
         close(descriptor);
-        throw Error(ErrorCode::corrupt_file,
-                    path_ +
-                        ": is not the journal of this rank of so many; both runs need the same "
-                        "number of processes");
+        refuse_other_ranks(path_, get_number(head_.data() + 24, 8));
+        throw Error(ErrorCode::corrupt_file, path_ + ": is not the journal of this rank");
     }
     descriptor_ = descriptor;
     scan_ = std::make_unique<RecordScan>(path_, descriptor_);

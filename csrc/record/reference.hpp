@@ -30,6 +30,10 @@ std::uint64_t tree_bytes_of(const MerkleTree& tree);
 // What tells a tree with residues from all others (docs/reference/recording-format.md).
 Digest identity_of(const MerkleTree& fine);
 
+// Throws Error(invalid_argument) if a journal is of another number of processes. One that is not
+// there yet says nothing, and what is no journal is refused by who reads it.
+void refuse_other_ranks(const std::string& path, std::uint64_t ranks);
+
 // Thread safe.
 class Reference {
   public:

@@ -23,13 +23,17 @@ constexpr std::int64_t seconds_between_syncs = 30;
 
 // With all signals blocked: they are the program's.
 std::thread start_quietly(std::function<void()> body) {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread(std::move(body));
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
+    struct Blocked {
+        sigset_t before;
+        Blocked() {
+            sigset_t all;
+            sigfillset(&all);
+            pthread_sigmask(SIG_SETMASK, &all, &before);
+        }
+        ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+    };
+    const Blocked blocked;
+    return std::thread(std::move(body));
 }
 
 // The program goes first. POSIX knows the priority of processes alone, not that of this thread.
@@ -111,7 +115,7 @@ class CheckpointRecords {
 
 }  // namespace
 
-Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed,
+Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const char*)> failed,
                std::function<void(const Batch&)> written)
     : journal_(std::move(journal)),
       failed_(std::move(failed)),
@@ -120,6 +124,12 @@ Writer::Writer(std::unique_ptr<Journal> journal, std::function<void(const std::s
       thread_(start_quietly([this] { run(); })) {}
 
 Writer::~Writer() {
+    write_at_once();
+}
+
+void Writer::write_at_once() {
+    if (!thread_.joinable())
+        return;
     {
         const std::lock_guard lock(mutex_);
         is_ending_ = true;
@@ -129,19 +139,24 @@ Writer::~Writer() {
 }
 
 void Writer::put(const RecordKey& key, Payload payload) {
-    push({nullptr, key, std::move(payload)});
+    push({nullptr, key, std::move(payload), 0});
 }
 
 void Writer::put(std::unique_ptr<Batch> batch) {
-    push({std::move(batch), {}, {}});
+    push({std::move(batch), {}, {}, 0});
 }
 
 void Writer::finish(Payload statistics) {
-    push({nullptr, {RecordType::end}, std::move(statistics)});
+    push({nullptr, {RecordType::end}, std::move(statistics), 0});
 }
 
 void Writer::push(Job job) {
-    const std::uint64_t bytes = job.batch ? job.batch->tree_bytes() : 0;
+    if (!thread_.joinable()) {
+        write(job);
+        return done_with(job);
+    }
+    job.bytes = job.batch ? job.batch->tree_bytes() : 0;
+    const std::uint64_t bytes = job.bytes;
     std::unique_lock lock(mutex_);
     const auto has_room = [&] {
         return jobs_.empty() ||
@@ -152,12 +167,12 @@ void Writer::push(Job job) {
         has_room_.wait(lock, has_room);
         waited_ns_ += static_cast<std::uint64_t>(now_ns() - started);
     }
-    waiting_bytes_ += bytes;
     jobs_.push_back(std::move(job));
+    waiting_bytes_ += bytes;
     has_job_.notify_one();
 }
 
-void Writer::run() {
+void Writer::run() noexcept {
     yield_to_others();
     std::unique_lock lock(mutex_);
     for (;;) {
@@ -166,24 +181,33 @@ void Writer::run() {
             return;
         Job job = std::move(jobs_.front());
         lock.unlock();
-        const std::uint64_t bytes = job.batch ? job.batch->tree_bytes() : 0;
         write(job);
         lock.lock();
         // Only now: what is being written counts as waiting.
         jobs_.pop_front();
-        waiting_bytes_ -= bytes;
+        waiting_bytes_ -= job.bytes;
         journal_bytes_ = journal_->memory_bytes();
-        if (job.batch)
-            keep_spares(*job.batch);
         has_room_.notify_all();
-        if (!job.batch)
-            continue;
         lock.unlock();
-        job.batch->variables.clear();  // and what they were compared with, before more is read
-        written_(*job.batch);
-        job = {};
+        done_with(job);
         lock.lock();
     }
+}
+
+// What only saves time later is left where there is no memory for it.
+void Writer::done_with(Job& job) noexcept {
+    if (!job.batch)
+        return;
+    try {
+        {
+            const std::lock_guard lock(mutex_);
+            keep_spares(*job.batch);
+        }
+        job.batch->variables.clear();  // and what they were compared with, before more is read
+        written_(*job.batch);
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
+    }
+    job = {};
 }
 
 // With the lock.
@@ -206,7 +230,14 @@ std::uint64_t Writer::held_bytes() {
     return sum;
 }
 
-void Writer::write(Job& job) {
+void Writer::give_up(const char* why) noexcept {
+    has_given_up_ = true;
+    failed_(why);
+}
+
+void Writer::write(Job& job) noexcept {
+    if (has_given_up_)
+        return;
     try {
         for (const auto& [key, payload] : lost_)
             journal_->add(key, payload.span());
@@ -222,8 +253,12 @@ void Writer::write(Job& job) {
             sync_now_and_then();
     } catch (const std::exception& error) {
         journal_->discard();
-        lose(job, error.what());
-        failed_(error.what());
+        failed_(words_of(error));
+        try {
+            lose(job, words_of(error));
+        } catch (const std::bad_alloc&) {
+            give_up("memory ran out, so nothing more is recorded");
+        }
     }
 }
 

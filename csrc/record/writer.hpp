@@ -19,12 +19,13 @@
 namespace ciwrap::record {
 
 // Takes hashed checkpoints and writes them in the order in which they come. At most 8 of them, or
-// 256 MiB of trees, wait; then `put` waits.
+// 256 MiB of trees, wait; then `put` waits. Where memory runs out, it writes nothing more, and the
+// journal has no end.
 class Writer {
   public:
-    // From the writer's thread `failed` is told what could not be written, and `written` of every
-    // checkpoint that is done with.
-    Writer(std::unique_ptr<Journal> journal, std::function<void(const std::string&)> failed,
+    // The writer's thread calls `failed`, which must not throw, with what could not be written, and
+    // `written` for every checkpoint that is done with.
+    Writer(std::unique_ptr<Journal> journal, std::function<void(const char*)> failed,
            std::function<void(const Batch&)> written);
     ~Writer();
 
@@ -33,6 +34,8 @@ class Writer {
     void put(std::unique_ptr<Batch> batch);
     // Writes what waits and then the last record.
     void finish(Payload statistics);
+    // Ends the thread once it has written what waits. From then on callers write by themselves.
+    void write_at_once();
 
     // The last trees of a variable that were written, if nobody has asked for them yet.
     SpareTrees spare(const std::string& name);
@@ -46,18 +49,21 @@ class Writer {
         std::unique_ptr<Batch> batch;  // null: `key` and `payload`
         RecordKey key{};
         Payload payload;
+        std::uint64_t bytes = 0;  // of its trees
     };
 
     void push(Job job);
-    void run();
-    void write(Job& job);
+    void run() noexcept;
+    void write(Job& job) noexcept;
+    void give_up(const char* why) noexcept;
     void write_batch(Batch& batch);
     void lose(Job& job, const std::string& why);
     void sync_now_and_then();
+    void done_with(Job& job) noexcept;
     void keep_spares(Batch& batch);
 
     std::unique_ptr<Journal> journal_;
-    std::function<void(const std::string&)> failed_;
+    std::function<void(const char*)> failed_;
     std::function<void(const Batch&)> written_;
     std::mutex mutex_;
     std::condition_variable has_job_;
@@ -68,7 +74,8 @@ class Writer {
     std::uint64_t journal_bytes_ = 0;
     std::uint64_t waited_ns_ = 0;
     bool is_ending_ = false;
-    // Of the writer's thread alone.
+    // Of who writes alone.
+    bool has_given_up_ = false;
     std::vector<std::pair<RecordKey, Payload>> lost_;  // could not be written yet
     std::int64_t synced_at_s_ = 0;
     std::thread thread_;

@@ -139,7 +139,8 @@ TEST_F(DeviceTest, MakesHolesOfFaults) {
     batch.cut();
     batch.work();
     batch.variables[1]->fault = "the device is lost";
-    EXPECT_EQ(batch.drop_faulty(), std::vector<std::string>{"y: the device is lost"});
+    const std::vector<std::pair<std::string, std::string>> said{{"y", "the device is lost"}};
+    EXPECT_EQ(batch.drop_faulty(), said);
     ASSERT_EQ(batch.variables.size(), 1u);
     EXPECT_EQ(batch.variables[0]->name, "x");
     ASSERT_EQ(batch.holes.size(), 1u);

@@ -72,6 +72,51 @@ TEST_F(OnlineTest, KnowsAtOnceWhatDoesNotMatch) {
     EXPECT_EQ(recorder.close(), 0);
 }
 
+TEST_F(OnlineTest, KeepsElementsOfWhatWasExposed) {
+    record_reference("a", 2);
+    Recorder recorder(named("b"), "test", 0, 1, "", against("a"));
+    for (int n = 0; n < 2; ++n) {
+        std::vector<double> now = at(n, n < 1 ? 0 : 1.2, 1717);
+        recorder.prepare(n, "p");
+        recorder.expose(doubles("x", now));
+        std::vector<double>().swap(now);
+        recorder.complete();
+        EXPECT_EQ(recorder.should_stop(), n == 1);
+    }
+    EXPECT_EQ(recorder.close(), 0);
+    EXPECT_GT(std::filesystem::file_size(named("b") + "/000/rank-000000.cwr"), 512U);
+}
+
+TEST_F(OnlineTest, RefusesAReferenceOfAnotherNumberOfProcessesAtOnce) {
+    record_reference("a", 1);
+    for (const int rank : {0, 3}) {  // the reference has no journal of rank 3 to wait for
+        for (const OnDivergence policy : {OnDivergence::report, OnDivergence::stop}) {
+            Recorder recorder(named("b"), "test", rank, 4, "", against("a", policy));
+            EXPECT_EQ(recorder.should_stop(), policy == OnDivergence::stop);
+            char text[400];
+            EXPECT_EQ(recorder.error().last(text, sizeof text), CIWRAP_NO_REFERENCE);
+            EXPECT_NE(std::string(text).find("by 1 processes, and this program has 4"),
+                      std::string::npos)
+                << text;
+            recorder.close();
+        }
+    }
+}
+
+// A callback may do whatever a program may.
+TEST_F(OnlineTest, LetsACallbackClose) {
+    record_reference("a", 2);
+    Recorder recorder(named("b"), "test", 0, 1, "", against("a", OnDivergence::callback));
+    const std::vector<double> now = at(0, 1.5);
+    recorder.add(doubles("x", now));
+    recorder.on_divergence(
+        [](void* data, const ciwrap_divergence*) { static_cast<Recorder*>(data)->close(); },
+        &recorder);
+    EXPECT_EQ(recorder.checkpoint(0, "p", CIWRAP_IN_PLACE), 0);
+    EXPECT_EQ(recorder.checkpoint(1, "p", CIWRAP_IN_PLACE), Recorder::lost);
+    EXPECT_EQ(recorder.close(), 0);
+}
+
 TEST_F(OnlineTest, ComparesWhoeverHashes) {
     record_reference("a", 3);
     Recorder recorder(named("b"), "test", 0, 1, "", against("a"));

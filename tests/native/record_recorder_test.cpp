@@ -1,14 +1,17 @@
 #include "record/recorder.hpp"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <random>
 #include <thread>
 
+#include "record/whole_struct.hpp"
 #include "record_fixtures.hpp"
 
 namespace ciwrap::record {
@@ -162,10 +165,11 @@ TEST_F(RecorderTest, CountsWhatCannotBeRecorded) {
     EXPECT_EQ(recorder.add(doubles("x", values)), -1);  // twice
     ciwrap_array nowhere = doubles("d", values);
     nowhere.location = 7;
-    EXPECT_EQ(recorder.add(nowhere), 1);  // leaves holes
+    EXPECT_EQ(recorder.add(nowhere), -1);  // leaves holes
+    EXPECT_EQ(recorder.find_name("d"), 1);
     ciwrap_array odd = doubles("o", values);
     odd.dtype = "x3";
-    EXPECT_EQ(recorder.add(odd), 2);
+    EXPECT_EQ(recorder.add(odd), -1);
     EXPECT_EQ(recorder.move(17, values.data()), -1);
     EXPECT_EQ(recorder.complete(), -1);
     EXPECT_EQ(recorder.checkpoint(-1, "", 0), -1);
@@ -213,6 +217,196 @@ TEST_F(RecorderTest, WritesTheSameWhoeverHashes) {
         return std::vector<char>(bytes.begin() + 200, bytes.end() - 200);
     };
     EXPECT_EQ(record("a", false), record("b", true));
+}
+
+// Each checkpoint of each thread is recorded, whoever comes first.
+TEST_F(RecorderTest, LetsManyThreadsRecord) {
+    const std::vector<double> values = some_values(20000, 5);
+    Recorder recorder(run(), "test", 0, 1, "");
+    recorder.add(doubles("x", values));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&, i] {
+            for (int n = 0; n < 50; ++n)
+                EXPECT_EQ(recorder.checkpoint(50 * i + n, "", 0), 0);
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    EXPECT_EQ(recorder.close(), 0);
+}
+
+// What is exposed is read then, and never again.
+TEST_F(RecorderTest, RecordsWhatIsExposedAsIfItHadBeenAdded) {
+    const std::vector<double> values = some_values(70000, 6);
+    const auto record = [&](const std::string& name, bool is_exposed) {
+        Recorder recorder((folder_ / name).string(), "test", 0, 1, "");
+        for (int n = 0; n < 3; ++n) {
+            std::vector<double> here = values;
+            here[7] += n;
+            if (is_exposed) {
+                EXPECT_EQ(recorder.prepare(n, "p"), 0);
+                EXPECT_EQ(recorder.expose(doubles("x", here)), 0);
+                std::fill(here.begin(), here.end(), -1.0);
+                EXPECT_EQ(recorder.complete(), 0);
+            } else {
+                n == 0 ? (void)recorder.add(doubles("x", here))
+                       : (void)recorder.move(0, here.data());
+                EXPECT_EQ(recorder.checkpoint(n, "p", 0), 0);
+            }
+        }
+        const std::string path = recorder.path();
+        EXPECT_EQ(recorder.close(), 0);
+        std::vector<char> bytes = bytes_of(path);
+        std::vector<std::vector<char>> records;  // of trees alone
+        for (std::size_t at = 64; at < bytes.size();) {
+            std::uint64_t payload = 0;
+            std::uint32_t type = 0;
+            std::memcpy(&type, &bytes[at + 4], sizeof type);
+            std::memcpy(&payload, &bytes[at + 8], sizeof payload);
+            const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at) + 48;
+            if (type == 4)
+                records.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(payload));
+            at += 48 + (payload + 7) / 8 * 8 + 16;
+        }
+        EXPECT_EQ(records.size(), 3U);
+        return records;
+    };
+    EXPECT_EQ(record("a", true), record("b", false));
+}
+
+TEST_F(RecorderTest, RefusesToExposeWhatIsNotOfACheckpoint) {
+    const std::vector<double> values(10);
+    Recorder recorder(run(), "test", 0, 1, "");
+    EXPECT_EQ(recorder.expose(doubles("x", values)), -1);  // not prepared
+    recorder.add(doubles("y", values));
+    EXPECT_EQ(recorder.prepare(0, ""), 0);
+    EXPECT_EQ(recorder.expose(doubles("x", values)), 0);
+    EXPECT_EQ(recorder.expose(doubles("x", values)), -1);  // twice
+    EXPECT_EQ(recorder.expose(doubles("y", values)), -1);  // is added
+    EXPECT_EQ(recorder.expose(doubles("", values)), -1);
+    EXPECT_EQ(recorder.complete(), 0);
+    EXPECT_EQ(recorder.checkpoint(1, "", 0), 0);
+    EXPECT_EQ(recorder.close(), 4);
+}
+
+TEST_F(RecorderTest, RecordsAnArrayAgainThatWasRemoved) {
+    const std::vector<double> values(10);
+    Recorder recorder(run(), "test", 0, 1, "");
+    EXPECT_EQ(recorder.add(doubles("x", values)), 0);
+    EXPECT_EQ(recorder.remove(0), 0);
+    EXPECT_EQ(recorder.add(doubles("x", values)), 0);
+    EXPECT_EQ(recorder.close(), 0);
+}
+
+TEST_F(RecorderTest, LeavesAHoleWhereMemoryIsGone) {
+    constexpr std::size_t bytes = 1 << 20;
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    ciwrap_array array = doubles("x", {});
+    array.data = memory;
+    array.extents[0] = bytes / 8;
+    Recorder recorder(run(), "test", 0, 1, "");
+    EXPECT_EQ(recorder.add(array), 0);
+    EXPECT_EQ(recorder.checkpoint(0, "", 0), 0);
+    EXPECT_EQ(recorder.errors(), 0);
+    munmap(static_cast<char*>(memory) + bytes / 2, bytes / 2);
+    EXPECT_EQ(recorder.checkpoint(1, "", 0), 0);
+    char text[200];
+    EXPECT_EQ(recorder.error().last(text, sizeof text), CIWRAP_MEMORY_GONE);
+    EXPECT_NE(std::string(text).find("x: its memory is not there any more"), std::string::npos);
+    munmap(memory, bytes / 2);
+    // Backwards, from its last element on.
+    std::vector<double> values(1000);
+    array = doubles("y", values);
+    array.data = &values.back();
+    array.strides[0] = -1;
+    EXPECT_EQ(recorder.remove(0), 0);
+    EXPECT_EQ(recorder.add(array), 1);
+    EXPECT_EQ(recorder.checkpoint(2, "", 0), 0);
+    EXPECT_EQ(recorder.close(), 1);
+}
+
+// A thread that writes while it is recorded is found by hashing twice.
+TEST_F(RecorderTest, SaysInDebugModeWhatChangedMeanwhile) {
+    setenv("CIWRAP_RECORD_DEBUG", "1", 1);
+    std::vector<double> values(1000);
+    Recorder recorder(run(), "test", 0, 1, "");
+    unsetenv("CIWRAP_RECORD_DEBUG");
+    recorder.add(doubles("x", values));
+    EXPECT_EQ(recorder.checkpoint(0, "", 0), 0);
+    EXPECT_EQ(recorder.errors(), 0);
+    EXPECT_EQ(recorder.prepare(1, ""), 0);
+    EXPECT_EQ(recorder.work(), 0);
+    values[500] = 1;
+    EXPECT_EQ(recorder.complete(), 0);
+    EXPECT_EQ(recorder.error().last(nullptr, 0), CIWRAP_CHANGED);
+    EXPECT_EQ(recorder.close(), 1);
+}
+
+#if defined(__linux__) && !CIWRAP_POSIX_ONLY
+__attribute__((noinline)) void add_a_local(Recorder& recorder) {
+    volatile double values[100] = {};
+    ciwrap_array array{};
+    array.size = sizeof array;
+    array.name = "local";
+    array.dtype = "f8";
+    array.data = const_cast<double*>(values);
+    array.dimensions = 1;
+    array.extents[0] = 100;
+    array.atol = array.rtol = -1;
+    EXPECT_EQ(recorder.add(array), 1);
+}
+
+TEST_F(RecorderTest, SaysInDebugModeWhatIsOfAFunctionThatHasReturned) {
+    setenv("CIWRAP_RECORD_DEBUG", "1", 1);
+    Recorder recorder(run(), "test", 0, 1, "");
+    unsetenv("CIWRAP_RECORD_DEBUG");
+    const double here[3] = {};
+    ciwrap_array array = doubles("here", {});
+    array.data = here;
+    array.extents[0] = 3;
+    EXPECT_EQ(recorder.add(array), 0);
+    EXPECT_EQ(recorder.checkpoint(0, "", 0), 0);
+    EXPECT_EQ(recorder.errors(), 0);
+    add_a_local(recorder);
+    EXPECT_EQ(recorder.checkpoint(1, "", 0), 0);
+    EXPECT_EQ(recorder.close(), 1);
+}
+#endif
+
+TEST_F(RecorderTest, TellsTheLastError) {
+    Recorder recorder(run(), "test", 0, 1, "");
+    char text[12] = "?";
+    EXPECT_EQ(recorder.error().last(text, sizeof text), CIWRAP_NO_ERROR);
+    EXPECT_STREQ(text, "");
+    EXPECT_EQ(recorder.move(5, nullptr), -1);
+    EXPECT_EQ(recorder.error().last(text, sizeof text), CIWRAP_BAD_CALL);
+    EXPECT_STREQ(text, "there is no");
+    EXPECT_EQ(recorder.report("the mesh has no name"), -1);
+    EXPECT_EQ(recorder.error().last(nullptr, 0), CIWRAP_REPORTED);
+    EXPECT_EQ(recorder.close(), 2);
+}
+
+// Programs of other versions of the header: their structs are shorter or longer than ours.
+TEST(WholeStruct, TakesThoseOfOlderAndNewerPrograms) {
+    struct Grown {
+        ciwrap_array first;
+        int more;
+    };
+    ciwrap_array old{};
+    old.size = sizeof old;
+    old.rtol = 0.5;
+    const Grown ours = whole_struct<Grown>(&old, old.size, first_array_bytes);
+    EXPECT_EQ(ours.first.rtol, 0.5);
+    EXPECT_EQ(ours.more, 0);
+    Grown theirs{old, 7};
+    theirs.first.size = sizeof theirs;
+    const auto here = whole_struct<ciwrap_array>(&theirs, theirs.first.size, first_array_bytes);
+    EXPECT_EQ(here.rtol, 0.5);
+    EXPECT_ANY_THROW(whole_struct<ciwrap_array>(&old, first_array_bytes - 1, first_array_bytes));
+    EXPECT_EQ(first_array_bytes, 304U);  // of the first version, for ever
 }
 
 TEST_F(RecorderTest, RefusesRanksThatAreNone) {
@@ -280,6 +474,30 @@ TEST_F(LibraryTest, LeavesAForkedChildAlone) {
     const std::uint64_t size = std::filesystem::file_size(journal());
     const Journal again(journal(), 0, 1);
     EXPECT_EQ(again.file_bytes(), size);
+}
+
+TEST_F(LibraryTest, TakesCallsAfterItWasClosed) {
+    const std::vector<double> values(1000, 1.0);
+    const ciwrap_array array = doubles("x", values);
+    ciwrap_run* const run = ciwrap_open("test", 0, 1);
+    ciwrap_add(run, &array);
+    ciwrap_checkpoint(run, 0, CIWRAP_IN_PLACE);
+    EXPECT_EQ(ciwrap_close(run), 0);
+    const std::uint64_t size = std::filesystem::file_size(journal());
+    EXPECT_EQ(ciwrap_close(run), 0);
+    EXPECT_EQ(ciwrap_remove(run, 0), -1);
+    EXPECT_EQ(ciwrap_add(run, &array), -1);
+    EXPECT_EQ(ciwrap_should_stop(run), 0);
+    EXPECT_EQ(ciwrap_checkpoint(run, 1, CIWRAP_IN_PLACE), -1);
+    EXPECT_EQ(ciwrap_prepare(run, 2, ""), -1);
+    EXPECT_EQ(ciwrap_expose(run, &array), -1);
+    EXPECT_EQ(ciwrap_complete(run), -1);
+    EXPECT_EQ(std::filesystem::file_size(journal()), size);
+    // What was lost is said: without it, the run would be all there.
+    int lost = 0;
+    for (const auto& one : std::filesystem::directory_iterator(this->run()))
+        lost += one.path().filename().string().starts_with("unrecorded-") ? 1 : 0;
+    EXPECT_EQ(lost, 1);
 }
 
 TEST_F(LibraryTest, HasOneRunInAFolder) {

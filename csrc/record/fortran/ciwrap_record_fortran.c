@@ -4,10 +4,16 @@
 #include <string.h>
 
 ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks);
-void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, double atol,
-                        double rtol);
+void ciwrap_fortran_put(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, int is_exposed,
+                        double atol, double rtol);
+void ciwrap_fortran_remove(ciwrap_run* run, const char* name);
+void ciwrap_fortran_prepare(ciwrap_run* run, int64_t iteration, const char* point);
+void ciwrap_fortran_complete(ciwrap_run* run);
 void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point);
 int ciwrap_fortran_should_stop(ciwrap_run* run);
+void ciwrap_fortran_on_divergence(ciwrap_run* run, ciwrap_callback callback);
+int64_t ciwrap_fortran_errors(ciwrap_run* run);
+int ciwrap_fortran_last_error(ciwrap_run* run, char* text, size_t bytes);
 int64_t ciwrap_fortran_close(ciwrap_run* run);
 
 ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks) {
@@ -33,8 +39,8 @@ static const char* dtype_of(CFI_type_t type, size_t bytes) {
     return "";
 }
 
-void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, double atol,
-                        double rtol) {
+void ciwrap_fortran_put(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, int is_exposed,
+                        double atol, double rtol) {
     ciwrap_array told;
     int64_t id;
     int i;
@@ -53,11 +59,29 @@ void ciwrap_fortran_add(ciwrap_run* run, const char* name, const CFI_cdesc_t* ar
         told.extents[i] = dimension->extent;
         told.strides[i] = dimension->sm;
     }
+    if (is_exposed) {
+        ciwrap_expose(run, &told);
+        return;
+    }
     id = ciwrap_find(run, name);
     if (id >= 0)
         ciwrap_replace(run, id, &told);
     else
         ciwrap_add(run, &told);
+}
+
+void ciwrap_fortran_remove(ciwrap_run* run, const char* name) {
+    const int64_t id = ciwrap_find(run, name);
+    if (id >= 0)
+        ciwrap_remove(run, id);
+}
+
+void ciwrap_fortran_prepare(ciwrap_run* run, int64_t iteration, const char* point) {
+    ciwrap_prepare(run, iteration, point);
+}
+
+void ciwrap_fortran_complete(ciwrap_run* run) {
+    ciwrap_complete(run);
 }
 
 void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* point) {
@@ -66,6 +90,18 @@ void ciwrap_fortran_checkpoint(ciwrap_run* run, int64_t iteration, const char* p
 
 int ciwrap_fortran_should_stop(ciwrap_run* run) {
     return ciwrap_should_stop(run);
+}
+
+void ciwrap_fortran_on_divergence(ciwrap_run* run, ciwrap_callback callback) {
+    ciwrap_on_divergence(run, callback, NULL);
+}
+
+int64_t ciwrap_fortran_errors(ciwrap_run* run) {
+    return ciwrap_errors(run);
+}
+
+int ciwrap_fortran_last_error(ciwrap_run* run, char* text, size_t bytes) {
+    return ciwrap_last_error(run, text, bytes);
 }
 
 int64_t ciwrap_fortran_close(ciwrap_run* run) {

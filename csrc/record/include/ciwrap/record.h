@@ -20,13 +20,27 @@ extern "C" {
 #define CIWRAP_MAX_DIMENSIONS 15
 #define CIWRAP_TABLE_VERSION 1
 
-/* Where an array lies. Memory of a CUDA device is hashed there, by libciwrap_record_cuda.so beside the
- * library; without that it is an error, and counted. */
+/* Where an array lies. Memory of a CUDA device is hashed there, by libciwrap_record_cuda.so beside
+ * the library; without that it is an error, and counted. */
 enum { CIWRAP_HOST = 0, CIWRAP_DEVICE = 1 };
 /* ciwrap_array.flags */
 enum { CIWRAP_BYTE_STRIDES = 1 };
 /* Hash where the data lie; when the call returns, the memory is the program's again. */
 enum { CIWRAP_IN_PLACE = 0 };
+
+/* What went wrong, as ciwrap_last_error says. */
+enum {
+    CIWRAP_NO_ERROR = 0,
+    CIWRAP_BAD_CALL = 1,     /* a call that means nothing, or one after ciwrap_close */
+    CIWRAP_BAD_ARRAY = 2,    /* a type, shape or place that cannot be recorded */
+    CIWRAP_NO_DEVICE = 3,    /* memory on a device that cannot be read */
+    CIWRAP_NOT_WRITTEN = 4,  /* the journal cannot be written: a full disk */
+    CIWRAP_NO_MEMORY = 5,    /* the library had no memory */
+    CIWRAP_MEMORY_GONE = 6,  /* an array whose memory is not the program's any more */
+    CIWRAP_CHANGED = 7,      /* data that changed while they were recorded (CIWRAP_RECORD_DEBUG) */
+    CIWRAP_NO_REFERENCE = 8, /* the run that this one is compared with cannot serve */
+    CIWRAP_REPORTED = 9      /* what the program reported itself */
+};
 
 /* An array. Indices are those that a comparison names: the last one varies fastest, whatever the
  * order in memory, which the strides tell. */
@@ -74,9 +88,13 @@ typedef struct ciwrap_table {
     int64_t (*find)(struct ciwrap_run* run, const char* name);
     int (*should_stop)(struct ciwrap_run* run);
     void (*on_divergence)(struct ciwrap_run* run, ciwrap_callback callback, void* data);
+    int (*expose)(struct ciwrap_run* run, const ciwrap_array* array);
+    int (*last_error)(struct ciwrap_run* run, char* text, size_t bytes);
+    int (*report)(struct ciwrap_run* run, const char* text);
 } ciwrap_table;
 
-/* A process's part of a recorded run; NULL when recording is off. */
+/* A process's part of a recorded run; NULL when recording is off. It stays valid when it is closed:
+ * what is recorded then is lost, and counted. */
 typedef struct ciwrap_run {
     const ciwrap_table* table;
 } ciwrap_run;
@@ -112,7 +130,32 @@ static inline ciwrap_run* ciwrap_open(const char* name, int rank, int ranks) {
     return table ? table->open(name, rank, ranks) : NULL;
 }
 
-/* An array to record from now on; its id, or -1. The data are read at checkpoints. */
+/* Most programs: ciwrap_prepare, ciwrap_expose for each array, ciwrap_complete. An array is read
+ * while it is exposed, and never later, so it may move, shrink or cease to exist between
+ * checkpoints.
+ *
+ * prepare begins a checkpoint of an iteration; point: where in it ("after_hydro"), "" for none. All
+ * return 0, or -1 for what is not recorded. Not from a signal handler, nor within a parallel
+ * region. */
+static inline int ciwrap_prepare(ciwrap_run* run, int64_t iteration, const char* point) {
+    return run ? run->table->prepare(run, iteration, point) : 0;
+}
+static inline int ciwrap_expose(ciwrap_run* run, const ciwrap_array* array) {
+    return run ? run->table->expose(run, array) : 0;
+}
+static inline int ciwrap_complete(ciwrap_run* run) {
+    return run ? run->table->complete(run) : 0;
+}
+
+/* Hashes arrays that were added, from any number of the program's own threads, between prepare and
+ * complete. The data must not change meanwhile. */
+static inline int ciwrap_work(ciwrap_run* run) {
+    return run ? run->table->work(run) : 0;
+}
+
+/* An array to record from now on; its id, or -1. The data are read at every checkpoint, so they
+ * have to stay where they are: ciwrap_move, ciwrap_replace or ciwrap_remove says where they do not.
+ */
 static inline int64_t ciwrap_add(ciwrap_run* run, const ciwrap_array* array) {
     return run ? run->table->add(run, array) : -1;
 }
@@ -137,8 +180,8 @@ static inline int ciwrap_remove(ciwrap_run* run, int64_t id) {
     return run ? run->table->remove(run, id) : 0;
 }
 
-/* Records all arrays as they are now. flags: CIWRAP_IN_PLACE. 0, or -1 if it was not recorded. Not
- * from a signal handler, nor within a parallel region. */
+/* Records all arrays that were added, as they are now. flags: CIWRAP_IN_PLACE. Of several threads
+ * one records at a time, and the others wait. */
 static inline int ciwrap_checkpoint(ciwrap_run* run, int64_t iteration, int flags) {
     return run ? run->table->checkpoint(run, iteration, "", flags) : 0;
 }
@@ -148,18 +191,6 @@ static inline int ciwrap_point(ciwrap_run* run, int64_t iteration, const char* p
     return run ? run->table->checkpoint(run, iteration, point, CIWRAP_IN_PLACE) : 0;
 }
 
-/* A checkpoint in three steps, to hash with the program's own threads: prepare, then work from any
- * number of threads, then complete. The data must not change meanwhile. point: "" for none. */
-static inline int ciwrap_prepare(ciwrap_run* run, int64_t iteration, const char* point) {
-    return run ? run->table->prepare(run, iteration, point) : 0;
-}
-static inline int ciwrap_work(ciwrap_run* run) {
-    return run ? run->table->work(run) : 0;
-}
-static inline int ciwrap_complete(ciwrap_run* run) {
-    return run ? run->table->complete(run) : 0;
-}
-
 /* 1 once this process is to end, under `ciwrap record --against RUN --on-divergence stop`, since it
  * does not match that run; else 0. Processes of one program: ciwrap_agree. */
 static inline int ciwrap_should_stop(ciwrap_run* run) {
@@ -167,24 +198,87 @@ static inline int ciwrap_should_stop(ciwrap_run* run) {
 }
 
 /* Under `--on-divergence callback`: the function is called at every checkpoint that does not match,
- * before the call that records it returns. */
+ * before the call that records it returns. It may call all that is here, and must not throw. */
 static inline void ciwrap_on_divergence(ciwrap_run* run, ciwrap_callback callback, void* data) {
     if (run)
         run->table->on_divergence(run, callback, data);
 }
 
-/* Errors so far; the first was told on stderr. */
+/* Errors so far; the first was printed on stderr. */
 static inline int64_t ciwrap_errors(ciwrap_run* run) {
     return run ? run->table->errors(run) : 0;
 }
 
-/* Ends the journal once all is written; the number of errors. May come after MPI_Finalize. */
+/* What last went wrong: one of the codes above. Its words are written to `text`, as far as `bytes`
+ * allow, and end in 0. */
+static inline int ciwrap_last_error(ciwrap_run* run, char* text, size_t bytes) {
+    if (run)
+        return run->table->last_error(run, text, bytes);
+    if (bytes)
+        *text = 0;
+    return CIWRAP_NO_ERROR;
+}
+
+/* Counts an error of the program's own: what it could not record, and why. */
+static inline int ciwrap_report(ciwrap_run* run, const char* text) {
+    return run ? run->table->report(run, text) : 0;
+}
+
+/* Ends the journal once all is written; the number of errors. May come after MPI_Finalize, and
+ * again. A program that ends without it, by exit() or from main, closes all the same. */
 static inline int64_t ciwrap_close(ciwrap_run* run) {
     return run ? run->table->close(run) : 0;
 }
 
+#if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+/* The type of the numbers at an address, as ciwrap_array.dtype wants it. */
+#define CIWRAP_DTYPE(pointer)                                 \
+    _Generic(*(pointer), double                               \
+             : "f8", float                                    \
+             : "f4", double _Complex                          \
+             : "c16", float _Complex                          \
+             : "c8", _Bool                                    \
+             : "?", signed char                               \
+             : "i1", char                                     \
+             : "i1", unsigned char                            \
+             : "u1", short                                    \
+             : "i2", unsigned short                           \
+             : "u2", int                                      \
+             : "i4", unsigned int                             \
+             : "u4", long                                     \
+             : sizeof(long) == 8 ? "i8" : "i4", unsigned long \
+             : sizeof(long) == 8 ? "u8" : "u4", long long     \
+             : "i8", unsigned long long                       \
+             : "u8")
+
+static inline ciwrap_array ciwrap_described(const char* name, const char* dtype, const void* data,
+                                            int dimensions, const int64_t* extents) {
+    ciwrap_array array = {0};
+    int i;
+    array.size = sizeof array;
+    array.name = name;
+    array.dtype = dtype;
+    array.data = data;
+    array.dimensions = dimensions;
+    array.atol = array.rtol = -1;
+    for (i = 0; i < dimensions && i < CIWRAP_MAX_DIMENSIONS; ++i)
+        array.extents[i] = extents[i];
+    return array;
+}
+
+/* An array that lies back to back, of the type that the pointer says: CIWRAP_ARRAY("T", T, ny, nx).
+ * Strides and bounds are set afterwards. */
+#define CIWRAP_ARRAY(name, pointer, ...)                                        \
+    ciwrap_described(name, CIWRAP_DTYPE(pointer), pointer,                      \
+                     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                     (int64_t[]){__VA_ARGS__})
+#endif
+
 /* With <mpi.h> included before. The library itself knows no MPI, so one serves every MPI. */
-#ifdef MPI_VERSION
+#ifndef MPI_VERSION
+#define ciwrap_open_mpi(name, comm) (include_mpi_h_before_ciwrap_record_h)
+#define ciwrap_agree(run, comm) (include_mpi_h_before_ciwrap_record_h)
+#else
 
 /* Collective: recording is on in all processes or in none. */
 static inline ciwrap_run* ciwrap_open_mpi(const char* name, MPI_Comm comm) {

@@ -7,9 +7,14 @@
 
 #include <complex>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <string>
 #include <type_traits>
 #include <utility>
+#if __cplusplus >= 202002L
+#include <ranges>
+#endif
 
 namespace ciwrap {
 
@@ -45,6 +50,24 @@ struct is_view<View, std::void_t<decltype(std::declval<const View&>().extent(0))
                                  decltype(std::declval<const View&>().stride(0))>>
     : std::true_type {};
 
+// What does not own its elements, so that they may outlive it: Views and spans. A const span still
+// gives write access to its elements; a const container does not.
+template <class Array, class = void>
+struct is_shallow : std::false_type {};
+template <class Array>
+struct is_shallow<Array, std::void_t<decltype(std::declval<const Array&>().data())>>
+    : std::negation<
+          std::is_const<std::remove_pointer_t<decltype(std::declval<const Array&>().data())>>> {};
+
+template <class Array>
+constexpr bool is_borrowed() {
+#if __cplusplus >= 202002L
+    if (std::ranges::enable_borrowed_range<Array>)
+        return true;
+#endif
+    return is_view<Array>::value || is_shallow<Array>::value;
+}
+
 template <class View, class = void>
 struct has_memory_space : std::false_type {};
 template <class View>
@@ -76,9 +99,15 @@ int location_of() {
 
 }  // namespace record_detail
 
-// This process's part of a recorded run, where CIWRAP_RECORD names a folder; else nothing. Arrays
-// are read at checkpoints: they have to live until then, and where they were when they were added
-// last.
+// This process's part of a recorded run, where CIWRAP_RECORD names a folder; else nothing.
+//
+//     recorder.prepare(n);
+//     recorder.expose("rho", rho);  // is read now, and never later
+//     recorder.complete();
+//
+// Arrays that are added instead are read at every checkpoint, so their elements have to stay where
+// they are. With CIWRAP_RECORD_DEBUG=1 a container that was added is asked at every checkpoint: one
+// that was swapped or resized since is an error.
 class Recorder {
   public:
     explicit Recorder(const std::string& name, int rank = 0, int ranks = 1)
@@ -96,38 +125,69 @@ class Recorder {
         return run_ != nullptr;
     }
 
-    // An array, or another place and shape for the one of that name: what has data() and size(), or
-    // extent(i) and stride(i).
+    // A checkpoint: prepare, expose its arrays, complete. point: where in the iteration.
+    void prepare(std::int64_t iteration, const std::string& point = "") {
+        check_added();
+        ciwrap_prepare(run_, iteration, point.c_str());
+    }
+    // What has data() and size(), or extent(i) and stride(i); also a temporary.
+    template <class Array>
+    void expose(const std::string& name, const Array& array, RecordedBound bound = {}) {
+        if (run_ == nullptr)
+            return;
+        with_described(name, array, bound,
+                       [this](const ciwrap_array& described) { ciwrap_expose(run_, &described); });
+    }
+    // A Kokkos View under its label.
+    template <class View>
+    auto expose(const View& view, RecordedBound bound = {}) -> decltype(view.label(), void()) {
+        expose(view.label(), view, bound);
+    }
+    void complete() {
+        ciwrap_complete(run_);
+    }
+
+    // An array to read at every checkpoint from now on, or another place and shape for the one of
+    // that name.
     template <class Array>
     void add(const std::string& name, const Array& array, RecordedBound bound = {}) {
         if (run_ == nullptr)
             return;
-        if constexpr (record_detail::is_view<Array>::value)
-            add_view(name, array, bound);
-        else
-            add_list(name, array, bound);
+        with_described(name, array, bound,
+                       [this](const ciwrap_array& described) { put(described); });
+        if constexpr (!record_detail::is_borrowed<Array>())
+            watch(name, array);
     }
+    // The elements of a temporary container are gone when the call returns: expose it.
+    template <class Array,
+              class = std::enable_if_t<!std::is_lvalue_reference_v<Array> &&
+                                       !record_detail::is_borrowed<std::remove_cv_t<Array>>()>>
+    void add(const std::string& name, Array&& array, RecordedBound bound = {}) = delete;
     // A Kokkos View under its label.
     template <class View>
     auto add(const View& view, RecordedBound bound = {}) -> decltype(view.label(), void()) {
         add(view.label(), view, bound);
     }
+    // Before the elements of an array that was added cease to exist.
+    void remove(const std::string& name) {
+        checks_.erase(name);
+        const std::int64_t id = ciwrap_find(run_, name.c_str());
+        if (id >= 0)
+            ciwrap_remove(run_, id);
+    }
 
+    // Records all arrays that were added.
     void checkpoint(std::int64_t iteration) {
+        check_added();
         ciwrap_checkpoint(run_, iteration, CIWRAP_IN_PLACE);
     }
     void point(std::int64_t iteration, const std::string& name) {
+        check_added();
         ciwrap_point(run_, iteration, name.c_str());
     }
-    // Hashing with the program's own threads: prepare, work from any of them, complete.
-    void prepare(std::int64_t iteration, const std::string& point = "") {
-        ciwrap_prepare(run_, iteration, point.c_str());
-    }
+    // Hashes what was added, from any of the program's threads, between prepare and complete.
     void work() {
         ciwrap_work(run_);
-    }
-    void complete() {
-        ciwrap_complete(run_);
     }
 
     // Whether the program is to end, since it does not match what it is compared with (see
@@ -147,40 +207,48 @@ class Recorder {
     std::int64_t errors() const {
         return ciwrap_errors(run_);
     }
+    // What last went wrong; "" for nothing. code: one of ciwrap/record.h.
+    std::string last_error(int* code = nullptr) const {
+        char text[512];
+        const int found = ciwrap_last_error(run_, text, sizeof text);
+        if (code != nullptr)
+            *code = found;
+        return text;
+    }
+    // What is recorded after it is lost, and said.
     std::int64_t close() {
-        ciwrap_run* const run = run_;
-        run_ = nullptr;
-        return ciwrap_close(run);
+        checks_.clear();
+        return ciwrap_close(run_);
     }
 
   private:
-    template <class List>
-    void add_list(const std::string& name, const List& list, RecordedBound bound) {
-        using Scalar = std::remove_cv_t<std::remove_pointer_t<decltype(list.data())>>;
-        ciwrap_array array = begin(name, bound);
-        const std::string dtype = record_detail::dtype_of<Scalar>();
-        array.dtype = dtype.c_str();
-        array.data = list.data();
-        array.dimensions = 1;
-        array.extents[0] = static_cast<std::int64_t>(list.size());
-        put(array);
-    }
-
-    template <class View>
-    void add_view(const std::string& name, const View& view, RecordedBound bound) {
-        auto* const data = record_detail::data_of(view);
-        using Scalar = std::remove_cv_t<std::remove_pointer_t<decltype(data)>>;
-        ciwrap_array array = begin(name, bound);
-        const std::string dtype = record_detail::dtype_of<Scalar>();
-        array.dtype = dtype.c_str();
-        array.data = data;
-        array.location = record_detail::location_of<View>();
-        array.dimensions = record_detail::rank_of<View>();
-        for (int i = 0; i < array.dimensions && i < CIWRAP_MAX_DIMENSIONS; ++i) {
-            array.extents[i] = static_cast<std::int64_t>(view.extent(static_cast<std::size_t>(i)));
-            array.strides[i] = static_cast<std::int64_t>(view.stride(static_cast<std::size_t>(i)));
+    template <class Array, class Use>
+    static void with_described(const std::string& name, const Array& array, RecordedBound bound,
+                               Use use) {
+        ciwrap_array described = begin(name, bound);
+        if constexpr (record_detail::is_view<Array>::value) {
+            auto* const data = record_detail::data_of(array);
+            described.data = data;
+            described.location = record_detail::location_of<Array>();
+            described.dimensions = record_detail::rank_of<Array>();
+            for (int i = 0; i < described.dimensions && i < CIWRAP_MAX_DIMENSIONS; ++i) {
+                const auto index = static_cast<std::size_t>(i);
+                described.extents[i] = static_cast<std::int64_t>(array.extent(index));
+                described.strides[i] = static_cast<std::int64_t>(array.stride(index));
+            }
+            use_as<std::remove_pointer_t<decltype(data)>>(described, use);
+        } else {
+            described.data = array.data();
+            described.dimensions = 1;
+            described.extents[0] = static_cast<std::int64_t>(array.size());
+            use_as<std::remove_pointer_t<decltype(array.data())>>(described, use);
         }
-        put(array);
+    }
+    template <class Scalar, class Use>
+    static void use_as(ciwrap_array& described, Use use) {
+        const std::string dtype = record_detail::dtype_of<std::remove_cv_t<Scalar>>();
+        described.dtype = dtype.c_str();
+        use(described);
     }
 
     static ciwrap_array begin(const std::string& name, RecordedBound bound) {
@@ -200,7 +268,28 @@ class Recorder {
             ciwrap_add(run_, &array);
     }
 
+    // In debug mode: whether a container has its elements where they were.
+    template <class Container>
+    void watch(const std::string& name, const Container& container) {
+        const char* const asked = std::getenv("CIWRAP_RECORD_DEBUG");
+        if (asked == nullptr || *asked == '\0' || std::string(asked) == "0")
+            return;
+        checks_[name] = [&container, data = container.data(), size = container.size()] {
+            return container.data() == data && container.size() == size;
+        };
+    }
+    void check_added() const {
+        for (const auto& [name, is_where_it_was] : checks_) {
+            if (!is_where_it_was())
+                ciwrap_report(
+                    run_, (name + ": was swapped or resized since it was added; add it again, or"
+                                  " expose it")
+                              .c_str());
+        }
+    }
+
     ciwrap_run* run_;
+    std::map<std::string, std::function<bool()>> checks_;
 };
 
 }  // namespace ciwrap
