@@ -400,18 +400,16 @@ class HistoryOptions(Struct, frozen=True):
     """memory_bytes: for the buffers of stage two. detail_bytes: of differing variables, what may be
     read once more for the samples and maps that a report draws. is_common: whether the iterations
     that one run has and the other does not reach are left out. is_explained: whether the first
-    difference is looked at once more, to say what its elements have in common. ended_in: the
-    iteration in which the new run diverged and was ended for that; what it lacks from there on is
-    left out. has_timelines: whether a result that matches throughout has its timelines, too, which
-    only documents and every detail show. is_brief: whether of thousands that do not match most say
-    little, as `ciwrap.model.results` says.
+    difference is looked at once more, to say what its elements have in common. has_timelines:
+    whether a result that matches throughout has its timelines, too, which only documents and every
+    detail show. is_brief: whether of thousands that do not match most say little, as
+    `ciwrap.model.results` says.
     """
 
     memory_bytes: int = _MEMORY_BYTES
     detail_bytes: int = 64 << 20
     is_common: bool = False
     is_explained: bool = False
-    ended_in: int | None = None
     has_timelines: bool = True
     is_brief: bool = False
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from ciwrap.base.errors import CiwrapError, ConfigError, UsageError
+from ciwrap.base.errors import CiwrapError, ConfigError, ExitCode, UsageError
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
@@ -286,7 +286,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     watcher = ProgramWatcher() if project.own_config.snapshot.objects else None
     command = project.own_config.command
     overall = None if command is None else run_command(command, watcher=watcher)
-    if overall is not None and overall.exit_code != 0:
+    if overall is not None and not _is_over(overall, project.checks):
         if watcher is not None:
             _keep_snapshot(session, project, watcher)
         error = failure_of(overall)
@@ -296,11 +296,15 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         )
         seconds = time.monotonic() - started
         return make_result(session, project, results, seconds, command=overall), ()
-    done = tuple(
-        result
-        for check in project.checks
-        if (result := _run_check_command(project, check, stamps, overall, watcher)) is not None
-    )
+    done = []
+    commands = [] if overall is None else [(check, overall) for check in project.checks]
+    for check in project.checks:
+        own = None if check.command is None else run_command(check.command, watcher=watcher)
+        if own is not None:
+            commands.append((check, own))
+        result = _without_outputs(project, check, stamps, overall, own)
+        if result is not None:
+            done.append(result)
     if watcher is not None:
         _keep_snapshot(session, project, watcher)
     # Of a check whose command failed there is nothing to accept: what lies there is old.
@@ -308,7 +312,38 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     fresh = tuple(check for check in project.checks if check.name not in stale)
     if watcher is not None:
         _note_outputs(session, project, fresh)
-    return run_checks(session, project, done=done, command=overall), fresh
+    found = run_checks(session, project, done=tuple(done), command=overall)
+    return _with_failures(found, project, commands), fresh
+
+
+def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
+    """Whether a command has made the outputs of these checks: it ended with 0, or recorded them and
+    says itself that they differ from what it compared them with.
+    """
+    if outcome.exit_code != ExitCode.DIFFER:
+        return outcome.exit_code == 0
+    from ciwrap.recording.recorded_run import run_file_of
+
+    runs = [recorded_run_of(check) for check in checks]
+    files = [None if run is None else run_file_of(run) for run in runs]
+    return all(file is not None and file.exit_code == ExitCode.DIFFER for file in files)
+
+
+def _with_failures(
+    found: RunResult, project: Project, commands: list[tuple[Check, CommandOutcome]]
+) -> RunResult:
+    """The result, in which no check is good whose command did not end with 0."""
+    from ciwrap.project.run_command import failure_of
+
+    failed = {check.name: outcome for check, outcome in commands if outcome.exit_code != 0}
+    checks = tuple(
+        failed_check(one.name, failure_of(failed[one.name]), one.golden_path)
+        if one.name in failed and one.verdict.is_good
+        else one
+        for one in found.checks
+    )
+    verdict = Verdict.worst(one.verdict for one in checks)
+    return replace(found, checks=checks, verdict=verdict)
 
 
 def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
@@ -347,19 +382,18 @@ def _note_outputs(session: Session, project: Project, checks: tuple[Check, ...])
     note_outputs(project.root, session.environment or {}, outputs)
 
 
-def _run_check_command(
+def _without_outputs(
     project: Project,
     check: Check,
     stamps: Stamps,
     overall: CommandOutcome | None,
-    watcher: ProgramWatcher | None,
+    own: CommandOutcome | None,
 ) -> CheckResult | None:
-    """Runs a check's own command; its result if there is nothing left to compare, else None."""
-    from ciwrap.project.run_command import failure_of, run_command
+    """A check's result if its own command, or that of all, left nothing to compare; else None."""
+    from ciwrap.project.run_command import failure_of
 
     golden_path = str(project.store.path(check.name))
-    own = None if check.command is None else run_command(check.command, watcher=watcher)
-    if own is not None and own.exit_code != 0:
+    if own is not None and not _is_over(own, (check,)):
         return replace(failed_check(check.name, failure_of(own), golden_path), command=own)
     stale = stamps.stale_messages(check) if own is not None or overall is not None else ()
     if not stale:

@@ -71,6 +71,7 @@ from ciwrap.recording.online import (
 from ciwrap.recording.recorded_run import (
     RecordedCapture,
     RunFile,
+    add_to_run_file,
     refuse_files_of_others,
     write_run_file,
     write_snapshot,
@@ -188,7 +189,9 @@ def record_command(
         outcome = _run(request, reference)
         if reference is None:
             return _tell_recorded(request, outcome)
-        return _tell_compared(session, request, reference, outcome)
+        code = _tell_compared(session, request, reference, outcome)
+        add_to_run_file(request.folder, exit_code=code)  # for `ciwrap run`
+        return code
 
 
 class _Request(Struct, frozen=True):
@@ -329,21 +332,20 @@ def _tell_compared(
         is_ended = request.options["on_divergence"] in ("stop", "abort") and any(
             capture.followed.get(one, -1) >= patience for one in suspects
         )
-    ended_for = next(iter(suspects if is_ended else ()), None)
+    first = next(iter(suspects), None)
+    if is_ended and first is not None:
+        add_to_run_file(request.folder, ended_in=first.iteration)
     result = judge_recorded(
         reference,
         request.folder,
         rules,
         is_common=request.options["common"],
-        ended_in=None if ended_for is None else ended_for.iteration,
         resources=session.resources,
     )
-    if all(rules.is_ignored(one) for one in result.left_out_variables):
-        ended_for = None  # all that counts is there
     is_good = result.verdict.is_good
     fault: CiwrapError | None = None
     if is_good:
-        fault = _fault(request, outcome, ended_for, has_open=bool(open_journals))
+        fault = _fault(request, outcome, has_open=bool(open_journals))
     elif not is_ended and outcome.exit_code != 0:  # perhaps why it does not match
         fault = failure_of(outcome, so="so what it recorded may not be all")
     is_lost = fault is not None and is_good
@@ -352,7 +354,7 @@ def _tell_compared(
         (result,),
         kind=session.kind,
         messages=(
-            *first_words(result, next(iter(suspects), None)),
+            *first_words(result, first),
             *((message_of(fault),) if fault is not None else ()),
         ),
         seconds=outcome.seconds,
@@ -360,23 +362,8 @@ def _tell_compared(
     return session.emit(run, Path.cwd())
 
 
-def _fault(
-    request: _Request,
-    outcome: CommandOutcome,
-    ended_for: VariableId | None,
-    *,
-    has_open: bool,
-) -> CiwrapError | None:
-    """Why a run is not all there, of which all that was recorded matches. ended_for: what did not
-    match while it ran, for which it was ended.
-    """
-    if ended_for is not None:
-        return NotComparableError(
-            f"the run was ended in iteration {ended_for.iteration}, and what it had recorded is"
-            " within its bounds after all",
-            file=request.folder,
-            remedy="run it with --on-divergence report",
-        )
+def _fault(request: _Request, outcome: CommandOutcome, *, has_open: bool) -> CiwrapError | None:
+    """Why a run is not all there, of which all that was recorded matches."""
     if outcome.exit_code != 0:
         return failure_of(outcome, so="though all that it recorded matches")
     return not_ended(request.folder) if has_open else None

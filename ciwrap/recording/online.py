@@ -226,13 +226,12 @@ def judge_recorded(
     rules: Rules,
     *,
     is_common: bool,
-    ended_in: int | None,
     resources: Resources,
 ) -> CheckResult:
     """Compares what all processes have recorded with the reference.
 
     The library stops a program as soon as one process finds a chunk that does not match; what that
-    means, and what diverged first, is told here, once all have told. is_common, ended_in: as in
+    means, and what diverged first, is told here, once all have told. is_common: as in
     `HistoryOptions`. Raises UsageError, and the errors of reading.
     """
     with (
@@ -244,7 +243,7 @@ def judge_recorded(
             ours,
             theirs,
             rules,
-            HistoryOptions(detail_bytes=0, is_common=is_common, ended_in=ended_in),
+            HistoryOptions(detail_bytes=0, is_common=is_common),
             golden_path=str(reference.named),
             source_path=str(run),
             resources=resources,

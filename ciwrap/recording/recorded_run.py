@@ -140,12 +140,16 @@ FORMAT = "ciwrap recorded run 1"
 
 class RunFile(msgspec.Struct, frozen=True):
     """What `run.json` holds. format: FORMAT in a file of ours. command: without secrets.
-    bounds_from: who asked for its bounds; None if nobody but the program itself.
+    bounds_from: who asked for its bounds; None if nobody but the program itself. ended_in: the
+    iteration for which it was ended, since it did not match what it was compared with. exit_code:
+    of `ciwrap record`; None while it runs, and where it failed.
     """
 
     format: str = ""
     command: str = ""
     bounds_from: str | None = None
+    ended_in: int | None = None
+    exit_code: int | None = None
 
 
 def write_run_file(run: Path, content: RunFile) -> None:
@@ -163,6 +167,11 @@ def run_file_of(run: Path) -> RunFile | None:
     except (OSError, msgspec.DecodeError):
         return None
     return found if found.format == FORMAT else None
+
+
+def add_to_run_file(run: Path, **fields: int | None) -> None:
+    """Sets fields of a run's file. Raises WriteFailedError."""
+    write_run_file(run, replace(run_file_of(run) or RunFile(), **fields))
 
 
 def refuse_files_of_others(run: Path) -> None:
@@ -249,6 +258,8 @@ class RecordedCapture(CaptureFile):
             self._merge(run, held)
             super().__init__(held)
         self.path, self.stamps = run, stamps
+        own = run_file_of(run)
+        self.ended_in = None if own is None else own.ended_in
 
     def refuse_parts(
         self, remedy: str, is_ignored: Callable[[VariableId], bool] = lambda _: False

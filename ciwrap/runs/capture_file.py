@@ -128,8 +128,9 @@ class CaptureFile(Closing):
 
     bytes_read counts what was asked of the file. stamps: sizes, times and inodes of the files that
     it is, from before they were read. is_recording: whether it is made of a recorded run's
-    journals, which alone have notes, what is to be reported, faults, what it lacks of the run, and
-    repeated, second recordings that are not as the first ones, with their variables.
+    journals, which alone have notes, what is to be reported, faults, what it lacks of the run,
+    repeated, second recordings that are not as the first ones, with their variables, and ended_in,
+    the iteration in which the run diverged from what it was compared with and was ended for that.
 
     Raises OutputMissingError, UnreadableFileError, CorruptCaptureError, UnsupportedFormatError.
     """
@@ -138,6 +139,7 @@ class CaptureFile(Closing):
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
     repeated: Mapping[VariableId, VariableId] = MappingProxyType({})
+    ended_in: int | None = None
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -88,8 +88,8 @@ def compare_histories(
     if options.is_common:
         ours, theirs = ({iteration for iteration, _ in side.groups} for side in (golden, new))
         outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
-    if options.ended_in is not None:
-        outcome.notes += leave_out_after(outcome, options.ended_in)
+    if new.capture is not None and new.capture.ended_in is not None:
+        _leave_out_after(outcome, new.capture.ended_in, rules, new.path)
     if options.is_brief:
         outcome.results = with_brief_ones(outcome.results)
     if not is_match:
@@ -322,10 +322,11 @@ def leave_out_uncommon(
     return [text]
 
 
-def leave_out_after(outcome: Findings, ended_in: int) -> list[str]:
+def _leave_out_after(outcome: Findings, ended_in: int, rules: Rules, path: Path) -> None:
     """Counts as ignored what the new run lacks since it was ended in an iteration, and says so.
 
-    Of its processes one may have come less far than the one that diverged.
+    Of its processes one may have come less far than the one that diverged. Where all that it
+    recorded is within its bounds, nobody knows what would have followed: that never matches.
     """
     last: dict[int | None, int] = {}
     for one in (*outcome.results, *outcome.extra):
@@ -342,12 +343,21 @@ def leave_out_after(outcome: Findings, ended_in: int) -> list[str]:
     outcome.uncommon += len(gone)
     outcome.left_out += gone
     if not gone:
-        return []
-    text = (
+        return
+    outcome.notes.append(
         f"the second run was ended since it diverged in iteration {ended_in}; left out:"
         f" {grouped_plural(len(gone), 'variable')} that it did not come to"
     )
-    return [text]
+    is_good = all(one.verdict is Verdict.MATCH for one in outcome.results)
+    if is_good and not all(rules.is_ignored(one) for one in gone):
+        outcome.errors.append(
+            NotComparableError(
+                f"the run was ended in iteration {ended_in}, and what it had recorded is within"
+                " its bounds after all",
+                file=path,
+                remedy="run it with --on-divergence report",
+            )
+        )
 
 
 def _iterations(results: Iterable[VariableResult]) -> set[int]:

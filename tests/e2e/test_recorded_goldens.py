@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +46,7 @@ checks:
     variables: {{x: {{atol: 0.001}}}}
 """
 NEVER = "99"
+HOWTO = Path(__file__).parents[2] / "docs" / "how-to" / "record-a-program.md"
 
 
 @pytest.fixture
@@ -268,19 +272,109 @@ def test_a_golden_of_residues_is_replaced_by_another_one_alone(folder: Path) -> 
     assert result()[0] == ExitCode.MATCH
 
 
-def test_a_run_is_recorded_and_checked_in_one_go(folder: Path) -> None:
-    accepted("auto", "--residues")
-    program = f"{sys.executable} walk.py {NEVER} 0 0.0005"
-    command = f"ciwrap record --check walk --replace --against golden/walk -o run -- {program}"
-    text = (
-        Path("ciwrap.yaml").read_text().replace("    outputs", f"    run: {command}\n    outputs")
-    )
+def run_of(program: str, *options: str, per_check: bool = True) -> None:
+    """A configuration in which `ciwrap run` records the program against the golden."""
+    given = " ".join(options)
+    text = CONFIG.format(evidence="auto", outputs="run")
+    command = f"run: ciwrap record --check walk --replace --against golden/walk {given} -o run -- "
+    if per_check:
+        text = text.replace("    outputs", f"    {command}{program}\n    outputs")
+    else:
+        text = f"{command}{program}\n{text}"
     Path("ciwrap.yaml").write_text(text)
+
+
+def walk(step: str = NEVER, by: float = 0, more: str = "") -> str:
+    return f"{sys.executable} walk.py {step} {by} 0.0005 {more}"
+
+
+@pytest.mark.parametrize("per_check", [True, False])
+def test_a_run_is_recorded_and_checked_in_one_go(folder: Path, per_check: bool) -> None:
+    """A difference was taken for a command that failed."""
+    accepted("auto", "--residues")
+    run_of(walk(), per_check=per_check)
     code, told = ciwrap("run")
     assert code == ExitCode.MATCH, told
-    Path("ciwrap.yaml").write_text(text.replace(f"{NEVER} 0 0.0005", "2 0.01 0.0005"))
+    run_of(walk("2", 0.01), per_check=per_check)
     code, told = ciwrap("run")
-    assert code != ExitCode.MATCH, told
+    assert code == ExitCode.DIFFER, told
+    assert "iter 2 / rank 0 / x" in told
+    # Of a command that ends with 1 for another reason, nothing is compared.
+    run_of(f"false; {walk()}", per_check=per_check)
+    Path("ciwrap.yaml").write_text(
+        Path("ciwrap.yaml").read_text().replace("run: ciwrap", "run: exit 1; ciwrap")
+    )
+    code, told = ciwrap("run")
+    assert code == ExitCode.NOT_COMPARABLE, told
+
+
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize("policy", ["abort", "stop", "report"])
+def test_a_run_that_was_ended_for_a_difference_differs_on_every_road(
+    folder: Path, policy: str
+) -> None:
+    """What it lacks made it not comparable, but for the command that had ended it."""
+    accepted("auto", "--residues")
+    Path("run").rename("old")
+    options = ("--on-divergence", policy, "--patience", "0", "--stop-within", "0")
+    run_of(walk("2", 0.01), *options)
+    assert ciwrap("run")[0] == ExitCode.DIFFER
+    assert result()[0] == ExitCode.DIFFER
+    assert record("--residues", "--against", "golden/walk", *options, step="2", by=0.01)[0] == 1
+    assert result()[0] == ExitCode.DIFFER
+    code, text = ciwrap("compare", "old", "run")
+    assert code == ExitCode.DIFFER, text
+    is_ended = policy != "report"
+    assert ("was ended since it diverged in iteration 2" in text) == is_ended
+    # Where what it was ended for does not count, nobody knows what would have followed.
+    code, text = ciwrap("compare", "old", "run", "--ignore", "x")
+    assert code == (ExitCode.NOT_COMPARABLE if is_ended else ExitCode.MATCH), text
+    assert ("within its bounds after all" in text) == is_ended
+
+
+def test_3_weighs_more_than_1_on_every_road(folder: Path) -> None:
+    """A difference, and an array that was not recorded: both are told."""
+    Path("walk.py").write_text(
+        PROGRAM.replace("count=np", "odd=np.ma.masked_array([1], [len(sys.argv) > 4]), count=np")
+    )
+    accepted("auto", "--residues")
+    Path("run").rename("old")
+    run_of(walk("2", 0.01, "odd"))
+    for words in (
+        ["run"],
+        ["check"],
+        ["compare", "old", "run"],
+        [
+            *["record", "--check", "walk", "--replace", "--against", "old", "-o", "run", "--"],
+            *walk("2", 0.01, "odd").split(),
+        ],
+    ):
+        code, text = ciwrap(*words)
+        assert code == ExitCode.NOT_COMPARABLE, text
+        assert "iter 2 / rank 0 / x" in text, words
+        assert "odd" in text
+
+
+def test_the_recipe_of_the_howto(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lines, word by word; the launcher is a script."""
+    page = HOWTO.read_text().partition("## A golden of it")[2]
+    config, commands = re.findall(r"^```(?:yaml|console)\n(.*?)^```", page, re.M | re.S)[:2]
+    Path("ciwrap.yaml").write_text(config)
+    for name, text in (
+        ("mpiexec", '#!/bin/sh\nshift 2\nexec "$@"\n'),
+        ("model", f'#!/bin/sh\nexec "{sys.executable}" walk.py ${{STEP:-99}} 0.01 1e-11\n'),
+        ("ciwrap", f'#!/bin/sh\nexec "{sys.executable}" -m ciwrap "$@"\n'),
+    ):
+        Path(name).write_text(text)
+        Path(name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    for line in commands.splitlines():
+        code, text = ciwrap(*shlex.split(line.removeprefix("$ ciwrap ")))
+        assert code == ExitCode.MATCH, (line, text)
+    monkeypatch.setenv("STEP", "3")
+    code, text = ciwrap("run", "model")
+    assert code == ExitCode.DIFFER, text
+    assert "iter 3 / rank 0 / x" in text
 
 
 def test_a_recorded_run_is_packed_into_a_capture(folder: Path) -> None:

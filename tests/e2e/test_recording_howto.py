@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 from recorded_runs import captured, need_compiler, need_library, python, recording, roots, start
 
 from ciwrap import _core
@@ -74,20 +75,142 @@ def test_c(tmp_path: Path) -> None:
     source = tmp_path / "model.c"
     source.write_text(
         f"{heads[1]}\nenum {{ NY = {NY}, NX = {NX}, G = {G} }};\n"
-        "static double T[NY + 2 * G][NX + 2 * G], T_new[NY + 2 * G][NX + 2 * G];\n"
+        "static double T[NY + 2 * G][NX + 2 * G];\n"
         "int main(void) {\n    int i, j, n = 5;\n"
         "    for (i = 0; i < NY + 2 * G; ++i)\n        for (j = 0; j < NX + 2 * G; ++j)\n"
-        "            T[i][j] = T_new[i][j] = 10.0 * (i - G) + (j - G);\n"
+        "            T[i][j] = 10.0 * (i - G) + (j - G);\n"
         f"{body}\n    return 0;\n}}\n"
     )
+    warnings = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+    program = compiled("cc", [source], tmp_path / "model", "-I.", *warnings)
+    runs(program, tmp_path / "run")
+    assert roots(tmp_path / "run") == {
+        "iter 5 / rank 0 / temperature": root(TEMPERATURE, 1e-9),
+    }
+
+
+C99 = """
+#include <ciwrap/record.h>
+enum { NY = %(NY)d, NX = %(NX)d, G = 0 };
+static double T[NY][NX];
+int main(void) {
+    int i, j, n = 5;
+    int64_t id;
+    ciwrap_run* run = ciwrap_open("heat", 0, 1);
+    ciwrap_array t = {%(fields)s};
+    for (i = 0; i < NY; ++i)
+        for (j = 0; j < NX; ++j) T[i][j] = 10.0 * i + j;
+    id = %(add)s;
+    %(checkpoint)s;
+    t.data = NULL;
+    %(point)s;
+    ciwrap_move(run, id, T);
+    %(remove)s;
+    ciwrap_checkpoint(run, 6, CIWRAP_IN_PLACE);
+    return (int)ciwrap_close(run);
+}
+"""
+
+
+def test_c99_with_arrays_that_stay(tmp_path: Path) -> None:
+    """The fields by name, and the row of C in the table."""
+    need_library()
+    shutil.copytree(include_folder() / "ciwrap", tmp_path / "ciwrap")
+    page = HOWTO.read_text()
+    fields = re.search(r"set the fields by name: `(.*?)`", page, re.DOTALL)
+    row = re.search(r"^\| C \|(.*)\|$", page, re.MULTILINE)
+    assert fields is not None
+    assert row is not None
+    add, checkpoint, point, _, _, remove = re.findall(r"`(.*?)`", row[1])
+    source = tmp_path / "model.c"
+    words = {"add": add, "checkpoint": checkpoint, "point": point, "remove": remove}
+    source.write_text(C99 % {"fields": fields[1], "NY": NY, "NX": NX, **words})
     warnings = ["-std=c99", "-Wall", "-Wextra", "-Werror"]
     program = compiled("cc", [source], tmp_path / "model", "-I.", *warnings)
     runs(program, tmp_path / "run")
-    expected = root(TEMPERATURE, 1e-9)
+    expected = root(TEMPERATURE, 0.0)
     assert roots(tmp_path / "run") == {
         "iter 5 / rank 0 / temperature@after_hydro": expected,
         "iter 5 / rank 0 / temperature": expected,
     }
+
+
+TYPES = {
+    "double": "f8",
+    "float": "f4",
+    "const double": "f8",
+    "double _Complex": "c16",
+    "float _Complex": "c8",
+    "_Bool": "b1",
+    "signed char": "i1",
+    "unsigned short": "u2",
+    "int": "i4",
+    "unsigned": "u4",
+    "long long": "i8",
+    "uint64_t": "u8",
+    "size_t": "u8",
+}
+
+
+def test_the_macro_takes_the_type_from_the_pointer(tmp_path: Path) -> None:
+    """A wrong letter for the type was not noticed: floats were read as doubles, beyond their end."""
+    need_library()
+    exposed = "".join(
+        f'    {{ static {one} x[3]; ciwrap_array a = CIWRAP_ARRAY("x{n}", x, 3);'
+        " ciwrap_expose(run, &a); }\n"
+        for n, one in enumerate(TYPES)
+    )
+    text = (
+        "#include <ciwrap/record.h>\nint main(void) {\n"
+        '    ciwrap_run* run = ciwrap_open("t", 0, 1);\n    ciwrap_prepare(run, 0, "");\n'
+        f"{exposed}    ciwrap_complete(run);\n    return 0;\n}}\n"
+    )
+    (tmp_path / "types.c").write_text(text)
+    options = [f"-I{include_folder()}", "-std=c11", "-Wall", "-Wextra", "-Werror"]
+    runs(compiled("cc", [tmp_path / "types.c"], tmp_path / "types", *options), tmp_path / "run")
+    found = {name: one.dtype[1:] for name, one in captured(tmp_path / "run").items()}
+    assert found == {f"iter 0 / rank 0 / x{n}": letters for n, letters in enumerate(TYPES.values())}
+
+
+def refused(compiler: str, text: str, folder: Path, *options: str | Path) -> str:
+    """What a compiler says of a program that it refuses."""
+    suffix = {"cc": "c", "c++": "cpp", "gfortran": "f90"}[compiler]
+    source = folder / f"refused.{suffix}"
+    source.write_text(text)
+    words = [need_compiler(compiler), "-fsyntax-only", *map(str, options), str(source)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def test_mpi_that_is_included_too_late_is_said(tmp_path: Path) -> None:
+    text = '#include <ciwrap/record.h>\nint main(void) { ciwrap_open_mpi("m", 0); }\n'
+    said = refused("cc", text, tmp_path, f"-I{include_folder()}")
+    assert "include_mpi_h_before_ciwrap_record_h" in said
+
+
+@pytest.mark.parametrize(
+    ("temporary", "is_refused"),
+    [("make()", True), ("std::move(u)", True), ("u", False), ("View{u.data()}", False)],
+)
+def test_a_temporary_container_cannot_be_added(
+    temporary: str, is_refused: bool, tmp_path: Path
+) -> None:
+    text = (
+        "#include <ciwrap/record.hpp>\n#include <vector>\n"
+        "struct View { double* p; double* data() const { return p; }"
+        " std::size_t size() const { return 1; } };\n"
+        "std::vector<double> make() { return std::vector<double>(9); }\n"
+        'int main() { ciwrap::Recorder r("r"); std::vector<double> u(9);'
+        f' r.prepare(0); r.expose("u", {temporary}); r.complete();\n'
+    )
+    bad = f'{text} r.add("u", {temporary}); }}\n'
+    options = ["-std=c++17", f"-I{include_folder()}"]
+    if is_refused:
+        assert "deleted function" in refused("c++", bad, tmp_path, *options)
+        bad = f"{text} }}\n"
+    (tmp_path / "good.cpp").write_text(bad)
+    compiled("c++", [tmp_path / "good.cpp"], tmp_path / "good", *options)
 
 
 CPP = """
@@ -199,9 +322,74 @@ def test_fortran(tmp_path: Path) -> None:
     source.write_text(FORTRAN % words)
     runs(fortran_program(source), tmp_path / "run")
     # Dimensions come reversed, as files show them.
+    assert "reversed, and from 0" in HOWTO.read_text()
     assert roots(tmp_path / "run") == {
         "iter 5 / rank 0 / temperature": root(TEMPERATURE.T, 1e-9),
     }
+
+
+FACES = """
+program faces
+use, intrinsic :: iso_fortran_env, only: int64, real32
+use ciwrap_record
+implicit none
+type(ciwrap_recorder) :: run
+real, target :: x(4) = [1, 2, 3, 4]
+double precision :: y(2) = [1, 2]
+integer :: list(2) = [3, 1], code
+integer(int64) :: big = 2_int64**40
+character(60) :: text
+call run%open("faces")
+call run%add("x", x, atol=1e-3_real32)
+call run%checkpoint(big)
+call run%point(big, "half")
+call run%remove("x")
+call run%prepare(big + 1)
+call run%expose("doubled", 2 * y)
+call run%expose("some", x(list))
+call run%complete()
+call run%last_error(text, code)
+if (text /= "" .or. code /= 0) stop 1
+if (run%is_on()) then
+    call run%expose("late", x)
+    call run%last_error(text, code)
+    if (text /= "late: is exposed outside of prepare and complete" .or. code /= 1) stop 2
+    if (run%errors() /= 1) stop 3
+end if
+call run%close()
+call run%close()
+end program
+"""
+
+
+def test_fortran_lends_copies_and_counts_in_64_bits(tmp_path: Path) -> None:
+    """A copy was recorded as what the memory became that it had had."""
+    need_library()
+    (tmp_path / "model.f90").write_text(FACES)
+    program = fortran_program(tmp_path / "model.f90")
+    assert start([program], recording(None)).returncode == 0
+    assert start([program], recording(tmp_path / "run")).returncode == 0
+    of_x = root(np.arange(1, 5, dtype="f4"), 1e-3)
+    assert roots(tmp_path / "run") == {
+        f"iter {2**40} / rank 0 / x": of_x,
+        f"iter {2**40} / rank 0 / x@half": of_x,
+        f"iter {2**40 + 1} / rank 0 / doubled": root(np.array([2.0, 4.0]), 0.0),
+        f"iter {2**40 + 1} / rank 0 / some": root(np.array([3, 1], "f4"), 0.0),
+    }
+
+
+@pytest.mark.parametrize("given", ["2 * x", "reshape(x, [4])", "(x)", "plain"])
+def test_fortran_adds_no_copy(given: str, tmp_path: Path) -> None:
+    need_library()
+    for path in (*fortran_folder().iterdir(), *(include_folder() / "ciwrap").iterdir()):
+        shutil.copy(path, tmp_path)
+    module = [need_compiler("gfortran"), "-fsyntax-only", "ciwrap_record.f90"]
+    subprocess.run(module, check=True, cwd=tmp_path)
+    text = (
+        "use ciwrap_record\ntype(ciwrap_recorder) :: run\nreal, target :: x(2, 2)\n"
+        f'real :: plain(3)\ncall run%add("x", {given})\nend\n'
+    )
+    assert "no matching specific" in refused("gfortran", text, tmp_path)
 
 
 def test_python(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from e2e.online_runs import ciwrap
+from e2e.online_runs import ciwrap, quietly
 from recorded_runs import build, need_library, recording, start
 
 from ciwrap.base.errors import ExitCode
@@ -199,3 +199,154 @@ def test_debug_mode_finds_a_vector_that_was_swapped(
     code, text = ciwrap("record", "-o", "a", "--", *words)
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "big: was swapped or resized since it was added" in text
+
+
+SOAK = r"""
+#include <ciwrap/record.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+static unsigned long state;
+static unsigned draw(unsigned most) {
+    state = state * 6364136223846793005UL + 1442695040888963407UL;
+    return static_cast<unsigned>(state >> 33) % most;
+}
+static std::vector<double> arrays[3];
+static std::unique_ptr<ciwrap::Recorder> recorder;
+static ciwrap_run* raw = nullptr;
+static long step = 0;
+static bool is_defect = false, has_closed = false;
+
+static std::vector<double> fresh() {
+    static const unsigned sizes[] = {3, 500, 9000, 200000};
+    return std::vector<double>(sizes[draw(4)], 0.25 * draw(100));
+}
+static std::vector<double> lent(const std::vector<double>& from) {
+    std::vector<double> made = from;
+    if (is_defect) {
+        made[0] += 1;
+        if (recorder && !has_closed) std::puts("seen");
+    }
+    return made;
+}
+static void expose() {
+    if (!recorder) return;
+    recorder->prepare(step, draw(2) ? "half" : "");
+    for (int i = 0; i < 3; ++i)
+        if (draw(3)) recorder->expose("lent" + std::to_string(i), lent(arrays[i]), {1e-9, -1});
+    recorder->complete();
+}
+static void at_exit() {
+    if (recorder && draw(2)) recorder->checkpoint(step++);
+    if (recorder && draw(2)) recorder->close();
+    if (raw) ciwrap_close(raw);
+    std::puts("at exit");
+}
+static void act(unsigned what) {
+    std::vector<double>& one = arrays[draw(3)];
+    const std::string name = "x" + std::to_string(draw(3));
+    switch (what) {
+        case 0: if (!recorder) recorder = std::make_unique<ciwrap::Recorder>("soak"); break;
+        case 1: if (recorder) recorder->add(name, one); break;
+        case 2: if (recorder) recorder->remove(name); break;
+        case 3: case 4: expose(); break;
+        case 5: one = fresh(); break;
+        case 6: std::swap(one, arrays[0]); break;
+        case 7: if (recorder) recorder->checkpoint(step); break;
+        case 8: if (draw(4) == 0 && recorder) recorder->close(), has_closed = true; break;
+        case 9: if (draw(4) == 0) std::atexit(at_exit); break;
+        case 10: if (!raw) raw = ciwrap_open("raw", 0, 1); break;
+        case 11: {
+            std::fflush(stdout);
+            const pid_t child = fork();
+            if (child == 0) {
+                expose();
+                if (recorder) recorder->checkpoint(step);
+                if (draw(2)) std::_Exit(3);
+                std::exit(4);
+            }
+            int status = 0;
+            waitpid(child, &status, 0);
+            std::printf("child %d\n", WEXITSTATUS(status));
+            break;
+        }
+        case 12:
+            try {
+                ciwrap::Recorder other("other", 1, 2);
+                other.add("o", one);
+                if (draw(2)) throw std::runtime_error("thrown");
+            } catch (const std::exception& error) {
+                std::puts(error.what());
+            }
+            break;
+        case 13: one.push_back(1.0); break;
+        case 14:
+            if (recorder) {
+                recorder->prepare(step);
+                recorder->work();
+                if (draw(3)) recorder->complete();
+            }
+            break;
+        default: one[0] += 0.5; break;
+    }
+}
+int main(int, char** words) {
+    state = std::strtoul(words[1], nullptr, 10) * 7919 + 1;
+    is_defect = words[2][0] == '1';
+    for (auto& one : arrays) one = fresh();
+    const unsigned count = 5 + draw(40);
+    for (unsigned i = 0; i < count; ++i) {
+        act(i == 0 && draw(4) ? 0 : draw(17));
+        step += draw(2);
+        std::printf("%g\n", arrays[0][0] + arrays[1][0] + arrays[2].back());
+    }
+    std::fflush(stdout);
+    switch (draw(5)) {
+        case 0: return 3;
+        case 1: std::exit(7);
+        case 2: std::_Exit(8);
+        case 3: recorder.reset(); return 0;
+        default: return 0;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def soak(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    need_library()
+    folder = tmp_path_factory.mktemp("soak")
+    source = folder / "soak.cpp"
+    source.write_text(SOAK)
+    return build("c++", ["-std=c++17", f"-I{include_folder()}", source], folder / "soak")
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(20), pytest.param(range(40, 1040), marks=pytest.mark.slow)]
+)
+def test_random_lives_change_nothing_and_match_nothing_wrongly(
+    soak: Path, seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    matched = 0
+    for seed in seeds:
+        expected = start([soak, str(seed), "0"], recording(None))
+        runs = (Path(f"a{seed}"), Path(f"b{seed}"))
+        done = start([soak, str(seed), "0"], recording(runs[0]))
+        assert (done.returncode, done.stdout) == (expected.returncode, expected.stdout), seed
+        if seed % 4 or not runs[0].is_dir():
+            continue
+        moved = start([soak, str(seed), "1"], recording(runs[1]))
+        code = quietly("compare", *map(str, runs))
+        assert code != ExitCode.MATCH or "seen" not in moved.stdout, seed
+        again = start([soak, str(seed), "0"], recording(Path(f"c{seed}")))
+        assert again.returncode == expected.returncode
+        code = quietly("compare", str(runs[0]), f"c{seed}")
+        matched += code == ExitCode.MATCH
+    assert matched > 0
