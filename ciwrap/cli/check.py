@@ -313,7 +313,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
     if watcher is not None:
         _note_outputs(session, project, fresh)
     found = run_checks(session, project, done=tuple(done), command=overall)
-    return _with_failures(found, project, commands), fresh
+    return _with_failures(found, commands), fresh
 
 
 def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
@@ -329,9 +329,7 @@ def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
     return all(file is not None and file.exit_code == ExitCode.DIFFER for file in files)
 
 
-def _with_failures(
-    found: RunResult, project: Project, commands: list[tuple[Check, CommandOutcome]]
-) -> RunResult:
+def _with_failures(found: RunResult, commands: list[tuple[Check, CommandOutcome]]) -> RunResult:
     """The result, in which no check is good whose command did not end with 0."""
     from ciwrap.project.run_command import failure_of
 

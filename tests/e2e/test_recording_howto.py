@@ -153,7 +153,7 @@ TYPES = {
 
 
 def test_the_macro_takes_the_type_from_the_pointer(tmp_path: Path) -> None:
-    """A wrong letter for the type was not noticed: floats were read as doubles, beyond their end."""
+    """A wrong type was not noticed: floats were read as doubles, beyond their end."""
     need_library()
     exposed = "".join(
         f'    {{ static {one} x[3]; ciwrap_array a = CIWRAP_ARRAY("x{n}", x, 3);'
