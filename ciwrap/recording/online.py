@@ -11,7 +11,7 @@ import fcntl
 import shutil
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -111,7 +111,10 @@ def prepared(path: Path, work: Path) -> Iterator[Reference]:
 
 
 def _recorded(path: Path, run: Path) -> Reference:
-    """Raises NotComparableError if nothing of its first checkpoint can be compared."""
+    """Raises NotComparableError if nothing of its first checkpoint can be compared, or if it has
+    ended and lacks journals.
+    """
+    _refuse_missing(path, journal_paths(run))
     first = next(JournalReader(journal_paths(run)[0]).checkpoints(), None)
     if first is not None and not any(
         FINE in one.trees or (PLAIN in one.trees and _is_exact(one.variable.made_with))
@@ -119,6 +122,21 @@ def _recorded(path: Path, run: Path) -> Reference:
     ):
         raise _without_residues(path)
     return Reference(path, run)
+
+
+def _refuse_missing(path: Path, journals: Sequence[Path]) -> None:
+    """Raises NotComparableError for a run that has ended without the journals of some processes,
+    which those of the same ranks would wait for.
+    """
+    head = JournalReader(journals[0])
+    head.read_head()
+    count = head.ranks - len(journals)
+    if count > 0 and not any(_may_grow(one) for one in journals):
+        raise NotComparableError(
+            f"has ended, and lacks the journals of {count} of its {head.ranks} processes",
+            file=path,
+            remedy="record that run again",
+        )
 
 
 def _is_exact(made: MadeWith) -> bool:
@@ -438,14 +456,22 @@ class _Journal:
         """A program that records holds a lock; not asked while it may just be beginning."""
         if time.monotonic() - self.seen_at < _SILENT_SECONDS:
             return False
-        if self.reader.is_closed:
+        return self.reader.is_closed or not _is_locked(self.reader.path)
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a program records there: it holds a lock."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
             return True
-        with self.reader.path.open("rb") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
-                return False
-            return True
+        return False
+
+
+def _may_grow(path: Path) -> bool:
+    """Whether a program records there, or has just begun or ended."""
+    return time.time() - path.stat().st_mtime < _SILENT_SECONDS or _is_locked(path)
 
 
 _BARS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -46,6 +47,53 @@ def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_res
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "was recorded twice, and not the same" in text
     assert "does not match the reference in iteration 0" in text
+
+
+RANKED_TEXT = """
+import sys, numpy as np, ciwrap
+rank, ranks, policy = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+with ciwrap.Recorder("ranked", rank=rank, ranks=ranks) as r:
+    for n in range(5):
+        r.record(n, x=np.full(100, float(rank)))
+        if r.should_stop():
+            print("stops in", n)
+            break
+"""
+
+
+def ranked(ranks: int) -> list[str]:
+    """The words that start so many processes at once."""
+    each = " & ".join(f"{sys.executable} ranked.py {rank} {ranks} x" for rank in range(ranks))
+    return ["sh", "-c", f"{each} & wait"]
+
+
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize(("policy", "stopped"), [("stop", 3), ("report", 0), ("abort", 0)])
+def test_another_number_of_processes_is_refused_at_once(
+    filled: list[str], policy: str, stopped: int
+) -> None:
+    """Ranks that the reference does not have waited for their journals."""
+    Path("ranked.py").write_text(RANKED_TEXT)
+    record(ranked(2), "a")
+    words = [*against("a", policy, "--wait", "3600"), "-o", "b", "--", *ranked(3)]
+    code, text = ciwrap(*words)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    said = "the reference was recorded by 2 processes, and this program has 3"
+    assert text.count(said) >= 3, text
+    assert text.count("stops in 0") == stopped
+    assert text.count("the program is ended") == (3 if policy == "abort" else 0)
+
+
+def test_a_reference_that_lacks_a_journal_is_refused(filled: list[str]) -> None:
+    Path("ranked.py").write_text(RANKED_TEXT)
+    record(ranked(2), "a")
+    Path("a/000/rank-000001.cwr").unlink()
+    os.utime("a/000/rank-000000.cwr", (0, 0))
+    words = [*against("a", "report", "--wait", "3600"), "-o", "b", "--", *ranked(2)]
+    code, text = ciwrap(*words)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "a: has ended, and lacks the journals of 1 of its 2 processes" in text
+    assert not Path("b").exists()
 
 
 AGAIN_TEXT = """
