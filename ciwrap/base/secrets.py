@@ -1,7 +1,8 @@
 """Hides secrets in texts that are shown or kept: commands, values of variables, messages.
 
 Nobody can recognize all secrets in a text. Hidden are values of variables whose names sound like a
-secret, passwords in URLs, and what follows an option that is named like one (`--token abc`).
+secret, passwords in URLs, and what follows an option or a header of HTTP that is named like one
+(`--token abc`, `Authorization: Bearer abc`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ _OPTION = re.compile(
 )
 
 
+_HEADER = re.compile(
+    r"(?i)(?P<name>(?<![\w-])"
+    r"(?:(?:\w+-)?authorization|cookie|[\w-]+-(?:token|secret|key)):[ \t]*)"
+    r"(?P<scheme>(?:bearer|basic|digest|token|negotiate)[ \t]+)?(?P<value>[^\s\"']+)"
+)
+
+
 def secrets_of(environment: Mapping[str, str]) -> frozenset[str]:
     """The values of variables that are secret by their name, and passwords within other values."""
     return frozenset(
@@ -44,7 +52,8 @@ def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     # The longest first: one may hold another.
     for secret in sorted(secrets, key=lambda one: (-len(one), one)):
         text = text.replace(secret, HIDDEN)
-    return _OPTION.sub(_without_value, _IN_URL.sub(HIDDEN, text))
+    text = _HEADER.sub(_without_header, _IN_URL.sub(HIDDEN, text))
+    return _OPTION.sub(_without_value, text)
 
 
 def _secrets_in(name: str, value: str) -> Iterator[str]:
@@ -55,6 +64,13 @@ def _secrets_in(name: str, value: str) -> Iterator[str]:
         password = user.partition(":")[2]
         yield from (password, unquote(password))
     yield from _PASSWORD.findall(value)
+
+
+def _without_header(found: re.Match[str]) -> str:
+    value = found["value"]
+    if value.startswith("$"):
+        return found[0]  # the shell puts it in
+    return f"{found['name']}{found['scheme'] or ''}{HIDDEN}"
 
 
 def _without_value(found: re.Match[str]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -29,7 +31,7 @@ from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
 from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
 from ciwrap.snapshot.records import RANKS, Cleaner, Snapshot
-from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, recipes
+from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, paths_of_programs, recipes
 from ciwrap.snapshot.store import (
     SUFFIXES,
     SnapshotStore,
@@ -403,6 +405,8 @@ def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) ->
     if not words and (not recorded or HIDDEN in recorded):
         raise UsageError("the snapshot has no whole command", remedy="give one after --")
     config = load_config_if_any(None)
+    if not words:
+        refuse_other_programs(recorded, _settings(recorded, config).working_dir)
     outcome, program = watched(words or recorded, config)
     if outcome.exit_code != 0:
         raise failure_of(outcome, so="so its objects were not compared")
@@ -437,12 +441,34 @@ def watched(
     """Runs a command with the variables of the configuration, and looks at it meanwhile. One of
     words was given here, so it runs here; a text is one that was kept, and runs where it did.
     """
-    usual = None if config is None else config.command
-    settings = CommandSettings(words, Path.cwd()) if usual is None else replace(usual, words=words)
-    if not isinstance(words, str):
-        settings = replace(settings, working_dir=Path.cwd())
     watcher = ProgramWatcher(is_thorough=True)
-    return run_command(settings, watcher=watcher), watcher.seen
+    return run_command(_settings(words, config), watcher=watcher), watcher.seen
+
+
+def _settings(words: tuple[str, ...] | str, config: Config | None) -> CommandSettings:
+    usual = None if config is None else config.command
+    if usual is None:
+        return CommandSettings(words, Path.cwd())
+    if isinstance(words, str):
+        return replace(usual, words=words)
+    return replace(usual, words=words, working_dir=Path.cwd())
+
+
+def refuse_other_programs(command: str, folder: Path) -> None:
+    """Raises UsageError for a command that names, by a path, another program than the environment
+    has under that name: it would be compared with itself. folder: where the command runs.
+    """
+    for path in paths_of_programs(command):
+        named = folder / Path(path).expanduser()
+        active = shutil.which(named.name)
+        if active is None or not named.is_file() or not os.access(named, os.X_OK):
+            continue
+        if named.parent.resolve() != Path(active).parent.resolve():
+            raise UsageError(
+                f"the snapshot's command runs {path}, whatever environment is active, and not"
+                f" {active}",
+                remedy=f"give the command after --, with {Path(path).name} alone",
+            )
 
 
 def find_snapshot(name: str, folder: str | None) -> Snapshot:

@@ -26,7 +26,7 @@ from ciwrap.base.errors import (
     StillWrittenError,
     UsageError,
 )
-from ciwrap.base.files import writing
+from ciwrap.base.files import write_atomically, writing
 from ciwrap.base.patterns import file_glob
 from ciwrap.check.check import GoldenSide, ignored_but_in_golden, misspelt_words
 from ciwrap.check.two_sides import GOLDEN, HistoryOptions, failed_check
@@ -157,7 +157,7 @@ def write_run_file(run: Path, content: RunFile) -> None:
     with writing(run):
         run.mkdir(parents=True, exist_ok=True)
         text = msgspec.json.encode(msgspec.structs.replace(content, format=FORMAT)) + b"\n"
-        (run / RUN_FILE).write_bytes(text)
+        write_atomically(run / RUN_FILE, text)
 
 
 def run_file_of(run: Path) -> RunFile | None:
@@ -197,7 +197,7 @@ _JOURNAL_BITS = 40
 def write_snapshot(run: Path, text: bytes) -> None:
     """Puts the JSON of a snapshot into the run's folder. Raises WriteFailedError."""
     with writing(run):
-        (run / SNAPSHOT_FILE).write_bytes(text)
+        write_atomically(run / SNAPSHOT_FILE, text)
 
 
 def snapshot_of_capture(path: Path) -> Snapshot | None:

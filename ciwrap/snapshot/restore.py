@@ -71,6 +71,15 @@ def check_objects(first: Snapshot, second: Snapshot) -> ObjectCheck:
     )
 
 
+def paths_of_programs(command: str) -> list[str]:
+    """The words of a command that are paths: what they name does not depend on PATH."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return [word for word in words if "/" in word and "=" not in word and "://" not in word]
+
+
 def recipes(snapshot: Snapshot) -> dict[str, str]:
     """Texts by file name."""
     found = {"restore.sh": _script(snapshot), "Containerfile": _containerfile(snapshot)}
@@ -96,6 +105,11 @@ def not_restorable(snapshot: Snapshot) -> list[str]:
     hidden = [name for name, value in snapshot.variables.items() if _is_hidden(value)]
     if hidden:
         lines.append(f"variables whose values are not kept whole: {', '.join(hidden)}")
+    paths = paths_of_programs(snapshot.command or "")
+    if paths:
+        lines.append(f"what the command names by a path: {', '.join(paths)}")
+    commit = snapshot.repository.get("commit")
+    lines.append(f"the program itself{f' (commit {commit})' if commit else ''}")
     own = [one.path for one in snapshot.objects if one.path.startswith((".../", "./"))]
     if own:
         more = f" and {len(own) - 5} more" if len(own) > 5 else ""
@@ -133,12 +147,13 @@ def _containerfile(snapshot: Snapshot) -> str:
     if snapshot.packages:
         lines += [
             "WORKDIR /restored",
-            "COPY requirements.txt restore.sh ./",
+            "COPY requirements.txt ./",
             "RUN python3 -m venv venv && venv/bin/pip install -r requirements.txt",
             'ENV PATH="/restored/venv/bin:$PATH"',
         ]
     else:
-        lines += ["WORKDIR /restored", "COPY restore.sh ./"]
+        lines += ["WORKDIR /restored"]
+    lines += ["# restore.sh, and the program: copy its folder beside this file first.", "COPY . ."]
     return "\n".join([*lines, 'CMD ["sh", "restore.sh"]']) + "\n"
 
 

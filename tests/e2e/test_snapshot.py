@@ -231,7 +231,33 @@ def test_nobody_sees_who_ran_it(project: Project) -> None:
     assert copied == (project.folder / "uv.lock").read_text()
 
 
-def test_an_environment_is_verified_object_by_object(project: Project) -> None:
+def test_a_command_that_names_its_program_by_a_path_verifies_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ran the program of the old environment, and said that all objects were the same."""
+    for name in ("v1", "v2"):
+        (project.folder / name / "bin").mkdir(parents=True)
+        shutil.copy("/bin/sleep", project.folder / name / "bin/sleep")
+    saved = project.run("snapshot", "save", "--", "v1/bin/sleep", "0.5", json_too=False)
+    assert saved.code == 0, saved
+    monkeypatch.setenv("PATH", f"{project.folder}/v2/bin:{os.environ['PATH']}")
+    refused = project.run("snapshot", "restore", "--verify", json_too=False)
+    assert refused.code == 2, refused
+    assert "runs v1/bin/sleep, whatever environment is active, and not" in refused.err
+    assert "give the command after --, with sleep alone" in refused.err
+    words = ("snapshot", "restore", "--verify", "last", "--", "sleep", "0.5")
+    assert project.run(*words, json_too=False).code in (0, 1)
+    monkeypatch.setenv("PATH", f"{project.folder}/v1/bin:{os.environ['PATH']}")
+    assert project.run("snapshot", "restore", "--verify", json_too=False).code == 0
+    listed = project.run("snapshot", "restore", "--dry-run", json_too=False).out
+    assert "what the command names by a path: v1/bin/sleep" in listed
+    assert "COPY . ." in listed
+
+
+def test_an_environment_is_verified_object_by_object(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     with_program(project)
     saved, document = saved_with(project, "--keep-files")
     assert saved.code == 0, saved

@@ -43,7 +43,13 @@ def test_secrets_of_a_variable(name: str, value: str, secrets: set[str]) -> None
         ("API_TOKEN=abc sim", "API_TOKEN=(hidden) sim"),
         ("curl https://ada:abc@host/x", "curl https://(hidden)@host/x"),
         ("git clone https://abc@host/x", "git clone https://(hidden)@host/x"),
+        ("curl -H 'Authorization: Bearer abc' u", "curl -H 'Authorization: Bearer (hidden)' u"),
+        ('curl -H "authorization: Basic abc=" u', 'curl -H "authorization: Basic (hidden)" u'),
+        ("curl -H PRIVATE-TOKEN:abc u", "curl -H PRIVATE-TOKEN:(hidden) u"),
+        ("curl -H 'X-Api-Key: abc' u", "curl -H 'X-Api-Key: (hidden)' u"),
         # Nothing is lost of what is no secret.
+        ("curl -H 'Authorization: Bearer $TOKEN'", "curl -H 'Authorization: Bearer $TOKEN'"),
+        ("sim --note 'token: kept'", "sim --note 'token: kept'"),
         ("sim --max-tokens 512 --tokens=3", "sim --max-tokens 512 --tokens=3"),
         ("sim --token $TOKEN --secret=${X}", "sim --token $TOKEN --secret=${X}"),
         ("sim --no-auth --size 4", "sim --no-auth --size 4"),
