@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ciwrap.api import Golden, build_tree, check_array, compare_arrays, make_golden, read_golden
+    from ciwrap.arrays.taught import register_type
     from ciwrap.base.errors import CiwrapError, GoldenMismatch
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
     from ciwrap.recording.native import Recorder
@@ -30,6 +31,7 @@ _API = (
 _HOMES = {
     "_core": "ciwrap.base.late",
     "Recorder": "ciwrap.recording.native",
+    "register_type": "ciwrap.arrays.taught",
     **dict.fromkeys(_API, "ciwrap.api"),
     "CiwrapError": "ciwrap.base.errors",
     "GoldenMismatch": "ciwrap.base.errors",
@@ -54,6 +56,7 @@ __all__ = [
     "compare_arrays",
     "make_golden",
     "read_golden",
+    "register_type",
 ]
 
 

@@ -1,7 +1,7 @@
 """The Python API: trees, comparisons and goldens of arrays in memory.
 
-Arrays are NumPy arrays, or anything that offers the buffer protocol, `__array__`, DLPack or
-`__cuda_array_interface__`; those on a GPU are hashed there (docs/how-to/gpu.md). Wrong arguments
+Arrays are NumPy arrays, lists, buffers, or arrays of libraries whose types are known
+(docs/reference/values.md); those on a GPU are hashed there (docs/how-to/gpu.md). Wrong arguments
 raise UsageError (a ValueError); what cannot be compared raises, or is a result with the verdict
 `not_comparable`: never a match.
 """

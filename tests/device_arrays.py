@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import ciwrap
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -170,6 +172,10 @@ class CudaArray:
             "stream": None,
             **more,
         }
+
+
+for _kind in (DlpackArray, CudaArray):
+    ciwrap.register_type(_kind, "array")
 
 
 def wrap(values: np.ndarray[Any, Any], how: str) -> Any:

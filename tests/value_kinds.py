@@ -5,6 +5,7 @@ The table of docs/reference/values.md is made of them (tools/generate-value-tabl
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import datetime
 import decimal
@@ -13,7 +14,8 @@ import fractions
 import types
 import uuid
 import warnings
-from collections import OrderedDict, namedtuple
+import zoneinfo
+from collections import OrderedDict, deque, namedtuple
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,40 @@ Pair = namedtuple("Pair", "low high")
 class Result:
     x: Any
     ok: Any = True
+
+
+@dataclasses.dataclass
+class Nothing:
+    pass
+
+
+class Mesh:
+    """A class that says what of it counts."""
+
+    def __init__(self, nodes: Any) -> None:
+        self.nodes = np.asarray(nodes)
+
+    def __ciwrap__(self) -> Any:
+        return {"nodes": self.nodes}
+
+
+class Faced:
+    """A class that shows its elements alone to NumPy."""
+
+    def __init__(self, frames: Any, step: float) -> None:
+        self.frames, self.step = frames, step
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __getitem__(self, number: int) -> Any:
+        return self.frames[number]
+
+
+class Parameters(dict):  # type: ignore[type-arg]
+    def __init__(self, **values: Any) -> None:
+        super().__init__(values)
+        self.fixed = True
 
 
 class Color(enum.Enum):
@@ -81,6 +117,8 @@ KINDS: list[tuple[str, str, str, str | None]] = [
     ("bool beside numbers", "", "[1.0, True]", "[1.0, 1.0]"),
     ("None in a list", "", "[1.0, None]", "[1.0, 0.0]"),
     ("dict", "", "{'a': 1.0, 'b': [1, 2]}", "{'a': 1.0, 'c': [1, 2]}"),
+    ("dict with numbers for keys", "", "{1: 1.0}", "{'1': 1.0}"),
+    ("dict with tuples for keys", "", "{('a', 'b'): 1.0}", "{'a': {'b': 1.0}}"),
     ("dict of dicts", "", "{'a': {'b': 1.0}}", "{'a': {'b': 1.5}}"),
     ("OrderedDict", "", "OrderedDict(a=1.0)", "OrderedDict(a=2.0)"),
     ("empty dict in a dict", "", "{'a': {}, 'b': 1.0}", "{'a': None, 'b': 1.0}"),
@@ -96,6 +134,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "",
         "{'at': datetime.datetime(2020, 1, 1)}",
         "{'at': datetime.date(2020, 1, 1)}",
+    ),
+    (
+        "time zone in a dict",
+        "",
+        "{'at': datetime.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Paris'))}",
+        "{'at': datetime.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Berlin'))}",
     ),
     ("timedelta in a dict", "", "{'for': datetime.timedelta(1)}", "{'for': datetime.timedelta(2)}"),
     (
@@ -124,6 +168,19 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "[(1.0, 2.0), (3.0, 4.0)]",
     ),
     ("SimpleNamespace", "", "types.SimpleNamespace(a=1.0)", "types.SimpleNamespace(b=1.0)"),
+    ("object of a class that says what counts", "", "Mesh([1.0, 2.0])", "Mesh([1.0, 3.0])"),
+    ("list of such objects", "", "[Mesh([1.0]), Mesh([2.0])]", "[Mesh([1.0]), Mesh([3.0])]"),
+    ("data class without fields in a dict", "", "{'a': Nothing(), 'b': 1.0}", "{'b': 1.0}"),
+    ("deque", "", "deque([1.0, 2.0])", "[1.0, 3.0]"),
+    ("array of the module array", "", "array.array('d', [1.0, 2.0])", "[1.0, 3.0]"),
+    ("decimal", "", "decimal.Decimal('0.1')", "decimal.Decimal('0.2')"),
+    (
+        "polynomial",
+        "",
+        "np.polynomial.Polynomial([1.0, 2.0])",
+        "np.polynomial.Polynomial([1.0, 2.0], domain=[0, 1])",
+    ),
+    ("poly1d", "", "np.poly1d([1.0, 2.0])", "np.poly1d([1.0, 2.0], variable='z')"),
     ("array of float16", "", "np.zeros(3, 'f2')", "np.zeros(3, 'f4')"),
     ("array of float64", "", "np.zeros(3)", "np.zeros((3, 1))"),
     ("array of complex64", "", "np.zeros(3, 'c8')", "np.full(3, 1j, 'c8')"),
@@ -136,6 +193,12 @@ KINDS: list[tuple[str, str, str, str | None]] = [
     ("array of big-endian numbers", "", "np.zeros(3, '>f8')", "np.ones(3, '>f8')"),
     ("array of bool", "", "np.array([True, False])", "np.array([True, True])"),
     ("array of fixed-width text", "", "np.array(['a', 'bc'])", "np.array(['a', 'bd'])"),
+    (
+        "array of texts of any length",
+        "",
+        "np.array(['a', 'bcd'], np.dtypes.StringDType())",
+        "np.array(['a', 'bce'], np.dtypes.StringDType())",
+    ),
     (
         "array of datetime64",
         "",
@@ -267,6 +330,37 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         None,
     ),
     (
+        "frame with numbers for names",
+        "pandas",
+        "m.DataFrame({0: [1.0]})",
+        "m.DataFrame({'0': [1.0]})",
+    ),
+    (
+        "intervals",
+        "pandas",
+        "m.Series(m.interval_range(0.0, 2.0))",
+        "m.Series(m.interval_range(0.0, 2.0, closed='both'))",
+    ),
+    (
+        "sparse column",
+        "pandas",
+        "m.Series(m.arrays.SparseArray([0.0, 1.0]))",
+        "m.Series([0.0, 1.0])",
+    ),
+    (
+        "column of Arrow in pandas",
+        "pandas",
+        "m.Series([1.0, None], dtype='double[pyarrow]')",
+        "m.Series([1.0, None], dtype='Float64')",
+    ),
+    ("column of objects", "pandas", "m.Series([1.0], dtype=object)", "m.Series([1.0])"),
+    (
+        "Period in a dict",
+        "pandas",
+        "{'p': m.Period('2020', 'Y-DEC')}",
+        "{'p': m.Period('2020', 'Y-MAR')}",
+    ),
+    (
         "categories of pandas",
         "pandas",
         "m.Categorical([1, 2])",
@@ -364,7 +458,113 @@ KINDS: list[tuple[str, str, str, str | None]] = [
         "m.table({'t': m.array([0], m.timestamp('us', 'UTC'))})",
         "m.table({'t': m.array([0], m.timestamp('us'))})",
     ),
-    ("column of pyarrow with nulls", "pyarrow", "m.table({'a': [1.0, None]})", None),
+    (
+        "column of pyarrow with nulls",
+        "pyarrow",
+        "m.table({'a': [1, None]})",
+        "m.table({'a': [1, 0]})",
+    ),
+    ("structs of pyarrow", "pyarrow", "m.array([{'a': 1, 'b': 2}])", "m.array([{'b': 1, 'a': 2}])"),
+    ("lists of pyarrow", "pyarrow", "m.array([[1, 2], [3]])", "m.array([[1], [2, 3]])"),
+    (
+        "times of day of pyarrow",
+        "pyarrow",
+        "m.array([1], m.time64('ns'))",
+        "m.array([2], m.time64('ns'))",
+    ),
+    (
+        "decimals of pyarrow",
+        "pyarrow",
+        "m.array([decimal.Decimal('0.1')])",
+        "m.array([decimal.Decimal('0.2')])",
+    ),
+    (
+        "dictionary of pyarrow",
+        "pyarrow",
+        "m.array(['a', 'b']).dictionary_encode()",
+        "m.array(['a', 'b'])",
+    ),
+    (
+        "column of pyarrow that has no comparison",
+        "pyarrow",
+        "m.array([[('a', 1)]], m.map_(m.string(), m.int64()))",
+        None,
+    ),
+    (
+        "frame of Polars",
+        "polars",
+        "m.DataFrame({'a': [1.0], 'name': ['p']})",
+        "m.DataFrame({'a': [1.0], 'name': ['q']})",
+    ),
+    (
+        "column of Polars with nulls",
+        "polars",
+        "m.Series([2**53 + 1, None])",
+        "m.Series([2**53, None])",
+    ),
+    (
+        "structs of Polars",
+        "polars",
+        "m.Series([{'a': 1, 'b': 0.5}])",
+        "m.Series([{'b': 1, 'a': 0.5}])",
+    ),
+    (
+        "structs of Polars with nulls",
+        "polars",
+        "m.Series([{'a': None, 'b': 0.5}, {'a': 1.0, 'b': 0.5}])",
+        "m.Series([{'a': float('nan'), 'b': 0.5}, {'a': 1.0, 'b': 0.5}])",
+    ),
+    ("lists of Polars", "polars", "m.Series([[1, 2], [3]])", "m.Series([[1], [2, 3]])"),
+    (
+        "arrays of Polars",
+        "polars",
+        "m.Series([[1.0, 2.0]], dtype=m.Array(m.Float64, 2))",
+        "m.Series([[1.0, 2.0]])",
+    ),
+    (
+        "categories of Polars",
+        "polars",
+        "m.Series(['a', 'b'], dtype=m.Enum(['a', 'b']))",
+        "m.Series(['a', 'b'], dtype=m.Enum(['b', 'a']))",
+    ),
+    (
+        "times of day of Polars",
+        "polars",
+        "m.Series([datetime.time(1)])",
+        "m.Series([datetime.time(2)])",
+    ),
+    (
+        "time zone of Polars",
+        "polars",
+        "m.Series([datetime.datetime(2020, 1, 1)]).dt.replace_time_zone('UTC')",
+        "m.Series([datetime.datetime(2020, 1, 1)])",
+    ),
+    ("lazy frame of Polars", "polars", "m.LazyFrame({'a': [1.0]})", None),
+    (
+        "place of a Time",
+        "astropy.time",
+        "m.Time('2020-01-01', location=('1d', '2d'))",
+        "m.Time('2020-01-01', location=('1d', '3d'))",
+    ),
+    ("coordinates of the sky", "astropy.coordinates", "m.SkyCoord('1d', '2d')", None),
+    ("array of Zarr", "zarr", "m.array(np.arange(3.0))", "m.array(np.arange(3.0) + 1)"),
+    (
+        "datetime of cftime",
+        "cftime",
+        "{'at': m.DatetimeNoLeap(2020, 1, 1)}",
+        "{'at': m.Datetime360Day(2020, 1, 1)}",
+    ),
+    (
+        "sparse array of the library sparse",
+        "sparse",
+        "m.COO(np.eye(2))",
+        "m.COO(np.eye(2), fill_value=1.0)",
+    ),
+    ("image of Pillow", "PIL.Image", "m.new('L', (2, 2))", "m.new('1', (2, 2))"),
+    ("object with the face of an array", "", "Faced([1.0], 0.1)", None),
+    ("list of such", "", "[Faced([1.0], 0.1)]", None),
+    ("mapping of a class of its own that carries more", "", "Parameters(a=1.0)", None),
+    ("graph of networkx", "networkx", "m.path_graph(4)", None),
     ("text", "", "'ok'", None),
     ("None", "", "None", None),
     ("set", "", "{1.0, 2.0}", None),
@@ -373,11 +573,17 @@ KINDS: list[tuple[str, str, str, str | None]] = [
     ("object of another class", "", "object()", None),
     ("integers that float64 would round", "", "[2**63, 1]", None),
 ]
+_MODULES = (array, dataclasses, datetime, decimal, fractions, types, uuid, zoneinfo)
 _NAMES = {
-    **{one.__name__: one for one in (dataclasses, datetime, decimal, fractions, types, uuid)},
+    **{one.__name__: one for one in _MODULES},
     "np": np,
     "Pair": Pair,
     "Result": Result,
+    "Nothing": Nothing,
+    "Mesh": Mesh,
+    "Faced": Faced,
+    "Parameters": Parameters,
+    "deque": deque,
     "Color": Color,
     "State": State,
     "Order": Order,

@@ -15,7 +15,7 @@ import fractions
 import functools
 import types
 import uuid
-from enum import Enum
+from collections import Counter, OrderedDict, defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.base.errors import UnsupportedDtypeError, UsageError
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 TYPE = "type"
 _AS_TEXT: dict[type, str] = {
-    enum.Enum: "enum",
     datetime.datetime: "datetime",
     datetime.date: "date",
     datetime.time: "time",
@@ -37,23 +36,44 @@ _AS_TEXT: dict[type, str] = {
     fractions.Fraction: "fraction",
     uuid.UUID: "uuid",
 }
+_OF_LIBRARIES = {
+    "pandas.Timestamp": "datetime",
+    "pandas.Timedelta": "timedelta",
+    "pandas.NaTType": "datetime",
+    "pandas.Period": "period",
+    "pandas.Interval": "interval",
+}
+
+
+def library_name(kind: type) -> str:
+    """A class as its library's users call it, wherever it is defined there: "pandas.Series"."""
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
 def kind_of_object(value: Any) -> str | None:
-    """What an object is that has an exact text: "str", "bytes", "date", ...; None for others."""
-    if type(value) is str or type(value) is np.str_:
+    """What an object is that has an exact text: "str", "bytes", "date", ...; None for others.
+
+    One of a class derived from these may carry more, and is none of them.
+    """
+    kind = type(value)
+    if kind is str or kind is np.str_:
         return "str"
-    if type(value) is bytes or type(value) is np.bytes_:
+    if kind is bytes or kind is np.bytes_:
         return "bytes"
-    for kind, word in _AS_TEXT.items():
-        if isinstance(value, kind):
-            return word
-    return None
+    if isinstance(value, enum.Enum):
+        return "enum"
+    if kind in _AS_TEXT:
+        return _AS_TEXT[kind]
+    library = library_name(kind)
+    if library.startswith("cftime."):
+        year = ", with a year 0" if value.has_year_zero else ""
+        return f"datetime, {value.calendar or 'no'} calendar{year}"
+    return _OF_LIBRARIES.get(library)
 
 
 def is_nothing(value: Any) -> bool:
     """Whether this stands for a missing value: None, pandas' NA."""
-    return value is None or type(value).__name__ == "NAType"
+    return value is None or library_name(type(value)) == "pandas.NAType"
 
 
 def text_of_object(value: Any, name: str | None) -> str | bytes:
@@ -65,9 +85,21 @@ def text_of_object(value: Any, name: str | None) -> str | bytes:
     if isinstance(value, (str, bytes)):
         refuse_zero_at_end(value, name)
         return value
-    if isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
-        return value.isoformat()
-    return str(value)
+    if hasattr(value, "isoformat"):
+        text: str = value.isoformat()
+        return text + _zone_of(value)
+    frequency = getattr(value, "freqstr", None)  # of pandas: a year that ends in March is another
+    return str(value) if frequency is None else f"{value} {frequency}"
+
+
+def _zone_of(value: Any) -> str:
+    """The name of a time's zone, unless the zone is no more than the offset that its text has."""
+    zone = getattr(value, "tzinfo", None)
+    if zone is None or isinstance(zone, datetime.timezone):
+        return ""
+    # A name of the time zone database: of zoneinfo, of pytz; else what it calls itself at the time.
+    name = getattr(zone, "key", None) or getattr(zone, "zone", None)
+    return f"[{name or zone.tzname(value if isinstance(value, datetime.datetime) else None)}]"
 
 
 def refuse_zero_at_end(text: str | bytes, name: str | None) -> None:
@@ -117,12 +149,13 @@ def array_of_objects(
     return np.asarray([text_of_object(one, name) for one in values]), labels
 
 
-def fields_of_object(value: Any) -> dict[str, Any] | None:
+def fields_of_object(value: Any) -> tuple[dict[str, Any], bool] | None:
     """The fields of an object that is no more than its fields: a data class, a named tuple, a
-    SimpleNamespace, or one of attrs, msgspec or pydantic. None for others, and for classes.
+    SimpleNamespace, or one of attrs, msgspec or pydantic; and whether it carries more under private
+    names, which are not compared. None for others, and for classes.
 
     What else it carries under a public name is something to compare as well: SciPy's named tuples
-    have results there.
+    have results there. A field without a value is none.
     """
     kind = type(value)
     if isinstance(value, type):
@@ -130,7 +163,7 @@ def fields_of_object(value: Any) -> dict[str, Any] | None:
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
     elif isinstance(value, types.SimpleNamespace):
-        return dict(vars(value))
+        names = list(vars(value))
     elif isinstance(value, tuple) and hasattr(kind, "_fields"):
         names = list(kind._fields)
     elif hasattr(kind, "__attrs_attrs__"):
@@ -141,16 +174,33 @@ def fields_of_object(value: Any) -> dict[str, Any] | None:
         names = list(kind.model_fields)
     else:
         return None
-    found = {name: getattr(value, name) for name in names}
-    extra = {key: one for key, one in own_attributes(value).items() if not key.startswith("_")}
-    return {**extra, **(getattr(value, "__pydantic_extra__", None) or {}), **found}
+    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    rest = {key: one for key, one in own_attributes(value).items() if key not in found}
+    extra = {key: one for key, one in rest.items() if not key.startswith("_")}
+    more = getattr(value, "__pydantic_extra__", None) or {}
+    hidden = [
+        key
+        for key, one in rest.items()
+        if key.startswith("_") and one is not None and key not in _OF_PYDANTIC
+    ]
+    return {**extra, **more, **found}, bool(hidden)
+
+
+# What it allows beside its fields, which is compared, and which of them were given.
+_OF_PYDANTIC = frozenset({"__pydantic_extra__", "__pydantic_fields_set__"})
+
+
+# What their instances have is known, whatever their class calls a member.
+_KNOWN_BASES = frozenset(
+    {object, dict, OrderedDict, defaultdict, Counter, deque, list, tuple, int, float, complex}
+)
 
 
 def own_attributes(value: Any) -> dict[str, Any]:
     """What an object carries by itself, in its `__dict__` and in slots, by name; but for what its
     class works out of that, and keeps (`functools.cached_property`).
     """
-    bases = type(value).__mro__
+    bases = [one for one in type(value).__mro__ if one not in _KNOWN_BASES]
     found = {
         key: one
         for key, one in getattr(value, "__dict__", {}).items()
@@ -170,8 +220,6 @@ _MOST_DIMENSIONS = 64
 # Older versions of NumPy have arrays of 32 dimensions.
 _MOST_TOGETHER = 32
 _NUMBERS = frozenset({float, int, bool, complex})
-# What a value has that says more than its elements.
-_CARRY = ("unit", "units", "mask", "dims", "iloc", "coords", "colnames", "column_names")
 # Integers up to here are exact in float64.
 _LARGEST_EXACT = 1 << 53
 _ONE_BY_ONE = "compare its parts one by one, each by its name"
@@ -192,24 +240,27 @@ def _shape_and_kind(value: Any, depth: int) -> tuple[tuple[int, ...], str] | Non
             return None
         if depth and hasattr(type(value), "_fields"):
             return None
+        if carries_more(value):
+            return None
         kinds = set(map(type, value))
         if kinds <= _NUMBERS:
             return _of_numbers(len(value), kinds)
         inner = {_shape_and_kind(one, depth + 1) for one in value}
         found = inner.pop()
         return None if inner or found is None else ((len(value), *found[0]), found[1])
-    if isinstance(value, (str, bytes)):
-        return (), "text" if isinstance(value, str) else "bytes"
-    if isinstance(value, Enum):
-        return None
-    if isinstance(value, (int, float, complex)):
-        return (), "bool" if isinstance(value, bool) else "number"
-    is_plain = type(value) is np.ndarray or isinstance(value, np.generic)
-    if is_plain or (
-        hasattr(type(value), "__array__") and not any(hasattr(value, key) for key in _CARRY)
-    ):
+    kind = kind_of_object(value)
+    if kind is not None:
+        return ((), {"str": "text"}.get(kind, kind)) if kind in ("str", "bytes") else None
+    if type(value) is np.ndarray or isinstance(value, np.generic):
         return _of_array(value)
+    if isinstance(value, (int, float, complex)) and not carries_more(value):
+        return (), "bool" if isinstance(value, bool) else "number"
     return None
+
+
+def carries_more(value: Any) -> bool:
+    """Whether an object of a class derived from one of Python's has attributes of its own."""
+    return type(value).__module__ != "builtins" and bool(own_attributes(value))
 
 
 def _of_numbers(count: int, kinds: set[type]) -> tuple[tuple[int, ...], str] | None:
@@ -220,14 +271,12 @@ def _of_numbers(count: int, kinds: set[type]) -> tuple[tuple[int, ...], str] | N
 
 
 def _of_array(value: Any) -> tuple[tuple[int, ...], str] | None:
-    dtype = getattr(value, "dtype", None)
-    kind = getattr(dtype, "kind", "f")
-    if kind in "OV":
+    kind = value.dtype.kind
+    if kind in "OVT":
         return None
     if kind in "mM":
-        return tuple(value.shape), str(dtype)
-    word = {"U": "text", "S": "bytes", "b": "bool"}.get(kind, "number")
-    return tuple(getattr(value, "shape", ())), word
+        return value.shape, str(value.dtype)
+    return value.shape, {"U": "text", "S": "bytes", "b": "bool"}.get(kind, "number")
 
 
 class _ListKinds:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.intake import OneArray
+    from ciwrap.arrays.part import OneArray
     from ciwrap.arrays.values import Field, Labels, Values
 
 MEMORY = Path("<memory>")
@@ -98,4 +98,7 @@ class ArraySource(Source):
 def labels_in(found: OneArray) -> Labels:
     """The labels of an array in memory, as a file's variable would have them."""
     units = {} if found.unit is None else {"units": found.unit}
-    return labels_of(found.dims, {**dict(found.labels), **units})
+    labels: dict[str, str] = {}
+    for key, text in found.labels:  # a list of categories in a column may say a thing twice
+        labels[key] = f"{labels[key]}, {text}" if key in labels else text
+    return labels_of(found.dims, {**labels, **units})

@@ -15,7 +15,8 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.intake import OneArray, Part, parts_of
+from ciwrap.arrays.intake import parts_of
+from ciwrap.arrays.part import OneArray, Part
 from ciwrap.arrays.values import fields_of
 from ciwrap.base.errors import CiwrapError, DuplicateVariableError, GoldenMismatch, UsageError
 from ciwrap.base.late import numpy as np
@@ -160,7 +161,7 @@ def catalog_of(
     if isinstance(value, (str, bytes)):
         raise UsageError(
             "a string could be a path or a value",
-            remedy="give a pathlib.Path for a file, or numpy.array(...) for text",
+            remedy="give a pathlib.Path for a file, or {'x': text} for text",
         )
     parts = list(parts_of(value, name))
     arrays = _convert(parts, is_ignored)
@@ -523,13 +524,14 @@ class CiwrapFixture:
     ) -> CheckResult:
         """Compares a value with its golden, and fails the test unless everything matches.
 
-        value: an array (or anything NumPy takes for one), a mapping of arrays, a data frame, or the
-        pathlib.Path of a file or folder. name: tells the checks of a test apart. settings: those of
-        ciwrap.yaml for all variables, above all the error bound (atol and rtol, or ulps), which is
-        0 if nobody says anything. bounds: other settings for some of the variables, by name or
-        pattern: a number (atol), or a mapping such as {"rtol": 1e-6}. ignore: names or patterns of
-        variables that are not compared. strict, duplicates: as in ciwrap.yaml; strict={"variables":
-        "allow-new"} lets a test have more variables than its golden. The others are for files.
+        value: an array, a mapping of arrays, a data frame or any other value of a known type
+        (docs/reference/values.md), or the pathlib.Path of a file or folder. name: tells the checks
+        of a test apart. settings: those of ciwrap.yaml for all variables, above all the error bound
+        (atol and rtol, or ulps), which is 0 if nobody says anything. bounds: other settings for
+        some of the variables, by name or pattern: a number (atol), or a mapping such as {"rtol":
+        1e-6}. ignore: names or patterns of variables that are not compared. strict, duplicates: as
+        in ciwrap.yaml; strict={"variables": "allow-new"} lets a test have more variables than its
+        golden. The others are for files.
 
         Raises GoldenMismatch (an AssertionError) for anything but a match, also if there is no
         golden; UsageError (a ValueError) for arguments without a meaning. A test that goes on after

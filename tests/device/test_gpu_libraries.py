@@ -13,7 +13,7 @@ import pytest
 
 from ciwrap import _core
 from ciwrap.api import build_tree, compare_arrays, make_golden
-from ciwrap.arrays.intake import take_over
+from ciwrap.arrays.handover import take_over
 from ciwrap.arrays.values import DeviceValues
 from ciwrap.base.errors import DeviceArrayError
 from ciwrap.model import Verdict

@@ -188,20 +188,24 @@ def test_files_and_folders(suite: Suite, tmp_path: Path) -> None:
 
 def test_a_data_frame_is_its_columns_and_index(suite: Suite) -> None:
     before = """
-class Column:
+class Index:  # these are as pandas has them
+    __module__, name, nlevels, dtype = "pandas", None, 1, np.dtype(int)
+    def to_numpy(self): return np.array([0, 1])
+class Series(Index):
+    __module__, dtype = "pandas", np.dtype(float)
     def __init__(self, values): self.values = values
     def to_numpy(self): return np.asarray(self.values)
-class Frame:  # as pandas has it
-    iloc = None
-    def __init__(self, **columns): self.data, self.index = columns, Column([0, 1])
+class DataFrame:
+    __module__, attrs, index = "pandas", {}, Index()
+    def __init__(self, **columns): self.data = columns
     @property
     def columns(self): return list(self.data)
-    def __getitem__(self, name): return Column(self.data[name])
+    def __getitem__(self, name): return Series(self.data[name])
     def __array__(self, dtype=None, copy=None): raise AssertionError("names would be lost")
 """
-    suite.write(before + file_of(["ciwrap.check(Frame(a=[1.0, 2.0]))"]))
+    suite.write(before + file_of(["ciwrap.check(DataFrame(a=[1.0, 2.0]))"]))
     suite.run("--ciwrap-update=new").assert_outcomes(passed=1)
-    suite.write(before + file_of(["ciwrap.check(Frame(b=[1.0, 2.0]))"]))
+    suite.write(before + file_of(["ciwrap.check(DataFrame(b=[1.0, 2.0]))"]))
     result = suite.run()
     result.assert_outcomes(failed=1)
     assert "2 of 3 variables not comparable" in result.stdout.str()
@@ -304,17 +308,18 @@ def test_what_is_ignored_need_not_be_an_array(suite: Suite) -> None:
 
 def test_ignored_columns_and_an_ignored_index(suite: Suite) -> None:
     suite.write("""
-        class Column:
+        class Index:  # these are as pandas has them
+            __module__, name, nlevels = "pandas", None, 1
             def __init__(self, values): self.values = np.asarray(values)
+            dtype = property(lambda self: self.values.dtype)
             def to_numpy(self): return self.values
-        class Frame:
-            iloc = None
+        class DataFrame:
+            __module__, attrs, index = "pandas", {}, Index(np.zeros(2, "V3"))
             def __init__(self, **columns): self.data = columns
-            index = Column(np.zeros(2, "V3"))
             @property
             def columns(self): return list(self.data)
-            def __getitem__(self, name): return Column(self.data[name])
-        FRAME = Frame(a=[1.0, 2.0], name=np.zeros(2, "V3"))
+            def __getitem__(self, name): return Index(self.data[name])
+        FRAME = DataFrame(a=[1.0, 2.0], name=np.zeros(2, "V3"))
         def test_a(ciwrap): ciwrap.check(FRAME, ignore=["name", "index"])
         def test_b(ciwrap): ciwrap.check(FRAME, ignore="name")
     """)

@@ -94,13 +94,13 @@ HIDDEN = {
     """,
     "broken off": """
         class Broken:
-            def __array__(self, *_, **__): raise MemoryError("too large")
+            def __ciwrap__(self): raise MemoryError("too large")
         def test_it(ciwrap):
             with contextlib.suppress(MemoryError): ciwrap.check(Broken() if BAD else 1.0)
     """,
     "interrupted": """
         class Interrupted:
-            def __array__(self, *_, **__): raise KeyboardInterrupt
+            def __ciwrap__(self): raise KeyboardInterrupt
         def test_it(ciwrap):
             try: ciwrap.check(Interrupted() if BAD else 1.0)
             except BaseException: pass
@@ -162,7 +162,7 @@ HIDDEN_UNTIL_TEARDOWN = {
     "thread that is never joined": """
         class Slow:
             def __init__(self): self.seconds = 3.0 if BAD else 0.0
-            def __array__(self, *_, **__):
+            def __ciwrap__(self):
                 threading.Event().wait(self.seconds)
                 return np.ones(3)
         def test_it(ciwrap):
@@ -277,7 +277,7 @@ TOLD = {
 def test_an_error_of_another_class_is_told_once(suite: Suite) -> None:
     suite.write("""
         class Broken:
-            def __array__(self, *_, **__): raise KeyError("boom")
+            def __ciwrap__(self): raise KeyError("boom")
         def test_it(ciwrap): ciwrap.check(Broken())
     """)
     result = suite.run()

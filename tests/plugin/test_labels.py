@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from plugin.conftest import Suite
 
 HEAD = """
-    class Quantity(np.ndarray): pass
-    def quantity(values, unit):
-        found = np.asarray(values, float).view(Quantity)
-        found.unit = unit
-        return found
+    class Quantity:  # as pint has it
+        __module__ = "pint"
+        def __init__(self, magnitude, units): self.magnitude, self.units = magnitude, units
+    def quantity(values, unit): return Quantity(np.asarray(values, float), unit)
 
     class DataArray:
+        __module__ = "xarray"
         def __init__(self, data, *dims, attrs=None, **coords):
             self.data, self.dims, self.attrs, self._coords = data, dims, attrs or {}, coords
         coords = property(lambda self: self._coords)

@@ -14,7 +14,7 @@ from device_arrays import BACKEND, CUDA_HOST, MANAGED, ROCM, CudaArray, DlpackAr
 import ciwrap
 from ciwrap import _core
 from ciwrap.api import build_tree, check_array, compare_arrays, make_golden
-from ciwrap.arrays import intake
+from ciwrap.arrays import handover
 from ciwrap.arrays.values import ArrayValues, DeviceValues
 from ciwrap.base.errors import CiwrapError, DeviceArrayError, ExitCode, UnsupportedDtypeError
 from ciwrap.model import Evidence, Verdict
@@ -27,7 +27,7 @@ VALUES = np.random.default_rng(0).normal(size=(40, 25)).astype("f4")
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The device source on the host plays the GPU."""
-    monkeypatch.setattr(intake, "device_backend", lambda: BACKEND)
+    monkeypatch.setattr(handover, "device_backend", lambda: BACKEND)
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -60,6 +60,7 @@ def test_an_array_that_copies_itself_to_the_host_is_not_asked_to() -> None:
             raise AssertionError("copied")
 
     for array in (Copying(VALUES), CopyingToo(VALUES)):
+        ciwrap.register_type(type(array), "array")
         with pytest.raises(DeviceArrayError):
             build_tree(array)
 
@@ -170,7 +171,7 @@ def test_managed_memory_empty_arrays_and_offsets() -> None:
 
 def test_locked_host_memory_is_viewed_in_place() -> None:
     array = DlpackArray(VALUES, CUDA_HOST)
-    view = intake.take_over(array)
+    view = handover.take_over(array)
     assert isinstance(view, np.ndarray)
     assert np.shares_memory(view, VALUES)
     assert not view.flags.writeable
@@ -183,7 +184,7 @@ def test_bfloat16() -> None:
     """NumPy has none, so it goes as two bytes under the core's own name."""
     bits = (VALUES.view("u4") >> 16).astype("<u2")
     array = DlpackArray(bits, CUDA_HOST, code=4)
-    values = intake.take_over(array)
+    values = handover.take_over(array)
     assert isinstance(values, ArrayValues)
     assert (values.dtype, values.shape) == ("<bf2", (40, 25))
     parameters = _core.TreeParameters("<bf2", atol=1e-2)
