@@ -1,19 +1,27 @@
 """Small goldens of tests as lines of a file that they share.
 
-A line is a JSON value, a space, and eight characters of a hash of the value's text, so that git can
-merge two branches and damage of any line is seen. The first line names the format, the last one
-says that nothing is cut off. Between them stand what many goldens share, by its check sum (SUM),
-and the goldens in the order of their names:
+A line is a JSON value, a space, and eight characters of a hash of the value's text, so that damage
+of any line is seen. The first line names the format, the last one says that nothing is cut off. A
+golden's own line says all that is known of it, but for the environment, which many goldens share,
+by its check sum (SUM):
 
     {"environment": {...}}
-    {"accepted": {"when": ..., "who": ..., "why": ..., "commit": ...}}
-    {"form": {"environment": SUM, "variables": [{"name": ..., "dtype": ..., "atol": ...}], ...}}
-    [NAME, FORM, ACCEPTED, DATA]
+    [NAME, {"environment": SUM, "variables": [{"name": ..., "dtype": ..., "atol": ...}]},
+     {"when": ..., "who": ..., "why": ..., "commit": ...}, DATA]
 
-ACCEPTED is a list where a golden was replaced. DATA is the variables' own bytes in base64 (without
-padding), after a `~` deflated where that is shorter. Trees and roots follow from data and bounds
-and are not kept. Damage of any line makes all goldens of the file unusable; whole lines are saved
-from it by a new golden, unless somebody has to choose first or the file is to be had elsewhere.
+The third item is a list where a golden was replaced. DATA is the variables' own bytes in base64
+(without padding), after a `~` deflated where that is shorter. Trees and roots follow from data and
+bounds and are not kept. Damage of any line makes all goldens of the file unusable; whole lines are
+saved from it by a new golden, unless somebody has to choose first or the file is to be had
+elsewhere.
+
+So that git merges what two branches add or change, lines lie far from each other: between them
+stand SLOT_COUNT lines that never change (`00`, `01`, ...), and each line lies behind the one that
+the hash of its golden's name says. An environment that is not there is unknown: one branch may take
+away the last golden that names it, and another one add one.
+
+Files of format 1 are read as well, and written anew with the next golden: there, acceptances and
+variables (`{"accepted": ...}`, `{"form": ...}`) stood in lines of their own, too.
 """
 
 from __future__ import annotations
@@ -24,7 +32,7 @@ import contextlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -56,7 +64,11 @@ from ciwrap.golden.store import refuse_pointer
 from ciwrap.model import VariableId
 from ciwrap.model.variable_result import Number
 
-FORMAT = 1
+FORMAT = 2
+SLOT_COUNT = 1024
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+SLOTS = [f"{one}{other}".encode() for one in _DIGITS for other in _DIGITS]
+_SLOTS = frozenset(SLOTS)
 _SUM_BYTES = 6
 HEADER = (
     f'{{"ciwrap goldens":{FORMAT},"note":"Small goldens of one test file. Do not edit; `ciwrap show'
@@ -98,6 +110,8 @@ def body_of(line: bytes) -> tuple[bytes, str]:
         return body, found
     if is_of_merge(line):
         raise DocumentError(OF_MERGE)
+    if line[:-1] in _SLOTS and line.endswith(b"\r"):
+        raise DocumentError(OF_WINDOWS)
     raise DocumentError(OF_WINDOWS if said == found.encode() + b"\r" else "is damaged")
 
 
@@ -106,9 +120,23 @@ def is_of_merge(line: bytes) -> bool:
     return line.startswith((b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"))
 
 
-def text_of(lines: Iterable[bytes]) -> bytes:
-    """A whole file of these bodies."""
-    return b"".join(line_of(body) for body in (HEADER, *lines, END))
+def slot_of(name: str) -> int:
+    """Behind which of the lines that never change a golden or an environment lies."""
+    import hashlib
+
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=2).digest()
+    return int.from_bytes(digest, "big") % SLOT_COUNT
+
+
+def text_of(lines: Mapping[str, bytes]) -> bytes:
+    """A whole file of these bodies. lines: by the names of goldens and the sums of environments."""
+    slots: list[list[bytes]] = [[] for _ in SLOTS]
+    for name in sorted(lines):
+        slots[slot_of(name)].append(line_of(lines[name]))
+    parts = [line_of(HEADER)]
+    for mark, inside in zip(SLOTS, slots, strict=True):
+        parts += [mark + b"\n", *inside]
+    return b"".join([*parts, line_of(END)])
 
 
 def version_of(body: bytes) -> int | None:
@@ -198,7 +226,7 @@ class _Variable(Record, frozen=True, kw_only=True):
 
 
 class _Form(Record, frozen=True):
-    """What goldens are of, without their numbers. environment: the sum of an `environment` line."""
+    """What a golden is of, without its numbers. environment: the sum of an `environment` line."""
 
     environment: str
     variables: tuple[_Variable, ...]
@@ -206,7 +234,7 @@ class _Form(Record, frozen=True):
 
 
 class _Accepted(Record, frozen=True, kw_only=True):
-    """What acceptances of many goldens have in common."""
+    """Who accepted a golden, when and why."""
 
     when: str
     who: str
@@ -217,10 +245,12 @@ class _Accepted(Record, frozen=True, kw_only=True):
 
 
 class _Entry(Record, frozen=True, kw_only=True):
-    """One acceptance of one golden. by: the sum of an `accepted` line."""
+    """One acceptance of a golden. by: in format 1 the sum of a line. new_root: None for that of the
+    golden as it is.
+    """
 
-    by: str
-    new_root: Root
+    by: str | _Accepted
+    new_root: Root | None = None
     old_root: Root | None = None
     share: Number | None = None
     bounds: tuple[str, ...] = ()
@@ -243,8 +273,8 @@ class Shared(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """A golden as a line. tables: the common lines that it needs, by their sums. golden: what is
-    read out of it.
+    """A golden as a line. tables: the environment that it names, by its sum. golden: what is read
+    out of it.
     """
 
     body: bytes
@@ -252,25 +282,44 @@ class Line(Struct, frozen=True):
     golden: Shared
 
 
-def tables_of(body: bytes, tables: Mapping[str, bytes]) -> set[str]:
-    """The sums of all common lines that a golden's line needs."""
+def own_line(body: bytes, tables: Mapping[str, bytes]) -> tuple[bytes, str]:
+    """A golden's line as this format has it, and the sum of its environment. Raises DocumentError
+    for one of format 1 whose common lines are not there.
+    """
     line = _read_line(body)
-    found = {line.form, *(one.by if isinstance(one, _Entry) else one for one in line.entries)}
-    if table_kind(tables.get(line.form, b"")) == "form":
-        found.add(_table(tables, line.form, "form", _Form).environment)
-    return found
+    form, entries = _form(line, tables), _entries(line, tables)
+    if not isinstance(line.form, str):
+        return body, form.environment
+    log = [plain(one) for one in entries]
+    said = log[0]["by"] if log and isinstance(line.log, str) else log
+    items = [line.name, plain(form), said, line.data]
+    return json_line(items if line.more is None else [*items, plain(line.more)]), form.environment
 
 
 class _Golden(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     name: str
-    form: str
-    log: str | tuple[str | _Entry, ...]
+    form: str | _Form
+    log: str | _Accepted | tuple[str | _Entry, ...]
     data: str
     more: _More | None = None
 
-    @property
-    def entries(self) -> tuple[str | _Entry, ...]:
-        return (self.log,) if isinstance(self.log, str) else self.log
+
+def _form(line: _Golden, tables: Mapping[str, bytes]) -> _Form:
+    found = line.form
+    return _table(tables, found, "form", _Form) if isinstance(found, str) else found
+
+
+def _entries(line: _Golden, tables: Mapping[str, bytes]) -> list[_Entry]:
+    """The acceptances of a golden, with their facts."""
+    log = line.log if isinstance(line.log, tuple) else (line.log,)
+    found = []
+    for one in log:
+        entry = one if isinstance(one, _Entry) else _Entry(by=one)
+        if isinstance(entry.by, str):
+            facts = _table(tables, entry.by, "accepted", _Accepted)
+            entry = structs.replace(entry, by=facts)
+        found.append(entry)
+    return found
 
 
 def _read_line(body: bytes) -> _Golden:
@@ -303,18 +352,17 @@ def decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
 
 def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     line = _read_line(body)
-    form: _Form = _table(tables, line.form, "form", _Form)
+    form = _form(line, tables)
     variables = _variables(form, _unpack(line.data, MOST_DATA_BYTES))
     encoded = _core.encode_golden(variables)
     root = _core.golden_root(encoded).hex()
     log: list[Acceptance] = []
-    for one in line.entries:
-        entry = one if isinstance(one, _Entry) else _Entry(by=one, new_root=root)
-        common: _Accepted = _table(tables, entry.by, "accepted", _Accepted)
+    for entry in _entries(line, tables):
+        assert isinstance(entry.by, _Accepted)
         log.append(
             Acceptance(
-                **structs.asdict(common),
-                new_root=entry.new_root,
+                **structs.asdict(entry.by),
+                new_root=entry.new_root or root,
                 old_root=entry.old_root,
                 largest_bound_share=entry.share,
                 bounds=entry.bounds,
@@ -332,7 +380,7 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
         check=line.name,
         binary=BinaryFile(file_name, root, len(encoded)),
         variables=rows_of(variables, labels),
-        environment=dict(_table(tables, form.environment, "environment", dict[str, str])),
+        environment=_environment(tables, form.environment),
         accepted=tuple(log),
         pending=None if line.more is None else line.more.pending,
         ignored=form.ignored,
@@ -341,6 +389,13 @@ def _decode(body: bytes, tables: Mapping[str, bytes], file_name: str) -> Shared:
     if line.more is not None and line.more.result:
         result = _unpack(line.more.result, _MOST_RESULT_BYTES).decode()
     return Shared(manifest, tuple(variables), len(encoded), result)
+
+
+def _environment(tables: Mapping[str, bytes], name: str) -> dict[str, str]:
+    """Where a golden was made; {} where another branch has taken that line away."""
+    if name not in tables:
+        return {}
+    return dict(_table(tables, name, "environment", dict[str, str]))
 
 
 def _variables(form: _Form, data: bytes) -> list[_core.GoldenVariable]:
@@ -382,19 +437,14 @@ def encode(
     data = small_data(variables)
     if data is None or len(result or "") > _MOST_RESULT_BYTES // 4:
         return None
-    tables: dict[str, bytes] = {}
-
-    def common(kind: str, value: Any) -> str:
-        body = json_line({kind: value}, is_spaced=True)
-        tables[sum_of(body)] = body
-        return sum_of(body)
-
     try:
-        environment = common("environment", dict(manifest.environment))
-        form = common("form", plain(_form_of(variables, manifest, environment)))
-        log = [_log_entry(one, manifest, common) for one in manifest.accepted]
-        is_first = len(log) == 1 and isinstance(log[0], str)
-        body: list[Any] = [manifest.check, form, log[0] if is_first else log, _pack(data)]
+        environment = json_line({"environment": dict(manifest.environment)}, is_spaced=True)
+        tables = {sum_of(environment): environment}
+        form = plain(_form_of(variables, manifest, sum_of(environment)))
+        log = [_log_entry(one) for one in manifest.accepted]
+        first = _Entry(by=log[0].by, new_root=manifest.binary.root) if log else None
+        said = log[0].by if len(log) == 1 and log[0] == first else log
+        body: list[Any] = [manifest.check, form, to_plain(said, {}), _pack(data)]
         if manifest.pending is not None:
             packed = "" if result is None else _pack(result.encode())
             more = _More(pending=manifest.pending, result=packed)
@@ -418,21 +468,17 @@ def small_data(variables: Sequence[_core.GoldenVariable]) -> bytes | None:
     return data if len(data) <= MOST_DATA_BYTES else None
 
 
-def _log_entry(one: Acceptance, manifest: Manifest, common: Any) -> Any:
+def _log_entry(one: Acceptance) -> _Entry:
     said = structs.asdict(one)
-    own = {key: said.pop(key) for key in ("new_root", "old_root", "largest_bound_share", "bounds")}
-    by = common("accepted", plain(_Accepted(**said)))
-    is_first = own["old_root"] is None and own["largest_bound_share"] is None and not own["bounds"]
-    if is_first and one is manifest.accepted[-1]:
-        return by
-    entry = _Entry(
-        by=by,
+    for key in ("new_root", "old_root", "largest_bound_share", "bounds"):
+        del said[key]
+    return _Entry(
+        by=_Accepted(**said),
         new_root=one.new_root,
         old_root=one.old_root,
         share=one.largest_bound_share,
         bounds=one.bounds,
     )
-    return plain(entry)
 
 
 def _form_of(
@@ -565,11 +611,12 @@ class State(Struct):
         if not lines[0].startswith(HEAD_START):
             self._note("line 1 is not the head of a file of goldens", self.path)
         for number, line in enumerate(lines[:-1], 1):
-            self._take_line(line, number, self.path)
+            if line not in _SLOTS:
+                self._take_line(line, number, self.path)
         is_whole = lines[-1] == b"" and len(lines) > 2 and lines[-2].startswith(END)
         if not is_whole:
             self._note("it is cut off", self.path)
-        if not self.tables and (self.goldens or self.fault is not None):
+        if not self.tables and not self.goldens and self.fault is not None:
             # No line of it could be saved.
             self._note("it is not a file of goldens, or a part of one", self.path, _REMEDY_NONE)
 
@@ -625,30 +672,16 @@ class State(Struct):
     # --- what a new file needs
 
     def whole_text(self) -> bytes:
-        """The file of these goldens, with the common lines that they need. Raises
-        CorruptGoldenError.
-        """
-        used = self._used_tables()
-        ordered = [
-            self.tables[name]
-            for kind in TABLES
-            for name in sorted(used)
-            if table_kind(self.tables[name]) == kind
-        ]
-        ordered += [self.goldens[name] for name in sorted(self.goldens)]
-        return text_of(ordered)
-
-    def _used_tables(self) -> set[str]:
-        used: set[str] = set()
+        """The file of these goldens, with their environments. Raises CorruptGoldenError."""
+        lines: dict[str, bytes] = {}
         for name, body in self.goldens.items():
             try:
-                needed = tables_of(body, self.tables)
-                if not needed <= self.tables.keys():
-                    raise DocumentError("names a line that is not there")
+                lines[name], environment = own_line(body, self.tables)
             except DocumentError as error:
                 raise damaged(self.path, f"the line of {name!r} {error.message}") from None
-            used |= needed
-        return used
+            if environment in self.tables:
+                lines[f"\0{environment}"] = self.tables[environment]
+        return text_of(lines)
 
 
 class SharedFile(Struct, frozen=True):

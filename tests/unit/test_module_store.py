@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +30,6 @@ from ciwrap.model import VariableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 CHECK = "test_a"
 
@@ -77,8 +78,8 @@ def test_many_goldens_are_one_file(store: ModuleStore) -> None:
     assert files(store) == ["test_it.goldens"]
     assert [read(store, f"test_it[{number}]") for number in range(20)] == [*range(20)]
     text = store.path("test_it[3]").read_text()
-    # What they have in common stands there once for each reason.
-    assert (text.count('{"form"'), text.count('{"environment": {')) == (1, 1)
+    # Only where they were made stands there once for all of them.
+    assert (text.count('"variables"'), text.count('{"environment": {')) == (20, 1)
     assert stored_places(store.folder.parent) == sorted(
         Place("test_it", f"test_it[{number}]") for number in range(20)
     )
@@ -263,7 +264,7 @@ def test_a_journal_of_an_earlier_release_counts(store: ModuleStore) -> None:
     write(kept, CHECK, 1.0)
     assert kept.leftover is not None
     head, _, rest = kept.leftover.read_bytes().partition(b"\n")
-    assert head.startswith(b'{"ciwrap goldens":1,"journal":')
+    assert head.startswith(b'{"ciwrap goldens":2,"journal":')
     kept.leftover.write_bytes(rest)
     others = [ModuleStore(store.folder, is_kept=True) for _ in range(2)]
     for number, one in enumerate(others):
@@ -382,7 +383,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda data: data[:-3],
     "cut at a line": lambda data: data[: data.rindex(b"\n", 0, -1) + 1],
     "head": lambda data: data[data.index(b"\n") + 1 :],
-    "a number": lambda data: data.replace(b'["test_b","', b'["test_b","A'),
+    "a number": lambda data: data.replace(b'["test_b",{', b'["test_b", {'),
+    "a slot": lambda data: data.replace(b"\n0a\n", b"\n0z\n"),
     "a reason": lambda data: data.replace(b"because of 2.0", b"because of 3.0"),
     "a merge": lambda data: data.replace(b'["test_b"', b'<<<<<<< ours\n["test_b"'),
     "renamed": lambda data: data.replace(b'["test_b"', b'["test_c"'),
@@ -422,7 +424,7 @@ def test_damage_is_told_of_every_golden(store: ModuleStore, damage: str) -> None
     write(store, CHECK, 5.0)
     assert read(store) == 5.0
     # Lines that are whole have stayed.
-    is_whole = damage in ("cut", "cut at a line", "head", "a merge", "another kind")
+    is_whole = damage in ("cut", "cut at a line", "head", "a merge", "another kind", "a slot")
     assert read(store, "test_b") == (2.0 if is_whole else None)
 
 
@@ -434,29 +436,49 @@ def test_a_line_that_is_lost_is_no_golden(store: ModuleStore) -> None:
     assert not store.contains("test_b")
 
 
-def test_a_common_line_that_is_lost(store: ModuleStore) -> None:
-    path = two(store)
+def test_an_environment_that_another_branch_took_away_is_unknown(store: ModuleStore) -> None:
+    put(store, variable(1.0))
+    assert store.read(CHECK).manifest.environment == {"cpu": "one"}
+    path = store.path(CHECK)
     lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(one for one in lines if b"because of 2.0" not in one))
+    path.write_bytes(b"".join(one for one in lines if not one.startswith(b'{"environment"')))
+    assert read(store) == 1.0
+    assert store.read(CHECK).manifest.environment == {}
+    write(store, "test_b", 2.0)
+    assert (read(store), read(store, "test_b")) == (1.0, 2.0)
+
+
+# As releases before format 2 wrote it: what goldens share stands in lines of its own.
+FORMAT_1 = Path(__file__).resolve().parents[1] / "data/first_format.goldens"
+
+
+def test_a_file_of_the_first_format_is_read_and_written_anew(store: ModuleStore) -> None:
+    path = store.folder.parent / "test_it.goldens"
+    first = FORMAT_1.read_text()
+    path.write_text(first)
+    assert [read(store, one) for one in store.checks()] == [1.0, 2.0, 3.0]
+    before = {one: store.read(one).manifest for one in store.checks()}
+    assert [one.why for one in before["test_b"].accepted] == ["first golden", "another"]
+    write(store, "test_d", 4.0)
+    text = path.read_text()
+    assert text.startswith('{"ciwrap goldens":2,')
+    assert not any(f'{{"{kind}":' in text.replace(" ", "") for kind in ("accepted", "form"))
+    assert {one: store.read(one).manifest for one in before} == before
+    assert read(store, "test_d") == 4.0
+    # A common line of the first format that is lost takes the golden with it.
+    path.write_text("".join(one for one in first.splitlines(True) if "another" not in one))
     with pytest.raises(CorruptGoldenError, match=r"test_b.*is not there"):
-        store.read("test_b")
-    with pytest.raises(CorruptGoldenError):
-        store.read(CHECK)
+        ModuleStore(store.folder).read("test_b")
 
 
 def test_other_numbers_than_were_accepted(store: ModuleStore) -> None:
     """A line that was made by hand, check sum and all."""
     path = two(store)
-    write(store, CHECK, 1.0)
     text = path.read_bytes()
-    bodies = [one.rpartition(b" ")[0] for one in text.splitlines()]
-    (of_a,) = [one for one in bodies if one.startswith(b'["test_a"')]
-    (of_b,) = [one for one in bodies if one.startswith(b'["test_b"')]
-    by = of_b.split(b'"')[5]
-    log = b'[{"by":"%b","new_root":"%b"}]' % (by, b"0" * 32)
-    made = of_b.replace(b'"%b"' % by, log)
-    assert made != of_b
-    path.write_bytes(shared_lines.text_of([*bodies[1:-3], of_a, made]))
+    (line,) = [one for one in text.splitlines(keepends=True) if one.startswith(b'["test_b"')]
+    name, form, by, data = json.loads(line.rpartition(b" ")[0])
+    made = json.dumps([name, form, [{"by": by, "new_root": "0" * 32}], data]).encode()
+    path.write_bytes(text.replace(line, shared_lines.line_of(made)))
     with pytest.raises(CorruptGoldenError, match="other numbers than were accepted"):
         store.read("test_b")
 
@@ -515,7 +537,7 @@ def test_pointers_and_newer_formats_say_so(store: ModuleStore) -> None:
         store.read(CHECK)
     with pytest.raises(CorruptGoldenError, match="Git LFS"):
         write(store, CHECK, 1.0)
-    newer = shared_lines.HEADER.replace(b":1,", b":2,")
+    newer = shared_lines.HEADER.replace(b":2,", b":3,")
     path.write_bytes(
         whole.replace(shared_lines.line_of(shared_lines.HEADER), shared_lines.line_of(newer))
     )
