@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from ciwrap.base.ci import CI_VARIABLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -114,10 +116,14 @@ settings.register_profile(
     phases=(Phase.explicit, Phase.generate),
 )
 settings.register_profile("long", max_examples=2000, **_common)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE")
-    or ("long" if IS_LONG else "ci" if os.environ.get("CI") else "quick")
+_PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or (
+    "long" if IS_LONG else "ci" if os.environ.get("CI") else "quick"
 )
+settings.load_profile(_PROFILE)
+# Workers start with what is left: in CI, nothing may be accepted, and tests accept all the time.
+os.environ["HYPOTHESIS_PROFILE"] = _PROFILE
+for _name in CI_VARIABLES:
+    os.environ.pop(_name, None)
 
 
 # Elsewhere, and with PYTHONPATH=tests/without_linux, what Linux alone has is not tested.

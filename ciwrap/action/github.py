@@ -473,17 +473,7 @@ class Clone:
                 )
 
     def _run(self, arguments: Sequence[str], more: Mapping[str, str]) -> str:
-        settings = {
-            "core.hooksPath": os.devnull,
-            "core.symlinks": "false",
-            "core.fsmonitor": "false",
-            "core.autocrlf": "false",
-            "protocol.ext.allow": "never",
-            "safe.directory": "*",
-            "user.name": _AUTHOR[0],
-            "user.email": _AUTHOR[1],
-            "commit.gpgSign": "false",
-        }
+        settings = {**_SAFE, "user.name": _AUTHOR[0], "user.email": _AUTHOR[1]}
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
@@ -539,16 +529,48 @@ def safe_branch(name: str) -> str:
     return name
 
 
+# Settings of git, whatever a checkout says.
+_SAFE = {
+    "core.hooksPath": os.devnull,
+    "core.symlinks": "false",
+    "core.fsmonitor": "false",
+    "core.autocrlf": "false",
+    "protocol.ext.allow": "never",
+    "safe.directory": "*",
+    "commit.gpgSign": "false",
+}
+# What children of steps that have a token are told: where things are, and which job this is. No
+# name of a secret is among them.
+_ALLOWED = frozenset(
+    {"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TMP", "TEMP"}
+    | {"LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "CI"}
+    | {"http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+)
+_ALLOWED_STARTS = ("LC_", "GITHUB_", "RUNNER_")
+
+
+def _allowed() -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if (name in _ALLOWED or name.startswith(_ALLOWED_STARTS))
+        and "TOKEN" not in name
+        and name not in _CHANNELS
+    }
+
+
+def child_environment() -> dict[str, str]:
+    """The environment of a ciwrap that is started beside a token: without it, and with a git that
+    reads no configuration of the user or the system, so that no filter of theirs runs.
+    """
+    return _environment(_SAFE)
+
+
 def _environment(given: Mapping[str, str]) -> dict[str, str]:
     """Settings travel in the environment, which a command line does not show; those of the user and
     the system are not read, so no filter, helper or address of theirs has a part in it.
     """
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("GIT_", "CIWRAP_"))
-    }
-    environment |= {
+    environment = _allowed() | {
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,

@@ -37,6 +37,7 @@ from ciwrap.action.github import (
     Inputs,
     Meta,
     Runner,
+    child_environment,
     cut_markdown,
     fetch,
     plain_log,
@@ -53,10 +54,10 @@ from ciwrap.action.outputs import (
     CHANGES,
     StepOutcome,
     changes_of_results,
+    changes_told,
     find_changes,
     place_of,
     publish,
-    read_changes,
     read_result,
     summary,
 )
@@ -171,11 +172,13 @@ def accept(
     options = project_options(inputs, golden_dir)
     with tempfile.TemporaryDirectory() as name:
         target = Path(name, "accept.json")
-        command = [sys.executable, "-I", "-m", "ciwrap", "accept", "--json", str(target)]
+        command = [sys.executable, "-I", "-m", "ciwrap", "accept", "--in-ci"]
+        command += ["--json", str(target)]
         with plain_log("ciwrap accept"):
             done = subprocess.run(
                 [*command, *options, "--reason", reason, *more],
                 cwd=root,
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.STDOUT,
                 check=False,
@@ -304,14 +307,14 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
     with tempfile.TemporaryDirectory() as name:
         folders = fetch(api, runner.repository, int(run["id"]), Path(name))
         outcome = held_against(run, merge_folders(folders, inputs))
-        # What several artifacts say alike is told once.
-        found = [read_changes(folder / CHANGES) for folder in folders]
-        changes = list({one.markdown: one for one in found if one.markdown}.values())
+        # Of several artifacts, what they say alike is told once.
+        of_checks = [one for one in folders if (one / META).is_file()]
+        changes = changes_told(of_checks)
         can_accept = any((one / PENDING).is_dir() for one in folders)
     body = comment_body(
-        summary(outcome, inputs, changes), run, runner, inputs, can_accept=can_accept
+        summary(outcome, inputs, [changes]), run, runner, inputs, can_accept=can_accept
     )
-    is_quiet = outcome.status in GOOD and not any(one.markdown for one in changes)
+    is_quiet = outcome.status in GOOD and not changes.changes
     put_comment(body, number, runner.repository, api, only_if_there=is_quiet)
     return outcome.status
 
@@ -563,7 +566,6 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     # Before the program runs: afterwards the files may be what it made of them.
     changes = find_changes(
         runner,
-        stage,
         # Goldens of a platform lay where the configuration of the base says, and below that folder
         # all of them are looked at.
         project_options(inputs, inputs.golden_dir),
@@ -571,6 +573,10 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
     )
     arguments = [*verb(inputs, config), *options, *inputs.checks]
     call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
+    # From memory: the program could have changed a file.
+    (stage / CHANGES).unlink(missing_ok=True)
+    if changes.document:
+        (stage / CHANGES).write_bytes(changes.document)
     write_meta(inputs, runner, stage)
     place = place_of(config, runner.workspace)
     publish(finished(call), inputs, runner, stage, place, changes)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from ciwrap.action.github import ERROR, PENDING, RESULT, Inputs, Runner
@@ -189,12 +190,14 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class CheckChanges:
-    """changes: None where it is not known what they are. problem: why. wider: for the gate: a
-    count, UNKNOWN, or '' where there is no base to compare anything with.
+    """changes: None where it is not known what they are. problem: why. document: what was read, to
+    be written where the program under test can no longer change it. wider: for the gate: a count,
+    UNKNOWN, or '' where there is no base to compare anything with.
     """
 
     changes: Sequence[Change] | None = None
     problem: str = ""
+    document: bytes = b""
 
     @property
     def wider(self) -> str:
@@ -218,7 +221,7 @@ class CheckChanges:
 
 
 def find_changes(
-    runner: Runner, stage: Path, options: Sequence[str], call: Callable[[list[str], Path], int]
+    runner: Runner, options: Sequence[str], call: Callable[[list[str], Path], int]
 ) -> CheckChanges:
     """The changes of this pull request. call: runs ciwrap and writes its document to a path."""
     if not _is_change(runner):
@@ -232,14 +235,14 @@ def find_changes(
             problem="the base of the pull request was not fetched: give actions/checkout the input"
             " `fetch-depth: 2`, or `fetch-depth: 0` where it has a `ref`"
         )
-    path = stage / CHANGES
-    exit_code = call(["changes", "--base", base, *options], path)
-    if exit_code != 0:
-        path.unlink(missing_ok=True)
-        return CheckChanges(
-            problem=f"`ciwrap changes` ended with exit code {exit_code}: see the log"
-        )
-    return read_changes(path)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name, CHANGES)
+        exit_code = call(["changes", "--base", base, *options], path)
+        if exit_code != 0:
+            return CheckChanges(
+                problem=f"`ciwrap changes` ended with exit code {exit_code}: see the log"
+            )
+        return replace(read_changes(path), document=path.read_bytes())
 
 
 def read_changes(path: Path) -> CheckChanges:
@@ -256,6 +259,11 @@ def changes_of_results(runner: Runner, folders: Sequence[Path]) -> CheckChanges:
     """What several results of this pull request check otherwise, all of it once."""
     if not _is_change(runner) or not folders:
         return CheckChanges()
+    return changes_told(folders)
+
+
+def changes_told(folders: Sequence[Path]) -> CheckChanges:
+    """What the results in these folders tell; not known if one of them does not."""
     found = [read_changes(folder / CHANGES) for folder in folders]
     problems = [one.problem for one in found if one.problem]
     silent = sum(one.changes is None and not one.problem for one in found)

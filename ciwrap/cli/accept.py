@@ -12,6 +12,7 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap.base.ci import is_ci
 from ciwrap.base.documents import DocumentError
 from ciwrap.base.errors import (
     CiwrapError,
@@ -100,6 +101,7 @@ from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 @click.option("--allow-removed", is_flag=True, help="Let an artifact take variables out.")
 @click.option("-m", "--reason", metavar="TEXT", help="Why; needed to replace a golden.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
+@click.option("--in-ci", is_flag=True, help="Let goldens be written in CI all the same.")
 @click.option(
     "--force", is_flag=True, help="Replace goldens, too, that everything matches within its bound."
 )
@@ -126,6 +128,7 @@ def accept_command(
     allow_removed: bool,
     reason: str | None,
     dry_run: bool,
+    in_ci: bool,
     force: bool,
     bounds_only: bool,
     config_path: str | None,
@@ -146,7 +149,12 @@ def accept_command(
     """
     if reason is not None and not reason.strip():
         raise UsageError("--reason is empty", remedy="say why the new numbers are right")
-
+    if is_ci() and not (in_ci or dry_run):
+        raise UsageError(
+            "accepting is refused in CI, where a program would be compared with what it just wrote",
+            remedy="accept where somebody looks at the numbers (`ciwrap accept --from`), or add"
+            " --in-ci in a job that commits the goldens",
+        )
     said = (allow_wider, allow_less_evidence, allow_removed)
     allowed = tuple(word for word, is_said in zip(ALLOWED_WORDS, said, strict=True) if is_said)
     if source is None and (commit is not None or allowed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from ciwrap.base.errors import CiwrapError, ConfigError, ExitCode, UsageError
+from ciwrap.base.errors import (
+    CiwrapError,
+    ConfigError,
+    ExitCode,
+    NotComparableError,
+    UsageError,
+)
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
@@ -282,6 +289,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         )
     started = time.monotonic()
     stamps = Stamps(project.checks)
+    goldens = _goldens_now(project)
     # What looks at the commands while they run, unless the configuration says not to.
     watcher = ProgramWatcher() if project.own_config.snapshot.objects else None
     command = project.own_config.command
@@ -305,14 +313,15 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         result = _without_outputs(project, check, stamps, overall, own)
         if result is not None:
             done.append(result)
+    settled = _with_changed_goldens(project, tuple(done), goldens)
     if watcher is not None:
         _keep_snapshot(session, project, watcher)
     # Of a check whose command failed there is nothing to accept: what lies there is old.
-    stale = {check.name for check in done}
+    stale = {check.name for check in settled}
     fresh = tuple(check for check in project.checks if check.name not in stale)
     if watcher is not None:
         _note_outputs(session, project, fresh)
-    found = run_checks(session, project, done=tuple(done), command=overall)
+    found = run_checks(session, project, done=settled, command=overall)
     return _with_failures(found, commands), fresh
 
 
@@ -342,6 +351,49 @@ def _with_failures(found: RunResult, commands: list[tuple[Check, CommandOutcome]
     )
     verdict = Verdict.worst(one.verdict for one in checks)
     return replace(found, checks=checks, verdict=verdict)
+
+
+def _goldens_now(project: Project) -> dict[str, tuple[bytes | None, ...]]:
+    """What the goldens of the checks are, by their manifests and ensembles: they name all numbers
+    by their root.
+    """
+    found = {}
+    for check in project.checks:
+        paths = (
+            project.store.manifest_path(check.name),
+            ensemble_path(project.golden_dir, check.name),
+        )
+        found[check.name] = tuple(_digest(path) for path in paths)
+    return found
+
+
+def _digest(path: Path) -> bytes | None:
+    """The hash of a file; None where there is none."""
+    if not path.is_file():
+        return None
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _with_changed_goldens(
+    project: Project,
+    done: tuple[CheckResult, ...],
+    goldens: dict[str, tuple[bytes | None, ...]],
+) -> tuple[CheckResult, ...]:
+    """Also the results of checks whose goldens are others than before the commands: a program that
+    is compared with what it has just written proves nothing.
+    """
+    settled = {result.name for result in done}
+    now = _goldens_now(project)
+    error = NotComparableError(
+        "its golden changed while the command ran, so nothing was compared",
+        remedy="let the command write no goldens; accept them afterwards",
+    )
+    changed = tuple(
+        failed_check(check.name, error, str(project.store.path(check.name)))
+        for check in project.checks
+        if check.name not in settled and now[check.name] != goldens[check.name]
+    )
+    return (*done, *changed)
 
 
 def with_command(project: Project, words: str | tuple[str, ...]) -> Project:

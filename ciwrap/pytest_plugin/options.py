@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from ciwrap.base.ci import is_ci
 
 UPDATE_MODES = ("none", "new", "failed", "all")
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
@@ -21,27 +22,11 @@ MARKER = (
     " test's body N times and compares the runs with each other instead of with a golden"
 )
 
-# Set by the services themselves; CI=false is what people write to say that this is none.
-_CI_VARIABLES = (
-    "CI",
-    "GITHUB_ACTIONS",
-    "GITLAB_CI",
-    "BUILDKITE",
-    "JENKINS_URL",
-    "TEAMCITY_VERSION",
-    "TF_BUILD",
-)
 _FILE_OPTIONS = ("--ciwrap-json", "--ciwrap-report")
 _TOPS = (
     *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml"),
     *("tox.ini", "setup.cfg", "setup.py", "ciwrap.yaml", ".git", ".ciwrap"),
 )
-_NO_WORDS = frozenset({"", "0", "false", "no", "off"})
-
-
-def is_ci(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this runs in continuous integration."""
-    return any(environ.get(name, "").lower() not in _NO_WORDS for name in _CI_VARIABLES)
 
 
 def add_options(parser: pytest.Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -118,6 +119,34 @@ def test_a_bound_that_is_wide_enough_is_seen(
     assert gate("match", FailOn.DIFFER, given) == 0
     assert gate("match", FailOn.DIFFER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
     assert gate("match", FailOn.NEVER, {**given, "CIWRAP_INPUT_FAIL_ON_WIDER": "true"}) == 1
+
+
+def test_a_program_takes_nothing_out_of_what_is_told(repository: Project) -> None:
+    """What is checked otherwise is written once the program has ended."""
+    base = git(repository.folder, "rev-parse", "HEAD")
+    repository.replace("1e-9", "10")
+    folder = "os.environ['RUNNER_TEMP']"
+    remove = f"import glob, os\nfor one in glob.glob({folder} + '/**/*.json', recursive=True):\n"
+    remove += "    os.remove(one)\n"
+    (repository.folder / "p.py").write_text(remove + (repository.folder / "p.py").read_text())
+    repository.commit()
+    told = repository.check(as_pull_request(repository, base))
+    assert told["wider"] == "2"
+    kept = json.loads((repository.stage / "changes.json").read_text())
+    assert [one["wider"] for one in kept["changes"]] == [True, True]
+
+
+def test_a_golden_that_the_program_replaces_is_no_match(repository: Project) -> None:
+    base = git(repository.folder, "rev-parse", "HEAD")
+    accept = "import subprocess, sys\nwords = ['accept', '--in-ci', '--reason', 'x']\n"
+    accept += "subprocess.run([sys.executable, '-m', 'ciwrap', *words], check=True)\n"
+    program = repository.folder / "p.py"
+    repository.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
+    program.write_text(program.read_text() + accept)
+    repository.commit()
+    told = repository.check(as_pull_request(repository, base))
+    assert told["status"] == "not-comparable"
+    assert "its golden changed while the command ran" in told["summary"]
 
 
 def test_goldens_of_a_platform_that_moved_hide_nothing(repository: Project) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from html import unescape
 from pathlib import Path
@@ -89,6 +90,16 @@ def test_a_comment_tells_what_is_checked_otherwise_though_all_matches(tmp_path: 
     assert body.index("**WIDER**") < body.index("All numbers match")
     assert "@all" not in body
     assert "</td>" not in body
+
+
+def test_a_comment_tells_that_a_result_does_not_tell(tmp_path: Path) -> None:
+    meta = json.dumps({"platform_key": "", "sha": SHA, "commit": SHA}).encode()
+    files = {"result.json": result_bytes(Verdict.DIFFER), "meta.json": meta}
+    state = {"pulls": [pull()], "artifacts": {"77": [artifact(1, "ciwrap", make_zip(files))]}}
+    with FakeGithub(state) as github:
+        assert comment(tmp_path, github, {**workflow_run(), "conclusion": "failure"}) == "differ"
+        (body,) = bodies(github)
+    assert "Not known: 1 of 1 result does not tell" in body
 
 
 # --- orders ---------------------------------------------------------------------------------------
@@ -204,6 +215,48 @@ def test_less_needs_a_word_of_its_own(
     assert "Since it is chaotic (Accepted by @ann on #5)" in manifest
 
 
+SPY = """#!/bin/sh
+env > {said}.$$
+cat
+"""
+
+
+def test_no_program_of_the_user_or_the_system_sees_the_token(
+    repository: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Filters of all configurations, chosen by the attributes of the pull request; and `git`."""
+    repository.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
+    (repository.folder / ".gitattributes").write_text("* filter=spy\n")
+    repository.commit()
+    repository.check()
+    runner, state, _ = served_order(repository, tmp_path)
+    spy = tmp_path / "spy"
+    spy.write_text(SPY.format(said=tmp_path / "seen"))
+    spy.chmod(0o755)
+    settings = tmp_path / "settings"
+    settings.write_text(f'[filter "spy"]\n\tclean = {spy}\n\tsmudge = {spy}\n')
+    home = tmp_path / "home"
+    home.mkdir()
+    shutil.copy(settings, home / ".gitconfig")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(settings))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", str(settings))
+    monkeypatch.delenv("GIT_CONFIG_NOSYSTEM")
+    for name in ("CIWRAP_TOKEN", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "OF_SOMEBODY"):
+        monkeypatch.setenv(name, "s3cret")
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    wrapped = tmp_path / "bin/git"
+    wrapped.write_text(f'#!/bin/sh\nenv > {tmp_path}/git.$$\nexec {real} "$@"\n')
+    wrapped.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert give_order(runner, state, " -- Because").startswith("Accepted in ")
+    assert not list(tmp_path.glob("seen.*"))
+    calls = [path.read_text() for path in tmp_path.glob("git.*")]
+    assert len(calls) > 5
+    assert not any("s3cret" in one for one in calls)
+
+
 def test_a_pattern_that_means_nothing_is_answered(repository: Project, tmp_path: Path) -> None:
     repository.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
     repository.commit()
@@ -251,7 +304,7 @@ def test_manifests_name_actor_and_run(repository: Project, monkeypatch: pytest.M
     }.items():  # fmt: skip
         monkeypatch.setenv(name, value)
     repository.make_outputs(1.0)
-    assert ciwrap(["accept", "--reason", "x"]) == 0
+    assert ciwrap(["accept", "--in-ci", "--reason", "x"]) == 0
     text = (repository.folder / "golden/x.golden.yaml").read_text()
     assert "  actor: ann\n" in text
     assert "https://github.com/o/r/actions/runs/77" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import sys
 import time
@@ -33,6 +34,44 @@ def test_run_then_check(project: Project) -> None:
     assert "hello" not in outcome.out
     assert outcome.document["command"]["exit_code"] == 0
     assert "hello" in outcome.document["command"]["output_tail"]
+
+
+CHANGES_GOLDENS = {
+    "accepts": "import subprocess, sys; subprocess.run([sys.executable, '-m', 'ciwrap', 'accept',"
+    " '--force', '--reason', 'x'], check=True, cwd='.')",
+    "copies": "import shutil; shutil.copytree('other', 'golden', dirs_exist_ok=True)",
+    "deletes": "import shutil; shutil.rmtree('golden')",
+}
+
+
+@pytest.mark.parametrize("how", CHANGES_GOLDENS)
+def test_a_golden_that_the_command_changes_is_compared_with_nothing(
+    project: Project, how: str
+) -> None:
+    project.accept()
+    shutil.copytree(project.folder / "golden", project.folder / "other")
+    for path in (project.folder / "other").glob("*.yaml"):
+        path.write_text(path.read_text() + "# another one\n")
+    move = "np.save('out/temperature.npy', np.load('out/temperature.npy') + 1)"
+    with_command(project, f"{WRITE_ALL}; {move}; {CHANGES_GOLDENS[how]}")
+    outcome = project.run("run")
+    assert outcome.code == 3
+    assert "its golden changed while the command ran, so nothing was compared" in outcome.out
+    assert all(not one["variables"] for one in outcome.document["checks"])
+
+
+@pytest.mark.parametrize("name", ["CI", "GITHUB_ACTIONS"])
+def test_in_ci_accepting_wants_a_word_of_its_own(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "true")
+    outcome = project.run("accept")
+    assert outcome.code == 2
+    assert "accepting is refused in CI" in outcome.err
+    assert not (project.folder / "golden").exists()
+    assert project.run("accept", "--dry-run").code == 0
+    assert project.run("accept", "--in-ci").code == 0
+    assert (project.folder / "golden").exists()
 
 
 def test_outputs_left_from_an_earlier_run_are_no_evidence(project: Project) -> None:
