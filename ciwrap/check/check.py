@@ -281,7 +281,7 @@ def judge(
     """The verdict on a variable that both sides hold. Raises UsageError."""
     entry = outputs.entries[identity]
     golden = reference.variables[identity]
-    settings = check.settings_for(identity, golden.tree.parameters.dtype)
+    settings = check.settings_for(identity, reference.signature(identity))
     source_path = str(entry.file.path)
     try:
         if settings.mask is not None:
@@ -332,7 +332,7 @@ def _compare_with_other(
 ) -> VariableResult:
     """The values of a result, compared with another variable of the golden."""
     golden = reference.variables[other]
-    settings = check.settings_for(first.id, golden.tree.parameters.dtype)
+    settings = check.settings_for(first.id, reference.signature(other))
     try:
         values = outputs.values(first.id, settings.mask)
     except CiwrapError:
@@ -418,7 +418,7 @@ def _judge(
     check: Check, catalog: Catalog, identity: VariableId, expected: Expectation, work: Work
 ) -> VariableResult:
     info = catalog.entries[identity].info
-    settings = check.settings_for(identity, info.dtype)
+    settings = check.settings_for(identity, info)
     path = catalog.path_of(identity)
     begin = uncompared(identity, None, info.signature, bound=settings.bound, source_path=path)
     try:

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ciwrap.arrays.values import Labels, Shaped
     from ciwrap.base.progress import Progress
     from ciwrap.cli.main import Session
     from ciwrap.formats.find_outputs import FoundOutputs
@@ -502,16 +503,17 @@ class RuleOptions(Struct, frozen=True, dict=True):
         check, default = self.check, VariableSettings()
 
         @cache
-        def fitted(settings: VariableSettings, dtype: str, is_counted: bool) -> VariableSettings:
+        def fitted(
+            settings: VariableSettings, dtype: str, labels: Labels, is_counted: bool
+        ) -> VariableSettings:
             settings = settings if is_counted else self.layer.over(settings)
-            if not settings.fill_values:
-                return settings
-            return fit_fill_values(settings, dtype)
+            return fit_fill_values(settings, dtype, labels)
 
-        def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
+        def settings_for(identity: VariableId, what: Shaped) -> VariableSettings:
             if check is None:
-                return fitted(default, dtype, False)
-            return fitted(check.settings_for(identity), dtype, check.is_counted(identity))
+                return fitted(default, what.dtype, what.labels, False)
+            settings = check.settings_for(identity)
+            return fitted(settings, what.dtype, what.labels, check.is_counted(identity))
 
         def arrangement() -> Arrangement | None:
             """As the check has it, with what the options say of all its variables."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
 from ciwrap.explain.difference import of_atol
@@ -499,6 +500,6 @@ def _other_precision(findings: Findings, rules: Rules) -> Iterator[str]:
         kinds = {dtype[1:] for dtype in (one.golden_dtype, one.dtype) if dtype is not None}
         if one.verdict is not Verdict.NOT_COMPARABLE or kinds != _FLOATS or one.dtype is None:
             continue
-        if not rules.settings_for(one.id, one.dtype).mixed_precision:
+        if not rules.settings_for(one.id, Signature(one.dtype, one.shape or ())).mixed_precision:
             yield "float32 on one side and float64 on the other: try --mixed-precision"
             return

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels, Signature
+    from ciwrap.arrays.values import Labels, Shaped, Signature
     from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
     from ciwrap.formats.reader import Source, VariableInfo
     from ciwrap.model import VariableSettings
@@ -535,7 +535,7 @@ def _note_of_copies(twice: set[VariableId], which: str) -> str:
 class Rules(Struct, frozen=True):
     """How two runs are judged.
 
-    settings_for: of a variable and its dtype. strict_variables: which of the variables that only
+    settings_for: of a variable and what it is. strict_variables: which of the variables that only
     one side has are not comparable; the others are only reported. arrangement: how rows are aligned
     and which of two copies counts; None: as the files have it. bounds_are_given: whether settings
     hold bounds that somebody asked for; if not, those of a capture take their place. bounds_from:
@@ -544,7 +544,7 @@ class Rules(Struct, frozen=True):
     iteration or rank.
     """
 
-    settings_for: Callable[[VariableId, str], VariableSettings]
+    settings_for: Callable[[VariableId, Shaped], VariableSettings]
     is_ignored: Callable[[VariableId], bool]
     strict_variables: StrictVariables = StrictVariables.BOTH
     arrangement: Arrangement | None = None

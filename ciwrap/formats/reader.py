@@ -44,6 +44,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
+from ciwrap.model.settings import FILL_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -573,6 +574,8 @@ MEANING = (
 PACKING = ("_FillValue", "add_offset", "missing_value", "scale_factor")
 # These are as stored, so that they say something else of each packing.
 LIMITS = ("valid_max", "valid_min", "valid_range")
+# So many missing values of one attribute are a label that is not cut.
+_MOST_MISSING = 8
 # And of this one their type.
 TYPE = ("_Unsigned",)
 
@@ -615,9 +618,26 @@ class AttributeRule(Struct, frozen=True):
         if packing is not None and names == MEANING:
             told = (*PACKING, *LIMITS, *TYPE) if packing.is_scaled else TYPE
             names = tuple(name for name in names if name not in told)
-        return labels_of(
-            dimensions, {name: attributes[name] for name in names if name in attributes}
+        found = {name: attributes[name] for name in names if name in attributes}
+        for name in found.keys() & set(FILL_LABELS):
+            if packing is not None and packing.is_scaled:
+                del found[name]  # the values are NaN there
+            else:
+                found[name] = _missing(name, found[name], packing)
+        return labels_of(dimensions, found)
+
+
+def _missing(name: str, given: Any, packing: Packing | None) -> Any:
+    """What an attribute declares as missing, as the values are. Raises UnsupportedDtypeError."""
+    if np.size(given) > _MOST_MISSING:
+        raise UnsupportedDtypeError(
+            f"its attribute {name} holds more than {_MOST_MISSING} missing values"
         )
+    unsigned = None if packing is None else packing.as_unsigned
+    if unsigned is None:
+        return given
+    # 255 where the signed -1 is stored.
+    return np.asarray(given).astype(unsigned.str.replace("u", "i")).view(unsigned)
 
 
 def add_attributes(

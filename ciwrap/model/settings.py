@@ -12,6 +12,7 @@ and text is no number there. Both have the same limits. Formats are listed witho
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import re
@@ -990,19 +991,39 @@ STRICT_KEYS: Mapping[str, tuple[Form, str]] = {
 _FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}
 
 
-def fit_fill_values(settings: VariableSettings, dtype: str) -> VariableSettings:
-    """The settings with fill values as that dtype holds them.
+# The labels of a variable that say which of its numbers mean "missing".
+FILL_LABELS = ("_FillValue", "missing_value")
+
+
+def fit_fill_values(
+    settings: VariableSettings, dtype: str, labels: Iterable[tuple[str, str]] = ()
+) -> VariableSettings:
+    """The settings with the fill values that are configured, and those that the variable's labels
+    declare, as that dtype holds them.
 
     They become what the dtype makes of them (-1e18 is another number in float32); one that it
     cannot hold is dropped, since no element can equal it.
     """
+    declared = tuple(_declared(labels)) if labels else ()
+    if not (settings.fill_values or declared):
+        return settings
     held: list[float | int] = []
-    for value in settings.fill_values:
+    for value in (*settings.fill_values, *declared):
         fitted = _as_held(value, dtype[1:])
         # NaN is no member of a list by ==, so compare as text.
         if fitted is not None and repr(fitted + 0) not in map(repr, held):
             held.append(fitted + 0)  # -0.0 becomes 0.0
     return replace(settings, fill_values=tuple(held))
+
+
+def _declared(labels: Iterable[tuple[str, str]]) -> Iterable[float | int]:
+    """The numbers that labels declare as missing, but for NaN, which `equal_nan` rules."""
+    for name, text in labels:
+        for word in text.split() if name in FILL_LABELS else ():
+            with contextlib.suppress(FormError):  # of a text, in which no element is missing
+                number = parse_number(word)
+                if not math.isnan(number):
+                    yield number
 
 
 def _as_held(value: float, kind: str) -> float | int | None:

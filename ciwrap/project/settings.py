@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,6 +26,9 @@ from ciwrap.base.patterns import name_pattern
 from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings, fit_fill_values
 from ciwrap.model.settings import FormatRule, nearest
+
+if TYPE_CHECKING:
+    from ciwrap.arrays.values import Shaped
 
 GLOB_CHARACTERS = frozenset("*?[")
 CONFIG_NAME = "ciwrap.yaml"
@@ -255,8 +258,9 @@ class Check(Struct, frozen=True):
         until = self.until_iteration
         return (*self.ignore, *(() if until is None else (f"iterations after {until}",)))
 
-    def settings_for(self, variable: VariableId, dtype: str | None = None) -> VariableSettings:
-        """The settings of one variable; with a dtype, its fill values are as that holds them.
+    def settings_for(self, variable: VariableId, what: Shaped | None = None) -> VariableSettings:
+        """The settings of one variable. what: its dtype and labels, where they are known; its fill
+        values then are as that dtype holds them, with those that the labels declare.
 
         A mask is not masked by itself, also where one key of the check sets it for all variables:
         it would be compared as nothing but zeros.
@@ -278,9 +282,7 @@ class Check(Struct, frozen=True):
         if settings.mask == variable.name:
             # What masks all variables of a check: as its own mask it would be false everywhere.
             settings = replace(settings, mask=None)
-        if dtype is None or not settings.fill_values:
-            return settings
-        return fit_fill_values(settings, dtype)
+        return settings if what is None else fit_fill_values(settings, what.dtype, what.labels)
 
     def unused_rules(self, variables: list[VariableId]) -> list[str]:
         """Patterns under `variables` and `ignore` that match none of these: perhaps misspelt."""

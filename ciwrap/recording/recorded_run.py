@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import Shaped
     from ciwrap.check.two_sides import Work
     from ciwrap.formats.source_files import CheckpointKey, SourceFile
     from ciwrap.golden.store import GoldenStore, StoredGolden
@@ -652,11 +653,11 @@ def compare_recorded(
     golden: StoredGolden,
     run: Path,
     work: Work,
-    settings_for: Callable[[VariableId, str], VariableSettings] | None = None,
+    settings_for: Callable[[VariableId, Shaped], VariableSettings] | None = None,
 ) -> CheckResult:
     """Compares a recorded run with a check's golden, by trees and residues alone.
 
-    settings_for: of a variable and its dtype; those of the check if not given. Raises UsageError
+    settings_for: of a variable and what it is; those of the check if not given. Raises UsageError
     for a check that needs data, and the errors of reading the run.
     """
     refuse_what_needs_data(check)

@@ -19,6 +19,7 @@ from ciwrap.model import (
     Verdict,
     number_text,
 )
+from ciwrap.model.settings import FILL_LABELS
 from ciwrap.model.variable_result import (
     Cause,
     DifferingNumbers,
@@ -106,9 +107,15 @@ def special_counts(variable: VariableResult) -> list[tuple[int, str]]:
     counts = (
         (variable.nan_mismatch_count, "NaN without a match"),
         (variable.inf_mismatch_count, "infinite without a match"),
-        (variable.missing_mismatch_count, "missing on one side only"),
+        (variable.missing_mismatch_count, f"missing{_declared_by(variable)} on one side only"),
     )
     return [(count, what) for count, what in counts if count]
+
+
+def _declared_by(variable: VariableResult) -> str:
+    """` (_FillValue)`: the attributes that declare which numbers are missing, if any do."""
+    names = [name for name, _ in variable.labels if name in FILL_LABELS]
+    return f" ({', '.join(names)})" if names else ""
 
 
 def counted_lost(variable: VariableResult, count: int) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.arrays.values import Labels, Values
+from ciwrap.arrays.values import Labels, Shaped, Values
 from ciwrap.base.errors import (
     CiwrapError,
     CorruptGoldenError,
@@ -48,7 +48,7 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.golden.scale import kept_statistics, with_statistics
-from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, kept_values
+from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
     Resources,
@@ -378,9 +378,8 @@ def bounds_change(
         for variable in old.golden.variables:
             identity, made = golden_id(variable), variable.tree.parameters
             said = labels.get(identity, ())
-            settings = in_scale_of_golden(
-                variable, kept_statistics(said), check.settings_for(identity, made.dtype)
-            )
+            asked_now = check.settings_for(identity, golden_signature(variable, said))
+            settings = in_scale_of_golden(variable, kept_statistics(said), asked_now)
             asked = asked_for(made, settings, identity)
             if not is_other_bound(asked, made):
                 variables.append(variable)
@@ -567,7 +566,7 @@ def _capture(
     progress: Progress,
 ) -> Captured:
     info = catalog.entries[identity].info
-    settings = check.settings_for(identity, info.dtype)
+    settings = check.settings_for(identity, info)
     refuse_unseen_mask(
         identity,
         settings,
@@ -616,7 +615,7 @@ def _moved(
     """The values against the old golden by its own bound: the question is how far they moved, not
     what is asked of them.
     """
-    settings = check.settings_for(identity, catalog.entries[identity].info.dtype)
+    settings = check.settings_for(identity, catalog.entries[identity].info)
     values = catalog.values(identity, settings.mask)
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
@@ -761,8 +760,8 @@ def moved_since(
     if old.golden is not None:
         bounds = {one.name: bound_of(one.tree.parameters) for one in old.golden.variables}
 
-        def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-            settings = check.settings_for(identity, dtype)
+        def settings_for(identity: VariableId, what: Shaped) -> VariableSettings:
+            settings = check.settings_for(identity, what)
             old_bound = bounds.get(identity.name)
             return settings if old_bound is None else settings.with_bound(old_bound)
 
@@ -775,7 +774,7 @@ def _golden_variable(
     check: Check, capture: RecordedCapture, one: CapturedVariable, *, needs_residues: bool
 ) -> _core.GoldenVariable:
     identity = one.identity
-    settings = check.settings_for(identity, one.dtype)
+    settings = check.settings_for(identity, one.signature)
     if one.any_tree is None:
         raise NotComparableError(
             f"was not recorded: {one.reason}", file=capture.path, variable=identity.text

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ciwrap import _core
-from ciwrap.arrays.values import Values
+from ciwrap.arrays.values import Shaped, Values
 from ciwrap.base.errors import (
     CiwrapError,
     CorruptCaptureError,
@@ -145,9 +145,9 @@ class TreeMaker:
         self.without_tree: list[tuple[VariableId, str]] = []
         self.without_bound: dict[str, None] = {}
 
-    def _settings_of(self, identity: VariableId, dtype: str) -> VariableSettings:
+    def _settings_of(self, identity: VariableId, what: Shaped) -> VariableSettings:
         """Raises UsageError if the capture that is there was made with another bound."""
-        settings = self._rules.settings_for(identity, dtype)
+        settings, dtype = self._rules.settings_for(identity, what), what.dtype
         name = identity.text if self.bounds.by_place else identity.name
         if self._seen.get((name, dtype)) == settings:
             return settings
@@ -165,7 +165,7 @@ class TreeMaker:
         """Whether an earlier capture's trees are those that would be made now."""
         if self._rules.is_ignored(variable.identity):
             return True
-        settings = self._settings_of(variable.identity, variable.dtype)
+        settings = self._settings_of(variable.identity, variable.signature)
         if not settings.has_own_trees:
             return True
         if variable.plain is None:
@@ -190,7 +190,7 @@ class TreeMaker:
         shape = tuple(info.shape)
         if self._rules.is_ignored(identity):
             return _without_tree(identity, info, IGNORED)
-        settings = self._settings_of(identity, info.dtype)
+        settings = self._settings_of(identity, info)
         if info.fault is not None:
             self.without_tree.append((identity, info.fault))
             return _without_tree(identity, info, info.fault)

@@ -26,7 +26,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.formats.source_files import CheckpointKey, Digest, SourceFile, Whole, relative_path
 from ciwrap.golden.trees import kept_fill_values, settings_text
-from ciwrap.model import ErrorBound, VariableId, VariableSettings
+from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
 from ciwrap.runs.capture_file import CaptureFile, Section
 
 if TYPE_CHECKING:
@@ -533,9 +533,10 @@ def rules_with(rules: Rules, bounds: Bounds, whose: str) -> Rules:
     whose: what the bounds are called from then on.
     """
 
-    def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-        settings = rules.settings_for(identity, dtype)
-        return bounds.settings_for(settings, identity, dtype) or settings
+    def settings_for(identity: VariableId, what: Shaped) -> VariableSettings:
+        settings = rules.settings_for(identity, what)
+        known = bounds.settings_for(settings, identity, what.dtype)
+        return settings if known is None else fit_fill_values(known, what.dtype, what.labels)
 
     return replace(
         rules, settings_for=settings_for, bounds_from=whose, bounds_are_given=True, general=None

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError, NotComparableError, StillWrittenError, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS, NoProgress
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
 # all at once. Few at first: their data are on their way then while others are looked at.
 _FIRST_WINDOW = 2
 _LAST_WINDOW = 64
-_BOOLEAN = "|b1"  # as masks are
+_BOOLEAN = Signature("|b1", ())  # as masks are
 
 
 def compare_checkpoints(
@@ -230,7 +231,7 @@ class _Comparison:
         except CiwrapError as error:
             self._fail(result, error)
             return
-        settings = self._rules.settings_for(identity, signature.dtype)
+        settings = self._rules.settings_for(identity, signature)
         result = replace(
             result,
             bound=settings.bound,

@@ -363,7 +363,7 @@ def looked_at_again(
     """
     golden, new = found
     try:
-        settings = rules.settings_for(result.id, result.dtype or "")
+        settings = rules.settings_for(result.id, golden.signature(reference))
         if result.bound is not None:
             settings = settings.with_bound(result.bound)
         return compare_values(

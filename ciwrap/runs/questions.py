@@ -167,7 +167,7 @@ def unused_settings(rules: Rules, sides: Iterable[tuple[str, Run]]) -> Iterator[
             one.identity.name
             for one in variables
             if (one.reason or "").startswith((IN_AN_ORDER, IN_ANOTHER_WAY))
-            and rules.settings_for(one.identity, one.dtype).has_own_trees
+            and rules.settings_for(one.identity, one.signature).has_own_trees
         }
         ignored = {
             one.identity.name

@@ -41,7 +41,6 @@ from ciwrap.model import (
     VariableId,
     Verdict,
 )
-from ciwrap.model.settings import fit_fill_values
 from ciwrap.project.outputs import Outputs, folders_of_runs
 from ciwrap.report.document import MOST_BYTES, digest_of, parse_document, plain, write_text
 from ciwrap.report.lead import ensemble_sentence
@@ -250,13 +249,13 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
             if _is_left_out(check, choice, identity, untaken):
                 continue
             info = catalog.entries[identity].info
-            settings = check.settings_for(identity, info.dtype)
+            settings = check.settings_for(identity, info)
             is_number = info.dtype[1:2] in _NUMBERS
             values = catalog.values(identity, settings.mask) if is_number else None
             if values is None or not values.element_count:
                 untaken.others.add(identity)
                 continue
-            fills = fit_fill_values(settings, info.dtype).fill_values
+            fills = settings.fill_values
             found.setdefault(identity.name, _Variable()).add(values, choice.blocks, fills)
             untaken.masked += values.masked_count
             untaken.filled |= {identity.name} if fills else set()

@@ -280,7 +280,7 @@ def find_targets(check: Check, files: tuple[OutputFile, ...], catalog: Catalog) 
                 if info.fault is not None:
                     continue  # the configuration ignores it, or it could not have been captured
                 identity = file.variable_id(info)
-                settings = check.settings_for(identity, info.dtype)
+                settings = check.settings_for(identity, info)
                 if settings.scale is not None:
                     values = catalog.values(identity, settings.mask)
                     settings = in_scale_of(values, settings, identity)

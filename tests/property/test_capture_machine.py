@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from oracle.contract import Bound, differs_scalar
 
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError, CorruptCaptureError, UsageError
 from ciwrap.formats.catalog import Rules
 from ciwrap.formats.find_outputs import find_in
@@ -61,8 +62,8 @@ class KilledError(BaseException):
 
 
 def rules_of(atol: float | None) -> Rules:
-    def settings_for(identity: Any, dtype: str) -> VariableSettings:
-        bound = ErrorBound(atol or 0.0) if np.dtype(dtype).kind == "f" else ErrorBound()
+    def settings_for(identity: Any, what: Any) -> VariableSettings:
+        bound = ErrorBound(atol or 0.0) if np.dtype(what.dtype).kind == "f" else ErrorBound()
         return VariableSettings(bound=bound)
 
     return Rules(settings_for, lambda _: False, bounds_are_given=atol is not None)
@@ -252,7 +253,7 @@ class CaptureMachine(RuleBasedStateMachine):
                 continue
             name, iteration = key
             dtype = "<f8" if name == "x" else "<i8"
-            atol = bounds.settings_for(VariableId(name, iteration), dtype).bound.atol
+            atol = bounds.settings_for(VariableId(name, iteration), Signature(dtype, ())).bound.atol
             wanted = sum(
                 map(partial(differs_scalar, bound=Bound(atol=atol)), *(ours[key], theirs[key]))
             )

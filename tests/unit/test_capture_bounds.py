@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec.structs import replace
 
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import UsageError
 from ciwrap.formats.catalog import Rules
 from ciwrap.model import ErrorBound, VariableId, VariableSettings
@@ -41,7 +42,7 @@ class Asked:
     @property
     def rules(self) -> Rules:
         return Rules(
-            lambda _, dtype: settings(self.by_dtype[dtype]),
+            lambda _, what: settings(self.by_dtype[what.dtype]),
             lambda _: False,
             bounds_are_given=self.are_given,
             bounds_from="check a",
@@ -52,7 +53,7 @@ class Asked:
 def test_one_name_has_a_bound_for_each_of_its_types() -> None:
     bounds = Bounds.of_rules(Asked().rules)
     for dtype in ("<f4", "<f8"):
-        bounds.note(Asked().rules.settings_for(X, dtype), X, dtype)
+        bounds.note(Asked().rules.settings_for(X, Signature(dtype, ())), X, dtype)
     for one in (bounds, kept(bounds)):
         assert [row.dtype for row in one.rows] == ["<f4", "<f8"]
         assert [atol(one, X, dtype) for dtype in ("<f4", "<f8", "<i4")] == [0.5, 0.25, 0.5]
@@ -101,6 +102,7 @@ def test_rules_take_a_captures_bounds_and_say_whose_they_are() -> None:
         True,
         None,
     )
-    assert [rules.settings_for(X, dtype).bound.atol for dtype in ("<f4", "<f8")] == [0.125, 0.125]
+    asked_of = (Signature(dtype, ()) for dtype in ("<f4", "<f8"))
+    assert [rules.settings_for(X, what).bound.atol for what in asked_of] == [0.125, 0.125]
     unknown = rules_with(asked.rules, Bounds("check b"), "of the capture")
-    assert unknown.settings_for(X, "<f8").bound.atol == 0.25
+    assert unknown.settings_for(X, Signature("<f8", ())).bound.atol == 0.25

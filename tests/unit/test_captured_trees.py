@@ -12,6 +12,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from ciwrap import _core
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import UsageError
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.formats.catalog import Rules
@@ -334,7 +335,7 @@ def test_the_bound_of_the_other_run_is_taken_over(tmp_path: Path) -> None:
     assert reference.fine(VariableId("x", 2)) is None
     for are_given, wanted in ((True, mine), (False, taken)):
         made_now = maker(mine, chunk_bytes=None, against=reference, bounds_are_given=are_given)
-        assert made_now._settings_of(VariableId("x", 1), "<f8") == wanted
+        assert made_now._settings_of(VariableId("x", 1), Signature("<f8", ())) == wanted
 
 
 @pytest.mark.parametrize("dtype", ["<f8", "<f4", "<c16"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import Signature
+from ciwrap.arrays.values import Shaped, Signature
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.check.findings import MOST_DETAILED_NAMES, DetailKeeper, check_result
 from ciwrap.check.two_sides import GOLDEN, RUNS, Findings, uncompared
@@ -41,8 +41,8 @@ def result(strict: StrictVariables, found: Findings) -> CheckResult:
     def is_ignored(identity: VariableId) -> bool:
         raise AssertionError(identity)  # that has been asked before
 
-    def settings_for(identity: VariableId, dtype: str) -> VariableSettings:
-        raise AssertionError((identity, dtype))
+    def settings_for(identity: VariableId, what: Shaped) -> VariableSettings:
+        raise AssertionError((identity, what))
 
     return check_result("c", found, Rules(settings_for, is_ignored, strict), GOLDEN)
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import TEXT_LABEL
+from ciwrap.arrays.values import TEXT_LABEL, Signature
 from ciwrap.base.documents import DocumentError, DocumentHead
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptGoldenError, UsageError
 from ciwrap.base.files import read_regular
@@ -539,7 +539,8 @@ class Judged(Struct, frozen=True):
 def judged(row: VariableRow, check: Check | None, identity: VariableId) -> Judged:
     if check is None:
         return Judged(row.bound, None, row.evidence, None)
-    settings = check.settings_for(identity, row.dtype)
+    labels = tuple(row.labels.items())
+    settings = check.settings_for(identity, Signature(row.dtype, tuple(row.shape), labels))
     # A golden holds the bytes of a text, which have no bound; its numbers have.
     is_text = TEXT_LABEL in row.labels.items()
     asked = settings_text(settings) if is_text else _bound_text(row.dtype, settings)
@@ -557,7 +558,7 @@ def _bound_text(dtype: str, settings: VariableSettings) -> str | None:
 
 def judged_by_configuration(check: Check, name: str) -> Judged:
     """How numbers are judged that the configuration itself states."""
-    settings = check.settings_for(VariableId(name), _NUMBERS)
+    settings = check.settings_for(VariableId(name), Signature(_NUMBERS, ()))
     asked = _bound_text(_NUMBERS, settings)
     # No golden keeps anything of them.
     return Judged(EXACT, asked, "data", replace(settings, evidence=EvidencePolicy.DATA))

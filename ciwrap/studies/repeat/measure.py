@@ -462,7 +462,7 @@ class Measurer:
                     self.measured.faults.setdefault(identity.name, str(error))
 
     def _settings(self, catalog: Catalog, identity: VariableId) -> VariableSettings:
-        return self._rules.settings_for(identity, catalog.entries[identity].info.dtype)
+        return self._rules.settings_for(identity, catalog.entries[identity].info)
 
     def _catalog(self, outputs: RunOutputs) -> Catalog:
         return Catalog(outputs.found, self._rules.arrangement)
