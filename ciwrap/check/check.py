@@ -44,6 +44,7 @@ from ciwrap.golden.trees import bound_of
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, Verdict
 from ciwrap.model.results import command_words
 from ciwrap.project.outputs import Outputs
+from ciwrap.project.settings import unused_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -139,11 +140,8 @@ def misspelt_words(
     catalog: of the outputs, if they are files; of what could not be read nobody knows what it has.
     """
     identities = [*identities]
-    found = [
-        f"the pattern {pattern!r} under 'variables' or 'ignore' matches no variable; is it"
-        " misspelt?"
-        for pattern in (check.unused_rules(identities) if check.rules or check.ignore else ())
-    ]
+    where = "under 'variables' or 'ignore'"
+    found = [*unused_words(check.variable_patterns, identities, where)]
     if catalog is None or not catalog.errors:
         until = check.until_iteration
         if until is not None and identities and all(one.iteration is None for one in identities):

@@ -835,6 +835,7 @@ def _compare(
             messages=(
                 *([] if note is None else [Message(MessageLevel.NOTE, note)]),
                 *_shared_files((golden, new), sides),
+                *_unused_patterns(chosen, result),
                 *_other_processes(history),
                 *([_offset_note(offset, result)] if offset else ()),
                 *(() if result.verdict.is_good else _environment_note((ours, theirs), history)),
@@ -952,6 +953,18 @@ def _environment_note(paths: tuple[Path, Path], history: Mapping[str, Any]) -> I
             + f"; `ciwrap snapshot diff {captures[0]} {captures[1]}` shows it"
         )
         yield Message(MessageLevel.NOTE, safe_text(text))
+
+
+def _unused_patterns(chosen: RuleOptions, result: CheckResult) -> Iterator[Message]:
+    """A warning of each pattern for names of variables that no variable of either side has."""
+    from ciwrap.project.settings import unused_words
+
+    lists = result.missing_variables, result.extra_variables, result.ignored_variables
+    known = {*(one.id for one in result.variables), *(one for some in lists for one in some)}
+    patterns = () if chosen.check is None else chosen.check.variable_patterns
+    told = [*unused_words(chosen.ignore, known, "of --ignore")]
+    told += unused_words(patterns, known, "under 'variables' or 'ignore'")
+    yield from (Message(MessageLevel.WARNING, safe_text(text)) for text in told if known)
 
 
 def _other_processes(history: Mapping[str, Any]) -> Iterator[Message]:

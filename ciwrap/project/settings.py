@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +52,15 @@ def name_matches(pattern: str, variable: VariableId) -> bool:
         return True
     glob = name_pattern(pattern)
     return any(glob.fullmatch(one) is not None for one in subjects)
+
+
+def unused_words(
+    patterns: Iterable[str], variables: Collection[VariableId], where: str
+) -> Iterator[str]:
+    """A warning for each pattern that matches none of the variables. where: it was given."""
+    for pattern in patterns:
+        if not any(name_matches(pattern, one) for one in variables):
+            yield f"the pattern {pattern!r} {where} matches no variable; is it misspelt?"
 
 
 class VariableRule(Struct, frozen=True):
@@ -284,10 +293,10 @@ class Check(Struct, frozen=True):
             settings = replace(settings, mask=None)
         return settings if what is None else fit_fill_values(settings, what.dtype, what.labels)
 
-    def unused_rules(self, variables: list[VariableId]) -> list[str]:
-        """Patterns under `variables` and `ignore` that match none of these: perhaps misspelt."""
-        patterns = [rule.pattern for rule in self.rules] + list(self.ignore)
-        return [p for p in patterns if not any(name_matches(p, one) for one in variables)]
+    @property
+    def variable_patterns(self) -> tuple[str, ...]:
+        """The patterns under `variables` and `ignore`."""
+        return (*(rule.pattern for rule in self.rules), *self.ignore)
 
 
 class Config(Struct, frozen=True):

@@ -91,3 +91,30 @@ def test_more_missing_values_than_can_be_told_are_refused(compare: Compare) -> N
     found = compare("a.nc", "a.nc")
     assert found["code"] == NOT_COMPARABLE
     assert "missing_value holds more than 8 missing values" in found["text"]
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+PADDED = '"Iter",    "rms[Rho]"   ,    "CD"   \n 0, -1.72, {} \n 1, -1.81, {} \n'
+
+
+def test_blanks_beside_quotes_are_no_part_of_a_name(compare: Compare) -> None:
+    Path("a.csv").write_text(PADDED.format(0.31, 0.31))
+    Path("b.csv").write_text(PADDED.format(0.32, 0.31))
+    Path("c.csv").write_text(PADDED.replace("    ", "").replace("   ", "").format(0.31, 0.31))
+    check = "checks: {h: {outputs: a.csv, rtol: 0.1, variables: {CD: {rtol: 1e-6}}}}"
+    Path("ciwrap.yaml").write_text(f"version: 1\n{check}\n")
+    assert compare("a.csv", "b.csv", "--check", "h")["code"] == DIFFER
+    assert compare("a.csv", "b.csv", "--rtol", "1e-6", "--ignore", "CD")["code"] == MATCH
+    assert compare("a.csv", "c.csv")["code"] == MATCH
+
+
+def test_compare_warns_of_patterns_that_match_no_variable(compare: Compare) -> None:
+    Path("a.csv").write_text("t,CD\n0,1\n")
+    Path("ciwrap.yaml").write_text(
+        "version: 1\nchecks: {h: {outputs: a.csv, variables: {Cd: {rtol: 1e-6}}}}\n"
+    )
+    told = compare("a.csv", "a.csv", "--check", "h", "--ignore", "cd", "--ignore", "t")["text"]
+    assert "'Cd' under 'variables' or 'ignore' matches no variable" in told
+    assert "'cd' of --ignore matches no variable" in told
+    assert "'t'" not in told

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ciwrap.base.patterns import PathPattern
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
 from ciwrap.project.config import load_text
-from ciwrap.project.settings import Check, name_matches
+from ciwrap.project.settings import Check, name_matches, unused_words
 
 
 def check(text: str) -> Check:
@@ -132,7 +132,9 @@ def test_names_with_a_slash_between_blanks() -> None:
 
 def test_patterns_that_match_nothing_are_told() -> None:
     text = "checks: {c: {outputs: x, ignore: [gone], variables: {x: {atol: 1}, 'z*': {atol: 2}}}}"
-    assert check(text).unused_rules([VariableId("x"), VariableId("y")]) == ["z*", "gone"]
+    patterns = check(text).variable_patterns
+    told = list(unused_words(patterns, [VariableId("x"), VariableId("y")], "here"))
+    assert ["'z*' here" in told[0], "'gone' here" in told[1], len(told)] == [True, True, 2]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import locale
 import math
@@ -23,7 +25,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.formats.find_outputs import reader_for, reader_named
 from ciwrap.formats.reader import Source
-from ciwrap.formats.tables import parse_float
+from ciwrap.formats.tables import _cells_of, parse_float
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,7 +140,7 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
         ("a\nx\n", {"types": {"a": "float"}}, "line 2, column 1: 'x' is not a number"),
         ("a,b\n1,2", {}, "line 2: the last line has no line break"),
         ('a,b\n1,"2\n3,4\n', {}, "line 2: has a quote that is never closed"),
-        ('a,b\n1,"2"x\n', {}, "line 2: is not such a table"),
+        ('a,b\n1,"2"x\n', {}, "line 2: has a quote within a cell"),
         ('a b\n1 "2"x\n', {"delimiter": "space"}, "line 2: has a quote within a cell"),
         ("a,b\n1,\0\n", {}, "NUL bytes.*format: raw"),
         (b"a,b\n1,\xff\n", {}, "not UTF-8 text"),
@@ -537,3 +539,21 @@ def test_a_zero_never_loses_its_minus(tmp_path: Path, other: str) -> None:
     with pytest.raises(OverflowError, match="has a minus that 0 loses"):
         parse_float("-00")
     assert table(tmp_path, "d,m\n-0,-01\n")["m"] == ("<i8", [-1])
+
+
+QUOTED = st.lists(st.text(alphabet='ab" ,;\t', max_size=5), min_size=2, max_size=5)
+
+
+@given(QUOTED, st.sampled_from([",", ";", "\t"]), st.lists(st.sampled_from(["", "  "])))
+def test_cells_in_quotes_are_those_of_the_csv_module(
+    cells: list[str], mark: str, blanks: list[str]
+) -> None:
+    """With blanks beside the quotes, or without them."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=mark, quoting=csv.QUOTE_ALL).writerow(cells)
+    (row,) = csv.reader([text.getvalue()], delimiter=mark, strict=True)
+    beside = (blanks + [""] * len(cells))[: len(cells)]
+    quoted = ['"' + cell.replace('"', '""') + '"' for cell in row]
+    padded = mark.join(f"{one}{cell}{one}" for one, cell in zip(beside, quoted, strict=True))
+    found = [(q.replace('""', '"'), b, s) for q, b, s in _cells_of(mark).findall(padded)]
+    assert found == [(cell, "", "") for cell in cells]
