@@ -29,6 +29,7 @@ from ciwrap.arrays.values import storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, all_errors, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
+from ciwrap.formats.entries import Listing
 from ciwrap.formats.reader import Source, VariableInfo, guarded
 
 if TYPE_CHECKING:
@@ -140,7 +141,8 @@ ENDING_SECONDS = 1.0
 _PIPE_BYTES = 1 << 20
 _MOST_LISTED_BYTES = 1 << 30
 _HEAD = struct.Struct("<cQ")
-LISTING, DATA, ERROR, BUG = b"L", b"D", b"E", b"B"
+LISTING, DATA, ERROR, BUG, AT_WORK = b"L", b"D", b"E", b"B", b"W"
+_BETWEEN_SIGNS = 1.0
 _open: weakref.WeakSet[Child] = weakref.WeakSet()
 
 
@@ -184,10 +186,12 @@ class Child:
         """What it says, and whether that is DATA, LISTING, ERROR or BUG.
 
         path, file_bytes: what it was asked about; a larger file may take longer. data_bytes: how
-        many DATA has. Raises CorruptFileError if it dies, gives another number, or comes to no end.
+        many DATA has. Raises CorruptFileError if it dies, gives another number, or does nothing.
         """
         patience = PATIENCE_SECONDS + _SECONDS_PER_MIB * (file_bytes >> 20)
-        kind, length = _HEAD.unpack(self._receive(_HEAD.size, path, patience))
+        kind = AT_WORK
+        while kind == AT_WORK:  # however long it takes
+            kind, length = _HEAD.unpack(self._receive(_HEAD.size, path, patience))
         if length != data_bytes if kind == DATA else length > _MOST_LISTED_BYTES:
             raise CorruptFileError(f"gave {length} bytes, not {data_bytes}", file=path)
         return kind, self._receive(length, path, patience)
@@ -204,7 +208,8 @@ class Child:
             if not self._poll.poll(int(patience * 1000)):
                 os.kill(self._process, signal.SIGKILL)
                 raise CorruptFileError(
-                    "cannot be read: the library that reads it comes to no end",
+                    "cannot be read: the library that reads it has made no progress for"
+                    f" {patience:.0f} seconds",
                     file=path,
                     remedy="is it whole, and has the program finished writing it?",
                 )
@@ -238,6 +243,14 @@ class Teller:
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
+        self._last = time.monotonic()
+
+    def still_at_work(self) -> None:
+        """Tells that there is progress, so that slow is not taken for stuck."""
+        now = time.monotonic()
+        if now - self._last > _BETWEEN_SIGNS:
+            self._last = now
+            self.tell(AT_WORK, b"")
 
     def fileno(self) -> int:
         return self._out.fileno()
@@ -332,7 +345,7 @@ def bytes_below(*paths: Path) -> int:
 class SourceApart(Source):
     """What `open_source` opens, in a process of its own. byte_count: of the file and all that
     belongs to it; a larger file may take longer. Raises what `open_source` raises, and
-    CorruptFileError where that process dies or comes to no end. `open_source` has to be known to
+    CorruptFileError where that process dies or makes no progress. `open_source` has to be known to
     pickle where processes are not copied.
     """
 
@@ -375,6 +388,7 @@ class SourceApart(Source):
 
 def _serve_source(open_source: Callable[[], Source], questions: IO[bytes], teller: Teller) -> None:
     held: list[Source] = []
+    Listing.on_progress = teller.still_at_work
     with teller.telling_errors():
         held.append(open_source())
         listing = [_as_list(info) for info in held[0].variables]

@@ -125,7 +125,11 @@ def fault_text(error: CiwrapError) -> str:
 
 
 class Listing:
-    """Collects the entries of a file. `path` is for messages."""
+    """Collects the entries of a file. `path` is for messages. on_progress: is called with each
+    entry, in a process that has to tell that it is at work.
+    """
+
+    on_progress: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -254,6 +258,7 @@ class Listing:
             raise FileLimitError(f"holds more than {MAX_VARIABLES} variables", file=self.path)
         self._names.add(name)
         self.entries.append(entry)
+        Listing.on_progress()
 
 
 def _nothing(*_: int) -> NDArray[Any]:

@@ -247,7 +247,40 @@ def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
     return item
 
 
-def dimension_names(dataset: Any) -> Sequence[str | None] | None:
+class ScaleNames:
+    """The names of a file's objects by where they are stored, for references to dimension scales:
+    HDF5 itself looks through all of the file for each.
+    """
+
+    def __init__(self, h5py: Any, file: Any) -> None:
+        self._h5py = h5py
+        self._file = file
+        self._known: dict[int, str] | None = None
+
+    def of(self, reference: Any) -> str:
+        """The name, without the groups that it is in."""
+        h5o, at = self._h5py.h5o, self._file.id
+        if self._known is None:
+            known: dict[int, str] = {}
+
+            def note(path: bytes, facts: Any) -> None:
+                known[facts.addr] = plain_name(_decoded(path)).rpartition("/")[2]
+
+            h5o.visit(at, note, info=True)
+            self._known = known
+        address = h5o.get_info(self._h5py.h5r.dereference(reference, at)).addr
+        return self._known[address]
+
+
+def _decoded(path: bytes) -> str | bytes:
+    """As h5py names an object: bytes where they are not UTF-8."""
+    try:
+        return path.decode()
+    except UnicodeDecodeError:
+        return path
+
+
+def dimension_names(dataset: Any, names: ScaleNames) -> Sequence[str | None] | None:
     """The labels of a dataset's dimensions, else the names of the scales attached to them; None if
     there are neither.
     """
@@ -258,9 +291,7 @@ def dimension_names(dataset: Any) -> Sequence[str | None] | None:
             return labels
     if "DIMENSION_LIST" not in attributes:
         return None
-    return [
-        plain_name(one[0].name).rpartition("/")[2] if len(one) else None for one in dataset.dims
-    ]
+    return [names.of(one[0]) if len(one) else None for one in attributes["DIMENSION_LIST"]]
 
 
 def storage_fault(h5py: Any, dataset: Any) -> str | None:
@@ -387,6 +418,7 @@ class _Walk:
         self._rule = rule
         self._attributes = attributes
         self._file_number = file_number(h5py, file)
+        self._scales = ScaleNames(h5py, file)
         self._is_openpmd = "openPMD" in file.attrs
         self._digits_after = ("data",) if rule.is_on and self._is_openpmd else ()
 
@@ -446,7 +478,7 @@ class _Walk:
         elif isinstance(item, self._h5py.Dataset):
             # Units may stand at the group that holds the components of one quantity.
             known = ChainMap(item.attrs, group.attrs)
-            labels = self._attributes.labels(dimension_names(item), known)
+            labels = self._attributes.labels(dimension_names(item, self._scales), known)
             opened, listing = self._opened, self._listing
             add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
             self._all_attributes(item, (*above, called))

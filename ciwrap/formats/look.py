@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError
 from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
+from ciwrap.formats.entries import Listing
 from ciwrap.formats.find_outputs import Choice
 from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
@@ -39,7 +40,7 @@ def look_first(
     A file that has not changed is not looked at twice. open_source and has_open_files, which says
     whether the library holds any file open in this process, are functions of a module, or a
     `functools.partial` of one. Raises what `open_source` raises, and CorruptFileError where that
-    process dies or comes to no end.
+    process dies or makes no progress.
     """
     try:
         status = path.stat()
@@ -111,7 +112,7 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
             try:
                 if folder:
                     os.chdir(folder)
-                _look_at(path, open_source)
+                _look_at(path, open_source, teller)
             finally:
                 has_open_files = library_has_open_files()
             teller.tell(DATA, b"")
@@ -119,10 +120,12 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
             return
 
 
-def _look_at(path: Path, open_source: Callable[[], Source]) -> None:
+def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> None:
     limit_memory(path)
+    Listing.on_progress = teller.still_at_work
     with open_source() as source:
         for info in source.variables:
+            teller.still_at_work()
             if info.fault is None and info.element_count:
                 # What cannot be read is reported when it is compared.
                 with contextlib.suppress(CiwrapError):

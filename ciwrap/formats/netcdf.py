@@ -31,6 +31,7 @@ from ciwrap.formats.entries import (
 )
 from ciwrap.formats.hdf5 import (
     OpenDatasets,
+    ScaleNames,
     add_dataset,
     file_number,
     followed,
@@ -298,6 +299,7 @@ class _HeaderParser:
 _NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
 # The kinds of numbers that h5netcdf fills records with that were never written.
 _FILLED_IN = "fiu"
+NO_SIZES: Mapping[str, int] = {}
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -446,6 +448,15 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
     return EntrySource(path, listing.entries, finish)
 
 
+class _Found(Struct, frozen=True):
+    """A variable as h5netcdf has it, and the dataset behind it, if there is one."""
+
+    variable: Any
+    dataset: Any
+    dimensions: tuple[str, ...]
+    shape: tuple[int, ...]
+
+
 class _Walk:
     """Lists the variables of a group and those below it."""
 
@@ -463,12 +474,21 @@ class _Walk:
         self._rule = rule
         self._attributes = attributes
         self._file_number = file_number(h5py, opened.file)
+        self._scales = ScaleNames(h5py, opened.file)
 
     def group(
-        self, group: Any, above: tuple[str, ...], outer: tuple[str, _Numbers] | None = None
+        self,
+        group: Any,
+        above: tuple[str, ...],
+        outer: tuple[str, _Numbers] | None = None,
+        sizes: Mapping[str, int] = NO_SIZES,
     ) -> None:
-        """outer: the time axis of the group that this one is in."""
+        """outer: the time axis of the group that this one is in. sizes: of its dimensions, and of
+        those of the groups around it.
+        """
         axis, numbers = self._time(group, outer)
+        # Once for each dimension: what an unlimited one has of its variables is asked of them all.
+        sizes = {**sizes, **{name: one.size for name, one in group.dimensions.items()}}
         for name in group.variables:
             path = (*above, name)
             with self._listing.one("/".join(path)):
@@ -476,19 +496,19 @@ class _Walk:
                 if fault is not None:
                     self._listing.add_fault("/".join(path), fault)
                     continue
-                variable = group.variables[name]
+                one = self._found(group, name, sizes)
                 steps = None
-                if axis is not None and variable.dimensions[:1] == (axis,):
-                    steps = numbers.along(variable.shape[0], lambda one: _values(group, one))
-                self._variable(group, variable, path, steps)
+                if axis is not None and one.dimensions[:1] == (axis,):
+                    steps = numbers.along(one.shape[0], lambda other: _values(group, other))
+                self._variable(one, path, steps)
                 if self._attributes.has_all:
-                    add_attributes(self._listing, variable.attrs, path, _place)
+                    add_attributes(self._listing, one.variable.attrs, path, _place)
         if self._attributes.has_all:
             add_attributes(self._listing, group.attrs, above, _place)
         for name, inner in group.groups.items():
             fault = self._link_fault(group, name)
             if fault is None:
-                self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+                self.group(inner, (*above, name), None if axis is None else (axis, numbers), sizes)
             else:
                 self._listing.add_fault("/".join([*above, name]), fault)
         if above and not group.variables and not group.groups:
@@ -516,15 +536,28 @@ class _Walk:
             _axis(rule, _all_dimensions(group), unlimited, path)
         return axis, _Numbers(rule, axis, path)
 
-    def _variable(
-        self, group: Any, variable: Any, path: tuple[str, ...], steps: list[int] | None
-    ) -> None:
+    def _found(self, group: Any, name: str, sizes: Mapping[str, int]) -> _Found:
+        variable, dataset = group.variables[name], _dataset(group, name)
+        attributes = {} if dataset is None else dataset.attrs
+        # h5netcdf would go through all dimensions, or all objects of the file, for each variable.
+        dimensions: tuple[str, ...] | None = None
+        if "CLASS" in attributes:
+            dimensions = (name,) if dataset.ndim == 1 and name in group.dimensions else None
+        elif "DIMENSION_LIST" in attributes:
+            references = attributes["DIMENSION_LIST"]
+            if all(map(len, references)):  # of several scales the last one counts, as in netCDF
+                dimensions = tuple(self._scales.of(one[-1]) for one in references)
+        if dimensions is None:
+            dimensions = tuple(variable.dimensions)
+        return _Found(variable, dataset, dimensions, tuple(sizes[one] for one in dimensions))
+
+    def _variable(self, one: _Found, path: tuple[str, ...], steps: list[int] | None) -> None:
         listing, name = self._listing, "/".join(path)
-        dataset = _dataset(group, path[-1])
-        dtype, shape = variable.dtype, tuple(variable.shape)
+        variable, dataset, shape = one.variable, one.dataset, one.shape
+        dtype = variable.dtype
         is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
         packing = None if is_text else Packing.of(variable.attrs, dtype)
-        dimensions = _dimension_names(variable, dataset)
+        dimensions = _dimension_names(one)
         labels = self._attributes.labels(dimensions, variable.attrs, packing)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
             opened, place = self._opened, Place(name)
@@ -553,12 +586,11 @@ class _Walk:
         )
 
 
-def _dimension_names(variable: Any, dataset: Any) -> Sequence[str] | None:
+def _dimension_names(one: _Found) -> Sequence[str] | None:
     """The names of a variable's dimensions; None if the file has none, which h5netcdf makes up."""
-    if dataset is not None and not any(name in dataset.attrs for name in _NAMING):
+    if one.dataset is not None and not any(name in one.dataset.attrs for name in _NAMING):
         return None
-    names: Sequence[str] = variable.dimensions
-    return names
+    return one.dimensions
 
 
 def _all_dimensions(group: Any) -> list[str]:

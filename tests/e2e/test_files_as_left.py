@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from ciwrap.cli.main import run
+from ciwrap.formats.entries import IterationRule
+from ciwrap.formats.netcdf import _netcdf4
+from ciwrap.formats.reader import AttributeRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,3 +121,30 @@ def test_compare_warns_of_patterns_that_match_no_variable(compare: Compare) -> N
     assert "'Cd' under 'variables' or 'ignore' matches no variable" in told
     assert "'cd' of --ignore matches no variable" in told
     assert "'t'" not in told
+
+
+# --- many variables -------------------------------------------------------------------------------
+
+
+def test_dimensions_of_netcdf_are_not_looked_up_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What h5netcdf does for a variable takes as long as there are variables."""
+    core = pytest.importorskip("h5netcdf.core")
+    netcdf4 = pytest.importorskip("netCDF4")
+    with netcdf4.Dataset(tmp_path / "a.nc", "w") as file:
+        for name, length in (("time", None), ("x", 2), ("y", 2)):
+            file.createDimension(name, length)
+        file.createVariable("x", "f8", ("x",))[:] = [1, 2]
+        inner = file.createGroup("g")
+        for place in (file, inner):
+            place.createVariable("v", "f8", ("time", "y", "x"))[:] = np.ones((3, 2, 2))
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(core.BaseVariable, "_lookup_dimensions", refuse)
+    with _netcdf4(tmp_path / "a.nc", IterationRule(), AttributeRule()) as source:
+        found = {(one.name, one.shape, dict(one.labels)["dims"]) for one in source.variables}
+    steps = {(f"{place}v[{n}]", (2, 2), "time y x") for n in range(3) for place in ("", "g/")}
+    assert found == {("x", (2,), "x"), *steps}

@@ -205,9 +205,9 @@ def test_a_look_that_comes_to_no_end(
     monkeypatch.setattr(child, "PATIENCE_SECONDS", 1.0)
     for path in files[:before]:
         take(noted, path)
-    with pytest.raises(CorruptFileError, match="comes to no end"):
+    with pytest.raises(CorruptFileError, match="has made no progress"):
         take(sleeps, files[2])
-    with pytest.raises(CorruptFileError, match="comes to no end"):
+    with pytest.raises(CorruptFileError, match="has made no progress"):
         take(turns_in_circles, files[3])
 
 
@@ -279,3 +279,19 @@ def test_hdf5_files_that_are_open_here_may_be_written_anew(tmp_path: Path) -> No
         with Hdf5Reader().open(path) as source:
             assert source.read("x", 0, length).tolist() == list(range(length))
     assert not has_open_files()
+
+
+def opens_slowly(path: Path) -> EntrySource:
+    listing = Listing(path)
+    for number in range(6):
+        time.sleep(0.1)
+        listing.add(f"x{number}", np.dtype("f8"), (1,), lambda _first, count: np.zeros(count))
+    return EntrySource(path, listing.entries)
+
+
+def test_slow_is_not_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "PATIENCE_SECONDS", 0.4)
+    monkeypatch.setattr(child, "_BETWEEN_SIGNS", 0.0)
+    path = tmp_path / "x"
+    path.write_bytes(b"slow")
+    look_first(path, partial(opens_slowly, path), nothing_open)
