@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DTYPE = "dtype"  # the label of a type of elements that NumPy does not have
 MASKED = ("missing", "masked")
 NUMBER_TYPES = frozenset({float, int, bool, complex})
+_WRITTEN_TYPES = frozenset({float, int, list, tuple})
 # What NumPy's own subclasses keep besides: where a memmap lies, what a matrix is about to do.
 _OF_NUMPY = frozenset({"_mmap", "filename", "mode", "offset", "_getitem"})
 _BUFFERS = (memoryview, bytearray, arrays_of_python.array)
@@ -41,6 +42,7 @@ class OneArray(Struct, frozen=True):
     array: a NumPy array, or values that NumPy has no type for, or that lie on a device. unit: as
     text; None without one. dims: names of the dimensions, () without any. left_out: whether the
     value has further attributes, which are not compared. labels: what else belongs to its identity.
+    is_written: whether they are numbers of Python, of which 0 and 0.0 are one.
     """
 
     array: NDArray[Any] | Values
@@ -48,6 +50,7 @@ class OneArray(Struct, frozen=True):
     dims: tuple[str | None, ...] = ()
     left_out: bool = False
     labels: Labels = ()
+    is_written: bool = False
 
 
 class Part(Struct, frozen=True):
@@ -146,7 +149,7 @@ def _made(taken: NDArray[Any] | Values, value: Any, name: str | None) -> OneArra
         # NumPy writes dates of the other byte order as if they were of this one.
         times = taken.astype(native(taken.dtype), copy=False)
         return OneArray(_time_text(times), labels=((TYPE, str(times.dtype)),))
-    return OneArray(_checked(taken, value, name))
+    return OneArray(_checked(taken, value, name), is_written=type(value) in _WRITTEN_TYPES)
 
 
 def _time_text(times: NDArray[Any]) -> NDArray[Any]:

@@ -316,10 +316,11 @@ class Values(Shaped, ABC):
     """dtype: array-protocol string with byte order, or "<bf2". shape: () for a single number.
 
     labels: as in `Signature`. device: the array on a device that these values are; `read` then
-    copies.
+    copies. is_written: whether they are numbers written out, of which 0 and 0.0 are one.
     """
 
     labels: Labels = ()
+    is_written: bool = False
     device: HeldOnDevice | None = None
 
     @property
@@ -410,6 +411,7 @@ class MaskedValues(Values):
         self.dtype = values.dtype
         self.shape = values.shape
         self.labels = values.labels
+        self.is_written = values.is_written
         self._masked_count: int | None = None
 
     @property

@@ -464,6 +464,7 @@ def check_result(
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
     made = "golden" if wording is GOLDEN else "capture"
     told += [Message(MessageLevel.NOTE, text) for text in _other_bounds(outcome.results, made)]
+    told += [Message(MessageLevel.NOTE, text) for text in _stored_otherwise(outcome.results)]
     if outcome.errors:
         told += grouped_messages(outcome.errors)
     if of_texts:
@@ -512,6 +513,29 @@ def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]
         yield (
             f"{names_text(list(names), _MOST_NAMES)}: the {what} was made with {bound}; judged by"
             " the bound that is asked for now"
+        )
+
+
+def _stored_otherwise(results: Iterable[VariableResult]) -> Iterator[str]:
+    """Of variables that both sides store in ways of which none is a difference."""
+    named: dict[str, dict[str, None]] = {}
+    for result in results:
+        one, other = result.golden_dtype, result.dtype
+        if one is None or other is None or result.verdict is Verdict.NOT_COMPARABLE:
+            continue
+        if one[1:] == other[1:]:
+            how = "stored in another byte order"
+        elif {one[1:], other[1:]} == {"i8", "f8"}:
+            how = "whole numbers on one side only, compared as float64"
+        elif one[1:2] == other[1:2] == "S":
+            how = "texts of another fixed length"
+        else:
+            continue
+        named.setdefault(how, {})[escape(result.name)] = None
+    for how, names in named.items():
+        yield (
+            f"{names_text(list(names), _MOST_NAMES)}: {how}"
+            " (no difference; 'strict: {dtype: as-stored}' makes it one)"
         )
 
 

@@ -29,9 +29,12 @@ from ciwrap.check.two_sides import (
     GOLDEN,
     RUNS,
     Work,
+    as_dtype,
+    common_dtype,
     compare_elements,
     in_dtype,
     in_one_dtype,
+    is_strict_on,
     not_comparable,
     read_each,
     refuse_empty,
@@ -311,11 +314,16 @@ def _by_golden(
     parameters = golden.tree.parameters
     is_mixed = settings.mixed_precision and is_mixed_precision(parameters.dtype, new.dtype)
     is_cut = is_mixed and parameters.dtype[1:] == "f8"
+    common = None if is_mixed else common_dtype(reference.values, new, settings)
     needs_data = bool(settings.period) or settings.combine != "sum" or is_cut
+    # Without its data, only what the golden's own type holds can be compared with it.
+    needs_data |= common not in (None, parameters.dtype) and golden.data is not None
     if is_mixed and not needs_data:
         new = RoundedValues(new, parameters.dtype)
+    elif not needs_data and common is not None:
+        new = as_dtype(new, parameters.dtype)
     elif not needs_data and new.dtype != parameters.dtype:
-        new = in_dtype(new, parameters.dtype, GOLDEN, is_strict=settings.strict_dtype)
+        new = in_dtype(new, parameters.dtype, GOLDEN, is_strict=is_strict_on(settings))
     if needs_data and golden.data is None:
         raise _needs_data(golden, settings)
     if needs_data:

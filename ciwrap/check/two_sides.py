@@ -25,6 +25,7 @@ from ciwrap.arrays.values import (
     as_bytes,
     is_bfloat16,
     is_mixed_precision,
+    item_bytes,
     text_literals,
     widen_bfloat16,
 )
@@ -52,7 +53,7 @@ from ciwrap.model import (
     Verdict,
     fit_fill_values,
 )
-from ciwrap.model.settings import MASK_LABEL
+from ciwrap.model.settings import MASK_LABEL, StrictDtype
 from ciwrap.model.variable_result import Number
 
 if TYPE_CHECKING:
@@ -294,6 +295,29 @@ def in_dtype(new: Values, dtype: str, wording: Wording, *, is_strict: bool) -> V
     return ConvertedValues(new, dtype)
 
 
+def common_dtype(reference: Values, new: Values, settings: VariableSettings) -> str | None:
+    """The dtype in which values are compared that only are stored otherwise; None if they are not.
+
+    That is: in another byte order, texts of another length, and numbers that are written out, as in
+    CSV, where those of one side happen to be whole.
+    """
+    one, other = reference.dtype, new.dtype
+    if one == other or settings.strict_dtype is StrictDtype.STORED:
+        return None
+    if one[1:] == other[1:]:
+        return one
+    if one[1:2] in "SU" and one[1:2] == other[1:2]:
+        return max(one, other, key=item_bytes)
+    if {one[1:], other[1:]} == {"i8", "f8"} and (reference.is_written or new.is_written):
+        return one if one[1:] == "f8" else other
+    return None
+
+
+def as_dtype(values: Values, dtype: str) -> Values:
+    """The values in a dtype; reading raises DtypeMismatchError for one that it cannot hold."""
+    return values if values.dtype == dtype else ConvertedValues(values, dtype)
+
+
 def refuse_other_dtype(reference: Signature, new: Signature, wording: Wording) -> None:
     """Raises DtypeMismatchError if the two are of different types."""
     if reference.dtype != new.dtype:
@@ -309,8 +333,17 @@ def in_one_dtype(
     if settings.mixed_precision and is_mixed_precision(reference.dtype, new.dtype):
         rounded = RoundedValues(reference), RoundedValues(new)
         return *rounded, fit_fill_values(settings, rounded[0].dtype)
-    new = in_dtype(new, reference.dtype, wording, is_strict=settings.strict_dtype)
+    common = common_dtype(reference, new, settings)
+    if common is not None:
+        settings = fit_fill_values(settings, common)
+        return as_dtype(reference, common), as_dtype(new, common), settings
+    new = in_dtype(new, reference.dtype, wording, is_strict=is_strict_on(settings))
     return reference, new, settings
+
+
+def is_strict_on(settings: VariableSettings) -> bool:
+    """Whether another dtype, beyond how it is stored, is refused."""
+    return settings.strict_dtype is not StrictDtype.NONE
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:

@@ -171,6 +171,7 @@ class AlignedValues(Values):
         self.order = order
         self.dtype = first.dtype
         self.labels = first.labels
+        self.is_written = first.is_written
         self.shape = (order.rows.size, *first.shape[1:])
         self._parts = parts
         self._per_row = math.prod(first.shape[1:])

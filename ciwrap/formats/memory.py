@@ -70,7 +70,10 @@ class ArraySource(Source):
             flat = np.ascontiguousarray(array).reshape(-1)
             if array.dtype.names is None:
                 dtype = dtype_text(array.dtype, variable=name)
-                infos.append(VariableInfo(name, dtype, array.shape, labels=labels))
+                written = found.is_written
+                infos.append(
+                    VariableInfo(name, dtype, array.shape, labels=labels, is_written=written)
+                )
                 self._parts[name] = (flat, None)
                 continue
             for field in fields_of(name, array.dtype):

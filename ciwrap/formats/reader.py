@@ -77,7 +77,7 @@ class VariableInfo(Shaped, Struct, frozen=True):
     the dimensions ("x y"), with that of the iterations; other keys are attributes ("units"). A file
     that does not say it has no such key. text: how a text is compared whose bytes are the variable;
     None for elements. in_text: whether its elements were found one by one in a text
-    (`Source.facts`).
+    (`Source.facts`). is_written: as in `Values`.
     """
 
     name: str
@@ -92,6 +92,7 @@ class VariableInfo(Shaped, Struct, frozen=True):
     labels: Labels = ()
     text: TextRules | None = None
     in_text: bool = False
+    is_written: bool = False
 
 
 class Source(Closing):
@@ -172,6 +173,7 @@ class SourceValues(Values):
         self.shape = info.shape
         self.labels = info.labels
         self.device = info.device
+        self.is_written = info.is_written
 
     @property
     def text(self) -> TextRules | None:

@@ -626,7 +626,7 @@ class TextSource(Source):
                 " to yes or no",
             )
         self.variables = tuple(
-            VariableInfo(name, _dtype_of_cells(kind, width), (self._row_count,))
+            VariableInfo(name, _dtype_of_cells(kind, width), (self._row_count,), is_written=True)
             for name, kind, width in zip(names, self._kinds, widths, strict=True)
         )
         self._numbers = {name: number for number, name in enumerate(names)}

@@ -15,6 +15,8 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from msgspec.structs import replace
+
 from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, Labels, TextRules
 from ciwrap.base.documents import DocumentError, double_of, load_json
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
@@ -70,7 +72,8 @@ class ValuesReader(CheckedReader):
             raise self._refused(path, str(error)) from None
         listing = Listing(path)
         _add(listing, value, (), name)
-        return EntrySource(path, listing.entries)
+        written = [replace(one, info=replace(one.info, is_written=True)) for one in listing.entries]
+        return EntrySource(path, written)
 
     @abstractmethod
     def load(self, data: bytes, path: Path) -> Any:

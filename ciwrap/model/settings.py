@@ -20,7 +20,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import total_ordering
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
@@ -650,6 +650,16 @@ class Setting(Struct, frozen=True):
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
 
+class StrictDtype(str, Enum):
+    """Which dtypes make a check not comparable. OTHER: another one than the golden's, but for how
+    values of it are stored. STORED: that, too. NONE: none that has an exact conversion.
+    """
+
+    OTHER = "true"
+    STORED = "as-stored"
+    NONE = "false"
+
+
 class VariableSettings(Struct, frozen=True):
     """How one variable is captured and compared, with all defaults filled in.
 
@@ -680,7 +690,7 @@ class VariableSettings(Struct, frozen=True):
     period: tuple[float, ...] = ()
     mixed_precision: bool = False
     combine: str = "sum"
-    strict_dtype: bool = True
+    strict_dtype: StrictDtype = StrictDtype.OTHER
     strict_shape: bool = True
     strict_count: bool = True
 
@@ -924,41 +934,48 @@ class StrictVariables(str, Enum):
         return self is StrictVariables.BOTH
 
 
-def _refused(value: object) -> FormError:
-    word = StrictVariables.ALLOW_NEW.value
-    near = nearest(value, [word, "new-allowed"]) if isinstance(value, str) else None
-    return FormError(
-        f"must be true, false or {word}, not {shown(value)}",
-        suggestion=None if near is None else word,
-    )
+_Word = TypeVar("_Word", bound=Enum)
 
 
-def _parse(value: object) -> StrictVariables:
-    text = value.lower() if isinstance(value, str) else ""
-    if text == StrictVariables.ALLOW_NEW.value:
-        return StrictVariables.ALLOW_NEW
-    if text not in TRUE_WORDS | FALSE_WORDS:
-        raise _refused(value)
-    return StrictVariables.BOTH if text in TRUE_WORDS else StrictVariables.NONE
+def _words_or_flag(kind: type[_Word], flags: Mapping[bool, _Word]) -> Form:
+    """True, false, or a word of an enumeration beside these."""
+    (word,) = (one.value for one in kind if one not in flags.values())
 
+    def refused(value: object) -> FormError:
+        near = nearest(value, [word, "new-allowed"]) if isinstance(value, str) else None
+        return FormError(
+            f"must be true, false or {word}, not {shown(value)}",
+            suggestion=None if near is None else word,
+        )
 
-def _accept(value: object) -> StrictVariables:
-    if isinstance(value, str) and value == StrictVariables.ALLOW_NEW.value:
-        return StrictVariables.ALLOW_NEW
-    try:
-        return StrictVariables.BOTH if accept_flag(value) else StrictVariables.NONE
-    except FormError:
-        raise _refused(value) from None
+    def parse(value: object) -> _Word:
+        text = value.lower() if isinstance(value, str) else ""
+        if text == word:
+            return kind(word)
+        if text not in TRUE_WORDS | FALSE_WORDS:
+            raise refused(value)
+        return flags[text in TRUE_WORDS]
+
+    def accept(value: object) -> _Word:
+        if isinstance(value, str) and value == word:
+            return kind(word)
+        try:
+            return flags[accept_flag(value)]
+        except FormError:
+            raise refused(value) from None
+
+    schema = {"anyOf": [{"type": "boolean"}, {"const": word}]}
+    return Form(parse, accept, schema=schema)
 
 
 class Strictness(Struct, frozen=True):
-    """Which mismatches make a check not comparable. dtype, shape: false where another one may do.
+    """Which mismatches make a check not comparable. shape: false where another one may do.
 
     A relaxed dtype is compared after an exact conversion; a relaxed shape, element by element; with
     a relaxed count, series of a log are compared at the steps that both have.
     """
 
-    dtype: bool = True
+    dtype: StrictDtype = StrictDtype.OTHER
     shape: bool = True
     count: bool = True
     variables: StrictVariables = StrictVariables.BOTH
@@ -974,15 +991,14 @@ class Strictness(Struct, frozen=True):
 
 # By name, what each key of `strict` takes and means.
 STRICT_KEYS: Mapping[str, tuple[Form, str]] = {
-    "dtype": (FLAG, "whether another dtype is an error (true)"),
+    "dtype": (
+        _words_or_flag(StrictDtype, {True: StrictDtype.OTHER, False: StrictDtype.NONE}),
+        "whether another dtype is an error (true); `as-stored`: another byte order, too",
+    ),
     "shape": (FLAG, "whether another shape is an error (true)"),
     "count": (FLAG, "whether series of a log need the same steps (true)"),
     "variables": (
-        Form(
-            _parse,
-            _accept,
-            schema={"anyOf": [{"type": "boolean"}, {"const": StrictVariables.ALLOW_NEW.value}]},
-        ),
+        _words_or_flag(StrictVariables, {True: StrictVariables.BOTH, False: StrictVariables.NONE}),
         "whether variables on one side only are errors (true); `allow-new`: those the run lost",
     ),
 }

@@ -223,7 +223,7 @@ PLANTED: dict[str, tuple[Callable[[], None], list[Told]]] = {
     "lax about types and shapes": (
         edit(("variables: allow-new", "variables: allow-new, dtype: false, shape: false")),
         [
-            Told("mesh", None, "strict", True, "another dtype is allowed now"),
+            Told("mesh", None, "strict", True, "another dtype: refused -> allowed"),
             Told("mesh", None, "strict", True, "another shape is allowed now"),
         ],
     ),

@@ -148,3 +148,97 @@ def test_dimensions_of_netcdf_are_not_looked_up_one_by_one(
         found = {(one.name, one.shape, dict(one.labels)["dims"]) for one in source.variables}
     steps = {(f"{place}v[{n}]", (2, 2), "time y x") for n in range(3) for place in ("", "g/")}
     assert found == {("x", (2,), "x"), *steps}
+
+
+# --- storage --------------------------------------------------------------------------------------
+
+
+def in_both_orders(values: Any) -> tuple[str, str]:
+    for name, order in (("a.npy", "<"), ("b.npy", ">")):
+        array = np.asarray(values)
+        np.save(name, array.astype(array.dtype.newbyteorder(order)))
+    return "a.npy", "b.npy"
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c16", "i2", "u8", "U3"])
+def test_the_byte_order_is_no_difference(compare: Compare, dtype: str) -> None:
+    values = np.array([1, 2, 3]).astype(dtype)
+    found = compare(*in_both_orders(values))
+    assert found["code"] == MATCH
+    assert "stored in another byte order" in found["text"]
+    moved = values.copy()
+    moved[1] = moved[2]
+    np.save("b.npy", moved.astype(values.dtype.newbyteorder(">")))
+    found = compare("a.npy", "b.npy")
+    assert found["code"] == DIFFER
+    assert found["variables"][0]["differing_count"] == 1
+
+
+def test_netcdf_of_two_generations_is_the_same(compare: Compare) -> None:
+    netcdf("a.nc", [1.5, 2.5], "f4")
+    netcdf("b.nc", [1.5, 2.5], "f4", kind="NETCDF3_CLASSIC")
+    assert compare("a.nc", "b.nc")["code"] == MATCH
+    Path("ciwrap.yaml").write_text(
+        "version: 1\nchecks: {c: {outputs: a.nc, strict: {dtype: as-stored}}}\n"
+    )
+    found = compare("a.nc", "b.nc", "--check", "c")
+    assert found["code"] == NOT_COMPARABLE
+    assert "dtype float32 (<f4) on one side, float32 (>f4) on the other" in found["text"]
+
+
+LONG = "stopped: the residual did not fall"
+
+
+def test_texts_of_other_lengths_differ_and_are_shown(compare: Compare) -> None:
+    Path("a.csv").write_text("case,status\n1,ok\n2,ok\n")
+    Path("b.csv").write_text(f"case,status\n1,ok\n2,{LONG}\n")
+    np.save("a.npy", np.array([b"ok"]))
+    np.save("b.npy", np.array([LONG.encode()]))
+    for suffix in ("csv", "npy"):
+        found = compare(f"a.{suffix}", f"b.{suffix}")
+        assert found["code"] == DIFFER
+        assert f"'{LONG}'" in found["text"]
+        assert compare(f"b.{suffix}", f"a.{suffix}")["code"] == DIFFER
+
+
+def test_a_text_with_a_longer_word_elsewhere_is_the_same(compare: Compare) -> None:
+    np.save("a.npy", np.array([b"ok"]))
+    np.save("b.npy", np.array([b"ok"], dtype="S9"))
+    found = compare("a.npy", "b.npy")
+    assert found["code"] == MATCH
+    assert "texts of another fixed length" in found["text"]
+
+
+def test_numbers_written_out_may_be_whole_on_one_side(compare: Compare) -> None:
+    Path("a.csv").write_text("step,residual\n0,0\n1,0\n")
+    Path("b.csv").write_text("step,residual\n0,0\n1,4.1e-17\n")
+    for sides in (("a.csv", "b.csv"), ("b.csv", "a.csv")):
+        found = compare(*sides, "--atol", "1e-6")
+        assert found["code"] == MATCH
+        assert "whole numbers on one side only, compared as float64" in found["text"]
+        assert compare(*sides)["code"] == DIFFER
+    Path("a.csv").write_text(f"step,residual\n0,0\n1,{(1 << 53) + 1}\n")
+    assert compare("a.csv", "b.csv", "--atol", "1e-6")["code"] == NOT_COMPARABLE
+    np.save("a.npy", np.array([0, 1]))
+    np.save("b.npy", np.array([0.0, 1.0]))
+    assert compare("a.npy", "b.npy")["code"] == NOT_COMPARABLE
+
+
+@pytest.mark.parametrize("evidence", ["data", "tree"])
+def test_a_golden_of_the_other_storage(compare: Compare, evidence: str) -> None:
+    del compare
+    Path("ciwrap.yaml").write_text(
+        "version: 1\nchecks:\n"
+        f"  n: {{outputs: a.npy, evidence: {evidence}, atol: 1e-6}}\n"
+        f"  t: {{outputs: a.csv, evidence: {evidence}, atol: 1e-6}}\n"
+    )
+    in_both_orders(np.array([1.0, 2.0]))
+    Path("a.csv").write_text("status,residual\nok,1.5\n")
+    assert run(["accept"]) == MATCH
+    Path("b.npy").rename("a.npy")
+    Path("a.csv").write_text("status,residual\nok,1.5\n")
+    assert run(["check"]) == MATCH
+    Path("a.csv").write_text("status,residual\nok,2\n")
+    assert run(["check"]) == DIFFER
+    Path("a.csv").write_text(f"status,residual\n{LONG},1.5\n")
+    assert run(["check"]) == (DIFFER if evidence == "data" else NOT_COMPARABLE)

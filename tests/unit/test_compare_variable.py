@@ -24,6 +24,7 @@ from ciwrap.model import (
     VariableSettings,
     Verdict,
 )
+from ciwrap.model.settings import StrictDtype
 from ciwrap.report.words import by_digests_sentence
 
 X = VariableId("x")
@@ -185,7 +186,7 @@ def test_another_shape_where_that_is_allowed() -> None:
 @pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
 def test_another_dtype_where_that_is_allowed(evidence: str) -> None:
     golden = np.arange(100.0)
-    relaxed = settings_of(evidence, strict_dtype=False)
+    relaxed = settings_of(evidence, strict_dtype=StrictDtype.NONE)
     assert check(golden, golden.astype("f4"), relaxed).verdict is Verdict.MATCH
     assert check(golden, golden.astype(">i8"), relaxed).verdict is Verdict.MATCH
     assert check(golden.astype("f4"), golden + 0.1, relaxed).verdict is Verdict.NOT_COMPARABLE
@@ -342,7 +343,7 @@ def test_pairs_agree_with_numpy(data: st.DataObject) -> None:
 def test_pairs_of_other_shape_or_dtype() -> None:
     for new in (GOLDEN[:-1], GOLDEN.astype("f4")):
         assert compare(GOLDEN, new, settings_of()).verdict is Verdict.NOT_COMPARABLE
-    relaxed = settings_of(strict_dtype=False, strict_shape=False)
+    relaxed = settings_of(strict_dtype=StrictDtype.NONE, strict_shape=False)
     exact = GOLDEN.astype("f4").astype("f8")
     assert compare(exact, exact.astype("f4").reshape(-1), relaxed).verdict is Verdict.MATCH
 

@@ -81,7 +81,7 @@ def test_a_bound_is_set_as_a_whole() -> None:
 
 def test_strictness_reaches_the_settings() -> None:
     settings = check("checks: {c: {outputs: x, strict: {dtype: no}}}").settings_for(VariableId("x"))
-    assert (settings.strict_dtype, settings.strict_shape) == (False, True)
+    assert (settings.strict_dtype.value, settings.strict_shape) == ("false", True)
 
 
 def test_patterns() -> None:

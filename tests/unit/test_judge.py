@@ -17,6 +17,7 @@ from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer, explainer_without_pictures
 from ciwrap.golden.manifest import capture
 from ciwrap.model import ErrorBound, Evidence, EvidencePolicy, VariableId, VariableSettings, Verdict
+from ciwrap.model.settings import StrictDtype
 from ciwrap.model.variable_result import Cause, IndexBox
 
 X = VariableId("x", 3, 1)
@@ -97,7 +98,7 @@ def test_a_check_says_what_it_rests_on(evidence: str, by: float) -> None:
 
 def test_another_shape_and_dtype_than_the_goldens_are_named() -> None:
     golden = golden_of(VALUES, "data")
-    relaxed = settings_of("data", strict_shape=False, strict_dtype=False)
+    relaxed = settings_of("data", strict_shape=False, strict_dtype=StrictDtype.NONE)
     new = ArrayValues(VALUES.astype("<f4").reshape(10, 100))
     labels = (("units", "m"),)
     result = check_golden(golden, new, relaxed)
@@ -237,7 +238,10 @@ def test_a_golden_of_bfloat16_values() -> None:
 def test_missing_values_in_mixed_precision() -> None:
     """0.1 is another number in single precision, and stands for a missing value there, too."""
     settings = VariableSettings(
-        bound=ErrorBound(0.01), mixed_precision=True, fill_values=(0.1,), strict_dtype=False
+        bound=ErrorBound(0.01),
+        mixed_precision=True,
+        fill_values=(0.1,),
+        strict_dtype=StrictDtype.NONE,
     )
     reference = ArrayValues(np.array([0.1, 0.1, 2.0]))
     for new, differing in (([0.1, 0.1, 2.0], 0), ([0.1, 0.105, 2.0], 1)):

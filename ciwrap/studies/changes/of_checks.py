@@ -10,7 +10,7 @@ from typing import Any
 from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.formats.reader import MEANING
 from ciwrap.model import StrictVariables, VariableId
-from ciwrap.model.settings import OWN_FORMATS, FormatRule
+from ciwrap.model.settings import OWN_FORMATS, FormatRule, StrictDtype
 from ciwrap.project.settings import Check, CommandSettings, Config, Expectation, name_matches
 from ciwrap.report.text import plural
 from ciwrap.studies.changes.state import Change, State, judged_by_configuration, judgement_changes
@@ -302,7 +302,7 @@ def _text(config: Config, key: str) -> str:
     return "none" if words is None else CommandSettings(words, config.root).text
 
 
-_STRICT_WORDS = {"dtype": "dtype", "shape": "shape", "count": "number of steps"}
+_STRICT_WORDS = {"shape": "shape", "count": "number of steps"}
 _STRICT_ORDER = (StrictVariables.BOTH, StrictVariables.ALLOW_NEW, StrictVariables.NONE)
 
 
@@ -447,8 +447,21 @@ _PARTS: dict[str, tuple[str, Callable[..., bool]]] = {
 }
 
 
+# The strictest first.
+_DTYPE_WORDS = {
+    StrictDtype.STORED: "refused, also where values are stored otherwise",
+    StrictDtype.OTHER: "refused",
+    StrictDtype.NONE: "allowed",
+}
+
+
 def _strictness(old: Check, new: Check) -> Iterator[Change]:
-    for key in ("dtype", "shape", "count"):
+    if old.strict.dtype is not new.strict.dtype:
+        words = (_DTYPE_WORDS[old.strict.dtype], _DTYPE_WORDS[new.strict.dtype])
+        order = [*_DTYPE_WORDS]
+        wider = order.index(new.strict.dtype) > order.index(old.strict.dtype)
+        yield Change(new.name, None, "strict", f"another dtype: {' -> '.join(words)}", wider=wider)
+    for key in ("shape", "count"):
         was, now = getattr(old.strict, key), getattr(new.strict, key)
         if was != now:
             text = f"another {_STRICT_WORDS[key]} is {'refused' if now else 'allowed'} now"
