@@ -206,6 +206,7 @@ def _text_result(found: Mapping[str, Any]) -> TextResult:
             one["max_abs_difference"],
             one["max_bound_share"],
             tuple(one["remedies"]),
+            one["is_part"],
         )
         for one in found["number_groups"][:MOST_PLACES]
     ]

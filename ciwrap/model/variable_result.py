@@ -307,7 +307,8 @@ class DifferingNumbers(Struct, frozen=True):
 
     template: the line with `#` for its numbers. number: which of them, from 1. count: lines in
     which it differs. golden, new: the first of these. remedies: sets of `ignore`, each of which
-    would leave it out.
+    would leave it out. is_part: what stands beside it may belong to it, so that both have to be
+    written alike whatever the bound, and are not.
     """
 
     template: str
@@ -318,6 +319,7 @@ class DifferingNumbers(Struct, frozen=True):
     max_abs_difference: Number
     max_bound_share: Number
     remedies: tuple[str, ...] = ()
+    is_part: bool = False
 
 
 class UnpairedLines(Struct, frozen=True):

@@ -46,6 +46,7 @@ from ciwrap.report.words import (
     lost_count,
     mean_text,
     new_values_words,
+    place_hints,
     relative_text,
     remedy_words,
     share_interval_words,
@@ -335,6 +336,7 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             golden_place=f"{one.golden.line}:{one.golden.column}",
             new_place=f"{one.new.line}:{one.new.column}",
             difference=difference_text(one),
+            remedy="; ".join(place_hints(one)),
             **_both_texts(one),
         )
     for lines in () if text is None else text.unpaired:
@@ -344,16 +346,16 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             golden_place="" if lines.golden is None else lines.golden.line,
             new_place="" if lines.new is None else lines.new.line,
             difference="",
+            remedy=looks_like(lines.remedies) if lines.remedies else "",
             **_both_texts(lines),
         )
 
 
 def _both_texts(one: DifferingNumbers | UnpairedLines) -> dict[str, str]:
-    """What stands on either side, '' on one that has nothing, and what would leave it out."""
+    """What stands on either side, '' on one that has nothing."""
     return {
         "golden": "" if one.golden is None else safe_name(one.golden.text, 60),
         "new": "" if one.new is None else safe_name(one.new.text, 60),
-        "remedy": looks_like(one.remedies) if one.remedies else "",
     }
 
 

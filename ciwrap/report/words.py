@@ -771,8 +771,7 @@ def text_lines(variable: VariableResult, most: int, sides: tuple[str, str]) -> l
     lines = [summary_line(text)]
     for place in text.places[:most]:
         lines.append(text_place_words(place))
-        if place.remedies:
-            lines.append(f"  {looks_like(place.remedies)}")
+        lines += [f"  {hint}" for hint in place_hints(place)]
     lines += _rest(text.place_count, min(most, len(text.places)), "place")
     for one in text.unpaired[:most]:
         lines.append(unpaired_words(one, sides))
@@ -793,6 +792,14 @@ def text_place_words(place: DifferingNumbers) -> str:
         f'{place.count:,} x "{safe_name(place.template, _LONGEST_TEMPLATE)}" number {place.number},'
         f" first at {position(place.golden, place.new)}: {golden} / {new}"
     )
+
+
+def place_hints(place: DifferingNumbers) -> list[str]:
+    """What to know about a place, and what would leave it out."""
+    hints = []
+    if place.is_part:
+        hints.append("may be part of a longer number, so it has to be written alike")
+    return hints + ([looks_like(place.remedies)] if place.remedies else [])
 
 
 def position(golden: TextPlace, new: TextPlace) -> str:

@@ -48,11 +48,12 @@ py::list names_of(unsigned sets) {
 py::list number_rows(const std::vector<NumberGroup>& groups) {
     py::list rows;
     for (const NumberGroup& one : groups)
-        rows.append(py::dict(
-            "template"_a = py::bytes(one.line_template), "number"_a = one.number,
-            "count"_a = one.count, "golden"_a = place_dict(one.golden),
-            "new"_a = place_dict(one.value), "max_abs_difference"_a = one.max_abs_difference,
-            "max_bound_share"_a = one.max_bound_share, "remedies"_a = names_of(one.remedies)));
+        rows.append(py::dict("template"_a = py::bytes(one.line_template), "number"_a = one.number,
+                             "count"_a = one.count, "golden"_a = place_dict(one.golden),
+                             "new"_a = place_dict(one.value),
+                             "max_abs_difference"_a = one.max_abs_difference,
+                             "max_bound_share"_a = one.max_bound_share, "is_part"_a = one.is_part,
+                             "remedies"_a = names_of(one.remedies)));
     return rows;
 }
 

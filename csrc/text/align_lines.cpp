@@ -9,6 +9,8 @@ namespace {
 
 // Lines that the search for the shortest edit may leave out before it takes what it has.
 constexpr std::ptrdiff_t most_skipped = 512;
+// Of the shorter side's lines: if one in so many has no partner, numbers have misled.
+constexpr std::size_t most_lonely_share = 10;
 
 using Keys = std::span<const LineKey>;
 
@@ -248,10 +250,24 @@ class Aligner {
     std::vector<std::size_t> theirs_;
 };
 
+std::vector<LineKey> by_shape_alone(Keys lines) {
+    std::vector<LineKey> keys(lines.begin(), lines.end());
+    for (LineKey& one : keys)
+        one.near = one.shape;
+    return keys;
+}
+
 }  // namespace
 
 std::vector<LinePair> align_lines(std::span<const LineKey> golden, std::span<const LineKey> value) {
-    return Aligner(golden, value).align();
+    std::vector<LinePair> pairs = Aligner(golden, value).align();
+    const std::size_t most = std::min(golden.size(), value.size());
+    if (most_lonely_share * (most - pairs.size()) <= most)
+        return pairs;
+    const std::vector<LineKey> ours = by_shape_alone(golden);
+    const std::vector<LineKey> theirs = by_shape_alone(value);
+    std::vector<LinePair> others = Aligner(ours, theirs).align();
+    return others.size() > pairs.size() ? others : pairs;
 }
 
 }  // namespace ciwrap

@@ -23,7 +23,9 @@ struct LinePair {
 //
 // Patience first: lines that are there once on each side hold the texts together, by what they say
 // and then by their shape. What is between them is paired by Wu, Manber, Myers and Miller, "An
-// O(NP) sequence comparison algorithm" (1990), as far as a bounded number of steps reaches.
+// O(NP) sequence comparison algorithm" (1990), as far as a bounded number of steps reaches. Where
+// what lines say leaves many without partner, since numbers are alike by chance, the shape alone
+// decides, if it pairs more.
 std::vector<LinePair> align_lines(std::span<const LineKey> golden, std::span<const LineKey> value);
 
 }  // namespace ciwrap

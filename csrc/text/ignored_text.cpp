@@ -1,386 +1,456 @@
 #include "text/ignored_text.hpp"
 
 #include <algorithm>
-#include <optional>
+#include <array>
+#include <string>
 
 #include "ciwrap/error.hpp"
+#include "text/take_text.hpp"
+#include "text/text_readings.hpp"
 
 namespace ciwrap {
 namespace {
 
-bool is_same_word(std::string_view word, std::string_view lower_case) {
-    return word.size() == lower_case.size() &&
-           std::equal(word.begin(), word.end(), lower_case.begin(),
-                      [](char a, char b) { return lower(a) == b; });
+using Words = std::string_view;  // in lower case, with a blank behind each
+
+constexpr Words months =
+    "jan feb mar apr may jun jul aug sep oct nov dec january february march april june july "
+    "august september october november december ";
+constexpr Words weekdays =
+    "mon tue wed thu fri sat sun monday tuesday wednesday thursday friday saturday sunday ";
+constexpr Words time_units =
+    "s sec secs second seconds ms msec millisecond milliseconds us min mins minute minutes "
+    "h hr hrs hour hours d day days ";
+constexpr Words memory_units =
+    "b byte bytes kb mb gb tb kib mib gib tib kbyte mbyte gbyte kbytes mbytes gbytes "
+    "kilobytes megabytes gigabytes ";
+// What may stand, with words behind it, between a name and its number: CPU time per MD step.
+constexpr Words connectors = "per for used usage spent taken is was ";
+
+// How a date is written. Y: a year from 1900 to 2099; M D h m s: two digits each; d: a day of one
+// or two; N: the name of a month; W: of a day of the week; Z: of a time zone. A blank stands for
+// one or more.
+constexpr std::array<std::string_view, 18> date_forms{
+    "Y-M-D",    "Y/M/D",     "Y.M.D",         "D.M.Y",           "D/M/Y",   "M/D/Y",
+    "dNY",      "d-N-Y",     "d N Y",         "N d Y",           "N d, Y",  "W d N Y",
+    "W, d N Y", "W, N d, Y", "W N d h:m:s Y", "W N d h:m:s Z Y", "W N d Y", "W N d"};
+constexpr std::string_view time_form = "h:m:s";
+
+// Names of what stands behind them. A blank stands for a blank, - or _, or for nothing.
+constexpr std::array<std::string_view, 9> time_names{
+    "cpu time",     "cpu",     "wall time",  "wall clock time", "wall clock",
+    "elapsed time", "elapsed", "clock time", "execution time"};
+constexpr std::array<std::string_view, 8> memory_names{
+    "resident set size", "memory", "ram", "rss", "vmpeak", "vmrss", "vmhwm", "heap"};
+constexpr std::array<std::string_view, 4> process_names{"pid", "ppid", "process id", "job id"};
+constexpr std::array<std::string_view, 2> host_names{"host name", "node name"};
+
+// Which pairs of letters a word of the tables begins with: most words of a log are none of them,
+// and are not looked at further.
+constexpr std::size_t letters = 26;
+using Beginnings = std::array<bool, letters * letters>;
+
+constexpr std::size_t pair_of(char first, char second) {
+    return static_cast<std::size_t>(first - 'a') * letters + static_cast<std::size_t>(second - 'a');
 }
 
-template <std::size_t count>
-bool is_one_of(std::string_view word, const std::array<std::string_view, count>& words) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](std::string_view one) { return is_same_word(word, one); });
+constexpr Beginnings make_beginnings() {
+    Beginnings all{};
+    for (const Words words : {months, weekdays})
+        for (std::size_t at = 0; at < words.size(); at = words.find(' ', at) + 1)
+            all[pair_of(words[at], words[at + 1])] = true;
+    const auto add = [&](const auto& names) {
+        for (const std::string_view name : names)
+            all[pair_of(name[0], name[1])] = true;
+    };
+    add(time_names);
+    add(memory_names);
+    add(process_names);
+    add(host_names);
+    return all;
 }
 
-constexpr std::array<std::string_view, 23> months{
-    "jan",  "feb",  "mar",    "apr",       "may",     "jun",      "jul",     "aug",
-    "sep",  "oct",  "nov",    "dec",       "january", "february", "march",   "april",
-    "june", "july", "august", "september", "october", "november", "december"};
-constexpr std::array<std::string_view, 14> weekdays{
-    "mon",    "tue",     "wed",       "thu",      "fri",    "sat",      "sun",
-    "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"};
-constexpr std::array<std::string_view, 20> time_units{
-    "s",  "sec", "secs", "second", "seconds", "ms", "msec", "millisecond", "milliseconds", "us",
-    "ns", "min", "mins", "minute", "minutes", "h",  "hour", "hours",       "hrs",          "days"};
-constexpr std::array<std::string_view, 13> timing_words{
-    "cpu",     "wall",    "walltime", "wallclock", "elapsed", "timing", "timings",
-    "runtime", "seconds", "cputime",  "clock",     "timer",   "timers"};
-constexpr std::array<std::string_view, 18> memory_units{
-    "b",   "byte", "bytes", "kb",    "mb",    "gb",     "tb",     "kib",    "mib",
-    "gib", "tib",  "kbyte", "mbyte", "gbyte", "kbytes", "mbytes", "gbytes", "kilobytes"};
-constexpr std::array<std::string_view, 6> memory_words{"memory", "rss",  "vmpeak",
-                                                       "vmrss",  "heap", "memusage"};
-constexpr std::array<std::string_view, 4> host_words{"host", "hostname", "node", "nodename"};
+constexpr Beginnings beginnings = make_beginnings();
 
-// What a line is made of for the sets: runs of letters, runs of digits, single other characters.
-struct Piece {
-    enum class Kind : std::uint8_t { word, digits, mark };
-    Kind kind;
-    std::size_t begin;
-    std::size_t end;
-    bool follows_blank;
-};
-
-class Line {
-  public:
-    Line(std::string_view text, std::vector<Piece>& room) : text_(text), pieces_(room) {
-        pieces_.clear();
-        bool blank = true;
-        for (std::size_t at = 0; at < text.size();) {
-            if (is_blank(text[at])) {
-                blank = true;
-                ++at;
-                continue;
-            }
-            const auto same = is_digit(text[at])    ? &is_digit
-                              : is_letter(text[at]) ? &is_letter
-                                                    : nullptr;
-            std::size_t end = at + 1;
-            while (same != nullptr && end < text.size() && same(text[end]))
-                ++end;
-            const Piece::Kind kind = same == &is_digit    ? Piece::Kind::digits
-                                     : same == &is_letter ? Piece::Kind::word
-                                                          : Piece::Kind::mark;
-            pieces_.push_back({kind, at, end, blank});
-            at = end;
-            blank = false;
-        }
+// Whether a sign may begin with a letter, or with the digits of a date, a time or an address.
+bool may_begin_sign(std::string_view rest) {
+    if (!is_digit(rest[0])) {
+        const char first = lower(rest[0]);
+        const char second = rest.size() > 1 ? lower(rest[1]) : ' ';
+        const auto is_small = [](char c) { return c >= 'a' && c <= 'z'; };
+        return is_small(first) && is_small(second) && beginnings[pair_of(first, second)];
     }
+    const std::size_t size = leading(rest, is_digit).size();
+    const char next = size < rest.size() ? rest[size] : ' ';
+    const bool is_blank_before_word =
+        is_blank(next) && size + 1 < rest.size() && is_letter(rest[size + 1]);
+    return size <= 4 &&
+           (is_blank_before_word || is_letter(next) ||
+            (next > ' ' && std::string_view("-/.:").find(next) != std::string_view::npos));
+}
 
-    std::size_t size() const { return pieces_.size(); }
-    const Piece& operator[](std::size_t i) const { return pieces_[i]; }
-    std::string_view text(std::size_t i) const {
-        return text_.substr(pieces_[i].begin, pieces_[i].end - pieces_[i].begin);
+bool is_one_of(std::string_view word, Words words) {
+    if (word.empty())
+        return false;
+    const auto is_same = [](char a, char b) { return lower(a) == b; };
+    for (std::size_t at = 0; at < words.size();) {
+        const std::size_t end = words.find(' ', at);
+        if (end - at == word.size() &&
+            std::equal(word.begin(), word.end(), words.begin() + at, is_same))
+            return true;
+        at = end + 1;
     }
-    std::string_view whole() const { return text_; }
-    bool is_word(std::size_t i) const { return i < size() && pieces_[i].kind == Piece::Kind::word; }
-    // Digits, between `least` and `most` of them.
-    bool is_digits(std::size_t i, std::size_t least, std::size_t most) const {
-        if (i >= size() || pieces_[i].kind != Piece::Kind::digits)
+    return false;
+}
+
+bool is_among(char c, std::string_view characters) {
+    return characters.find(c) != std::string_view::npos;
+}
+
+// Letters without the underscore.
+std::string_view word_of(std::string_view rest) {
+    return leading(rest, [](char c) { return is_letter(c) && c != '_'; });
+}
+
+bool take_word(std::string_view& rest, Words words) {
+    const std::string_view word = word_of(rest);
+    if (!is_one_of(word, words))
+        return false;
+    rest.remove_prefix(word.size());
+    return true;
+}
+
+// Digits, `least` to `most` of them, of a number within the limits.
+bool take_number(std::string_view& rest, std::size_t least, std::size_t most, int low, int high) {
+    const std::string_view digits = leading(rest, is_digit);
+    if (digits.size() < least || digits.size() > most)
+        return false;
+    int value = 0;
+    for (const char c : digits)
+        value = 10 * value + (c - '0');
+    rest.remove_prefix(digits.size());
+    return value >= low && value <= high;
+}
+
+bool take_part(std::string_view& rest, char part) {
+    switch (part) {
+        case 'Y':
+            return take_number(rest, 4, 4, 1900, 2099);
+        case 'M':
+            return take_number(rest, 2, 2, 1, 12);
+        case 'D':
+            return take_number(rest, 2, 2, 1, 31);
+        case 'd':
+            return take_number(rest, 1, 2, 1, 31);
+        case 'h':
+            return take_number(rest, 2, 2, 0, 23);
+        case 'm':
+            return take_number(rest, 2, 2, 0, 59);
+        case 's':
+            return take_number(rest, 2, 2, 0, 60);
+        case 'N':
+            return take_word(rest, months);
+        case 'W':
+            return take_word(rest, weekdays);
+        case 'Z':
+            return take_all(rest, is_letter);
+        case ' ':
+            return take_all(rest, is_blank);
+        default:
+            return take(rest, std::string_view(&part, 1));
+    }
+}
+
+bool take_form(std::string_view& rest, std::string_view form) {
+    return std::all_of(form.begin(), form.end(), [&](char part) { return take_part(rest, part); });
+}
+
+bool take_name(std::string_view& rest, std::string_view name) {
+    std::string_view ahead = rest;
+    for (const char c : name) {
+        if (c == ' ')
+            take_all(ahead, [](char one) { return is_blank(one) || one == '-' || one == '_'; });
+        else if (!ahead.empty() && lower(ahead[0]) == c)
+            ahead.remove_prefix(1);
+        else
             return false;
-        const std::size_t length = pieces_[i].end - pieces_[i].begin;
-        return length >= least && length <= most;
     }
-    // A single character right behind the piece before it.
-    bool is_mark(std::size_t i, std::string_view marks) const {
-        return i < size() && pieces_[i].kind == Piece::Kind::mark && !pieces_[i].follows_blank &&
-               marks.find(text_[pieces_[i].begin]) != std::string_view::npos;
-    }
-    // Whether nothing stands between a piece and the one before it.
-    bool is_joined(std::size_t i) const { return i < size() && !pieces_[i].follows_blank; }
-
-  private:
-    std::string_view text_;
-    std::vector<Piece>& pieces_;
-};
-
-// Each finder below returns how many pieces from `i` on its set covers; 0: none.
-
-// 2026-11-22, 22.11.2026, 11/22/26.
-std::size_t numeric_date(const Line& line, std::size_t i) {
-    const bool year_first = line.is_digits(i, 4, 4);
-    if (!year_first && !line.is_digits(i, 1, 2))
-        return 0;
-    if (i > 0 && line.is_joined(i) && line.is_mark(i - 1, "-/."))
-        return 0;
-    if (!line.is_mark(i + 1, "-/.") || !line.is_digits(i + 2, 1, 2) || !line.is_joined(i + 2) ||
-        !line.is_mark(i + 3, "-/.") || !line.is_joined(i + 4) ||
-        line.text(i + 1) != line.text(i + 3))
-        return 0;
-    const bool fits = year_first ? line.is_digits(i + 4, 1, 2)
-                                 : line.is_digits(i + 4, 4, 4) ||
-                                       (line.text(i + 1) == "/" && line.is_digits(i + 4, 2, 2));
-    return fits ? 5 : 0;
-}
-
-// Nov 22 2026, 22 Nov 2026, 22-NOV-2026, Sun Nov 22, Sunday.
-std::size_t named_date(const Line& line, std::size_t i) {
-    const std::size_t first = i;
-    if (line.is_word(i) && is_one_of(line.text(i), weekdays)) {
-        ++i;
-        if (i < line.size() && line.text(i) == ",")
-            ++i;
-        if (!line.is_word(i) && !line.is_digits(i, 1, 2))
-            return i - first;
-    }
-    const std::size_t begin = i;
-    if (line.is_digits(i, 1, 2)) {
-        ++i;
-        i += line.is_mark(i, "-./") ? 1 : 0;
-    }
-    if (!line.is_word(i) || !is_one_of(line.text(i), months))
-        return begin - first;
-    const bool day_first = i > begin;
-    ++i;
-    i += line.is_mark(i, "-./,") ? 1 : 0;
-    if (!day_first) {
-        if (!line.is_digits(i, 1, 2))
-            return begin - first;
-        ++i;
-        i += line.is_mark(i, ",") ? 1 : 0;
-    }
-    if (line.is_digits(i, 4, 4))
-        ++i;
-    return i - first;
-}
-
-// 12:30, 12:30:01.5, and a zone behind it.
-std::size_t clock_time(const Line& line, std::size_t i) {
-    const std::size_t first = i;
-    if (!line.is_digits(i, 1, 4) || !line.is_mark(i + 1, ":") || !line.is_digits(i + 2, 2, 2) ||
-        !line.is_joined(i + 2))
-        return 0;
-    i += 3;
-    if (line.is_mark(i, ":") && line.is_digits(i + 1, 2, 2) && line.is_joined(i + 1))
-        i += 2;
-    if (line.is_mark(i, ".,") && line.is_digits(i + 1, 1, 9) && line.is_joined(i + 1))
-        i += 2;
-    constexpr std::array<std::string_view, 7> zones{"z", "utc", "gmt", "cet", "cest", "am", "pm"};
-    if (line.is_word(i) && is_one_of(line.text(i), zones))
-        return i + 1 - first;
-    if (line.is_mark(i, "+-") && line.is_digits(i + 1, 2, 4) && line.is_joined(i + 1)) {
-        i += 2;
-        if (line.is_mark(i, ":") && line.is_digits(i + 1, 2, 2))
-            i += 2;
-    }
-    return i - first;
-}
-
-// /home/a, ./b, ../c, ~/d: up to the next blank, quote or bracket.
-std::optional<LinePiece> path(std::string_view line, std::size_t at) {
-    const char before = at == 0 ? ' ' : line[at - 1];
-    if (!is_blank(before) && std::string_view("\"'=:(<[,;").find(before) == std::string_view::npos)
-        return std::nullopt;
-    const std::string_view rest = line.substr(at);
-    const bool begins = rest.starts_with("./") || rest.starts_with("../") ||
-                        rest.starts_with("~/") ||
-                        (rest.size() > 1 && rest[0] == '/' && is_identifier(rest[1]));
-    if (!begins)
-        return std::nullopt;
-    std::size_t end = at;
-    while (end < line.size() && !is_blank(line[end]) &&
-           std::string_view("\"'<>()[],;").find(line[end]) == std::string_view::npos)
-        ++end;
-    return LinePiece{at, end};
-}
-
-// 10.0.0.1, node7.cluster.example.org: words and digits with two points or more between them.
-std::size_t host_name(const Line& line, std::size_t i) {
-    if (i > 0 && line.is_joined(i))
-        return 0;
-    std::size_t at = i;
-    std::size_t points = 0;
-    bool has_letter = false;
-    bool has_number = false;
-    while (at < line.size() && (at == i || line.is_joined(at))) {
-        const bool is_point = line.is_mark(at, ".") && at > i;
-        if (is_point && !line.is_joined(at + 1))
-            break;
-        if (!is_point && line[at].kind == Piece::Kind::mark && line.text(at) != "-")
-            break;
-        points += is_point ? 1 : 0;
-        has_letter |= line.is_word(at);
-        has_number |= line.is_digits(at, 1, 3);
-        ++at;
-    }
-    const bool is_address = points == 3 && has_number && !has_letter;
-    return (points >= 2 && has_letter) || is_address ? at - i : 0;
-}
-
-// How many pieces the word after `host` takes, and where it begins.
-std::optional<LinePiece> named_host(const Line& line, std::size_t i) {
-    if (!line.is_word(i) || !is_one_of(line.text(i), host_words))
-        return std::nullopt;
-    std::size_t at = i + 1;
-    if (line.is_word(at) && is_same_word(line.text(at), "name"))
-        ++at;
-    while (at < line.size() && (line.text(at) == ":" || line.text(at) == "="))
-        ++at;
-    if (!line.is_word(at))
-        return std::nullopt;
-    const std::size_t begin = line[at].begin;
-    std::size_t end = begin;
-    const std::string_view text = line.whole();
-    while (end < text.size() && !is_blank(text[end]) && text[end] != ',' && text[end] != ')')
-        ++end;
-    return LinePiece{begin, end};
-}
-
-// pid 17, PID: 17, process id 17, job id = 17, jobid 17, [17] behind a word of these.
-std::optional<LinePiece> process(const Line& line, std::size_t i) {
-    if (!line.is_word(i))
-        return std::nullopt;
-    std::size_t at = i + 1;
-    constexpr std::array<std::string_view, 4> words{"pid", "jobid", "processid", "ppid"};
-    constexpr std::array<std::string_view, 2> owners{"process", "job"};
-    if (!is_one_of(line.text(i), words)) {
-        const bool has_id = is_one_of(line.text(i), owners) && line.is_word(at) &&
-                            is_same_word(line.text(at), "id");
-        if (!has_id)
-            return std::nullopt;
-        ++at;
-    }
-    while (at < line.size() && line[at].kind == Piece::Kind::mark)
-        ++at;
-    if (at >= line.size() || line[at].kind != Piece::Kind::digits)
-        return std::nullopt;
-    return LinePiece{line[at].begin, line[at].end};
+    if (!ahead.empty() && is_identifier(ahead[0]))
+        return false;
+    rest = ahead;
+    return true;
 }
 
 template <std::size_t count>
-bool speaks_of(const Line& line, const std::array<std::string_view, count>& words) {
-    for (std::size_t i = 0; i < line.size(); ++i)
-        if (line.is_word(i) && is_one_of(line.text(i), words))
-            return true;
-    return false;
+bool take_any_name(std::string_view& rest, const std::array<std::string_view, count>& names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return take_name(rest, name); });
 }
 
-bool speaks_of_time(const Line& line) {
-    if (speaks_of(line, timing_words))
-        return true;
-    // ns/day, s/step, loop time, time per ..., total time, run time.
-    for (std::size_t i = 0; i + 1 < line.size(); ++i) {
-        if (!line.is_word(i))
-            continue;
-        const std::string_view word = line.text(i);
-        const std::string_view next = line.text(i + 1);
-        constexpr std::array<std::string_view, 5> before{"loop", "total", "run", "execution",
-                                                         "computing"};
-        constexpr std::array<std::string_view, 3> after{"per", "spent", "taken"};
-        if ((is_same_word(next, "time") && is_one_of(word, before)) ||
-            (is_same_word(word, "time") && is_one_of(next, after)))
-            return true;
-        constexpr std::array<std::string_view, 6> rates{"ns", "hours", "timesteps",
-                                                        "s",  "steps", "katom"};
-        constexpr std::array<std::string_view, 5> per{"day", "ns", "s", "step", "second"};
-        if (next == "/" && line.is_word(i + 2) && is_one_of(word, rates) &&
-            is_one_of(line.text(i + 2), per))
-            return true;
+// 3.2 s, 1m23.45s, 12 MB: numbers with a unit behind each.
+bool take_measure(std::string_view& rest, Words units) {
+    bool is_any = false;
+    for (;;) {
+        std::string_view ahead = rest;
+        take_all(ahead, [&](char c) { return is_any && is_blank(c); });
+        if (ahead.empty() || !is_digit(ahead[0]))
+            return is_any;
+        ahead.remove_prefix(static_cast<std::size_t>(
+            number_end(ahead.data(), ahead.data() + ahead.size(), ' ') - ahead.data()));
+        take_all(ahead, is_blank);
+        const std::string_view unit = word_of(ahead);
+        ahead.remove_prefix(unit.size());
+        const bool goes_on = !ahead.empty() && is_digit(ahead[0]);
+        if (!is_one_of(unit, units) && !(unit == "m" && goes_on))
+            return is_any;
+        if (!ahead.empty() && !goes_on && (is_identifier(ahead[0]) || is_among(ahead[0], "^*/")))
+            return is_any;
+        rest = ahead;
+        is_any = true;
     }
-    return false;
 }
 
+// 0:00:03, 12:30:01.5
+bool take_duration(std::string_view& rest) {
+    std::string_view ahead = rest;
+    if (!take_number(ahead, 1, 4, 0, 9999) || !take_form(ahead, ":m:s"))
+        return false;
+    if (take(ahead, "."))
+        take_all(ahead, is_digit);
+    if (!ahead.empty() && (is_identifier(ahead[0]) || ahead[0] == ':'))
+        return false;
+    rest = ahead;
+    return true;
+}
+
+// Reads a line once, from front to back.
 class Finder {
   public:
-    Finder(std::string_view text, unsigned sets, std::vector<LinePiece>& pieces,
-           std::vector<Piece>& room)
-        : text_(text), sets_(sets), pieces_(pieces), line_(text, room) {}
+    Finder(std::string_view line, unsigned sets, std::vector<LinePiece>& pieces)
+        : line_(line), sets_(sets), pieces_(pieces) {}
 
     void find() {
-        for (std::size_t i = 0; i < line_.size(); ++i)
-            at_piece(i);
-        for (std::size_t at = 0; (sets_ & ignore_paths) != 0 && at < text_.size(); ++at)
-            if (const auto found = path(text_, at)) {
-                pieces_.push_back(*found);
-                at = found->end;
-            }
-        const bool times = (sets_ & ignore_times) != 0 && speaks_of_time(line_);
-        const bool memory = (sets_ & ignore_memory) != 0 && speaks_of(line_, memory_words);
-        numbers(times || memory);
-        merge();
+        while (at_ < line_.size()) {
+            const char c = line_[at_];
+            if (is_among(c, "/.~") ? path() : is_identifier(c) && sign())
+                continue;
+            ++at_;
+            // What follows an identifier begins nothing.
+            while (is_identifier(c) && at_ < line_.size() && is_identifier(line_[at_]))
+                ++at_;
+        }
     }
 
   private:
-    void at_piece(std::size_t i) {
-        if ((sets_ & ignore_dates) != 0) {
-            take(i, numeric_date(line_, i));
-            take(i, named_date(line_, i));
-        }
-        if ((sets_ & ignore_times) != 0)
-            take(i, clock_time(line_, i));
-        if ((sets_ & ignore_hosts) != 0) {
-            take(i, host_name(line_, i));
-            if (const auto found = named_host(line_, i))
-                pieces_.push_back(*found);
-        }
-        if ((sets_ & ignore_pids) != 0)
-            if (const auto found = process(line_, i))
-                pieces_.push_back(*found);
+    std::string_view rest() const { return line_.substr(at_); }
+    char before() const { return at_ == 0 ? ' ' : line_[at_ - 1]; }
+    std::size_t offset(std::string_view part) const {
+        return static_cast<std::size_t>(part.data() - line_.data());
     }
 
-    void take(std::size_t i, std::size_t count) {
-        if (count > 0)
-            pieces_.push_back({line_[i].begin, line_[i + count - 1].end});
+    // Takes the line from `begin` up to where `behind` begins. Always true.
+    bool cover(std::string_view begin, std::string_view behind, IgnoredSets set) {
+        if ((sets_ & set) != 0)
+            pieces_.push_back({offset(begin), offset(behind), set});
+        at_ = offset(behind);
+        return true;
     }
 
-    // Numbers by their unit; with all_of_them each number of the line.
-    void numbers(bool all_of_them) {
-        if (!all_of_them && (sets_ & (ignore_times | ignore_memory)) == 0)
-            return;
-        char before = ' ';
-        const char* end = text_.data() + text_.size();
-        for (const char* at = text_.data(); at < end;) {
-            const char* after = number_end(at, end, before);
-            if (after == at) {
-                before = *at++;
+    bool sign() {
+        if (may_begin_sign(rest()) && (date() || time() || address()))
+            return true;
+        return is_digit(line_[at_]) ? measure_before_name() : may_begin_sign(rest()) && name();
+    }
+
+    // Whether a date, a time or a whole number ends here: no digit goes on behind one of the marks.
+    static bool ends(std::string_view behind, std::string_view marks = "-+/.:',") {
+        if (behind.empty())
+            return true;
+        const bool goes_on = behind.size() > 1 && is_digit(behind[1]);
+        return !is_identifier(behind[0]) && !(goes_on && is_among(behind[0], marks));
+    }
+
+    bool is_behind_date() const {
+        const std::string_view between = line_.substr(date_end_, at_ - date_end_);
+        return date_end_ > 0 &&
+               (between == "T" || std::all_of(between.begin(), between.end(), is_blank));
+    }
+
+    bool date() {
+        if (is_among(before(), ".-+/:'"))
+            return false;
+        for (const std::string_view form : date_forms) {
+            std::string_view behind = rest();
+            if (!take_form(behind, form))
                 continue;
-            }
-            if (all_of_them || has_unit(after, end))
-                pieces_.push_back({static_cast<std::size_t>(at - text_.data()),
-                                   static_cast<std::size_t>(after - text_.data())});
-            before = after[-1];
-            at = after;
+            const bool has_time = behind.size() > 1 && behind[0] == 'T' && is_digit(behind[1]);
+            if (!has_time && !ends(behind, "-+/.:'"))
+                continue;
+            cover(rest(), behind, ignore_dates);
+            date_end_ = at_;
+            at_ += has_time ? 1 : 0;
+            return true;
+        }
+        return false;
+    }
+
+    bool time() {
+        const bool has_date = is_behind_date();
+        std::string_view behind = rest();
+        if ((!has_date && is_among(before(), ".-+/:'")) || !take_form(behind, time_form))
+            return false;
+        if (has_date)
+            take_zone(behind);
+        return ends(behind) && cover(rest(), behind, ignore_times);
+    }
+
+    // Fraction and zone, which angles could have as well: behind a date alone.
+    static void take_zone(std::string_view& behind) {
+        if (behind.size() > 1 && is_among(behind[0], ".,") && is_digit(behind[1])) {
+            behind.remove_prefix(1);
+            take_all(behind, is_digit);
+        }
+        std::string_view zone = behind;
+        if (take(zone, "Z"))
+            behind = zone;
+        else if ((take(zone, "+") || take(zone, "-")) && take_part(zone, 'h')) {
+            take(zone, ":");
+            if (take_part(zone, 'm'))
+                behind = zone;
         }
     }
 
-    bool has_unit(const char* after, const char* end) const {
-        if (after < end && is_blank(*after))
-            ++after;
-        if (after < end && (*after == '[' || *after == '('))
-            ++after;
-        const char* last = after;
-        while (last < end && is_identifier(*last))
-            ++last;
-        const std::string_view unit(after, static_cast<std::size_t>(last - after));
-        return ((sets_ & ignore_times) != 0 && is_one_of(unit, time_units)) ||
-               ((sets_ & ignore_memory) != 0 && is_one_of(unit, memory_units));
+    bool name() {
+        std::string_view behind = rest();
+        if (take_any_name(behind, time_names))
+            return measure(ignore_times, behind);
+        if (take_any_name(behind, memory_names))
+            return measure(ignore_memory, behind);
+        if (take_any_name(behind, process_names))
+            return process(behind);
+        return host(behind);
     }
 
-    void merge() {
-        std::sort(pieces_.begin(), pieces_.end(),
-                  [](const LinePiece& a, const LinePiece& b) { return a.begin < b.begin; });
-        std::size_t kept = 0;
-        for (const LinePiece& one : pieces_) {
-            if (kept > 0 && one.begin <= pieces_[kept - 1].end)
-                pieces_[kept - 1].end = std::max(pieces_[kept - 1].end, one.end);
-            else
-                pieces_[kept++] = one;
+    static Words units_of(IgnoredSets set) {
+        return set == ignore_times ? time_units : memory_units;
+    }
+
+    // [s], (kbytes), in seconds
+    static bool take_unit_before(std::string_view& rest, Words units) {
+        std::string_view ahead = rest;
+        take_all(ahead, is_blank);
+        const bool has_word = take(ahead, "in ");
+        if (!has_word && !take(ahead, "[") && !take(ahead, "("))
+            return false;
+        take(ahead, "in ");
+        if (!take_word(ahead, units) || !(has_word || take(ahead, "]") || take(ahead, ")")))
+            return false;
+        rest = ahead;
+        return true;
+    }
+
+    // What is directly behind the name of a time or of memory, and directly beside a unit.
+    bool measure(IgnoredSets set, std::string_view behind) {
+        std::string_view ahead = behind;
+        take_all(ahead, is_blank);
+        if (is_one_of(word_of(ahead), connectors)) {
+            behind = ahead;
+            take_all(behind, [](char c) { return is_letter(c) || is_blank(c) || c == '-'; });
         }
-        pieces_.resize(kept);
+        const bool has_unit = take_unit_before(behind, units_of(set));
+        if (!take_all(behind, [](char c) { return is_blank(c) || is_among(c, ":=.<>~"); }) ||
+            behind.empty() || !is_digit(behind[0]))
+            return false;
+        std::string_view end = behind;
+        if (set == ignore_times && take_duration(end))
+            return cover(behind, end, set);
+        if (has_unit)
+            end.remove_prefix(number_size(end));
+        else if (!take_measure(end, units_of(set)))
+            return false;
+        return is_number_of_its_own(behind) && cover(behind, end, set);
     }
 
-    std::string_view text_;
+    static std::size_t number_size(std::string_view text) {
+        return static_cast<std::size_t>(number_end(text.data(), text.data() + text.size(), ' ') -
+                                        text.data());
+    }
+
+    bool is_number_of_its_own(std::string_view number) const {
+        return stands_alone({line_, number.substr(0, number_size(number))});
+    }
+
+    // 0.05s CPU
+    bool measure_before_name() {
+        if (is_among(before(), ".-+"))
+            return false;
+        std::string_view behind = rest();
+        if (!take_measure(behind, time_units) || !is_number_of_its_own(rest()))
+            return false;
+        std::string_view ahead = behind;
+        take_all(ahead, is_blank);
+        return take_any_name(ahead, time_names) && cover(rest(), behind, ignore_times);
+    }
+
+    bool process(std::string_view behind) {
+        if (!take_all(behind, [](char c) { return is_blank(c) || is_among(c, ":=#"); }))
+            return false;
+        std::string_view end = behind;
+        return take_all(end, is_digit) && ends(end) && cover(behind, end, ignore_pids);
+    }
+
+    // hostname n7, hostname = n7, host: n7
+    bool host(std::string_view behind) {
+        const bool is_sure = take_any_name(behind, host_names);
+        if (!is_sure && !take_name(behind, "host"))
+            return false;
+        take_all(behind, is_blank);
+        if (!take(behind, ":") && !is_sure)
+            return false;
+        take_all(behind, [](char c) { return is_blank(c) || is_among(c, "=\"'"); });
+        if (behind.empty() || !is_letter(behind[0]) || number_size(behind) > 0)
+            return false;
+        std::string_view end = behind;
+        take_all(end, [](char c) { return is_identifier(c) || is_among(c, "-."); });
+        return cover(behind, end, ignore_hosts);
+    }
+
+    // 10.0.0.17
+    bool address() {
+        std::string_view behind = rest();
+        if (is_among(before(), ".-+,'"))
+            return false;
+        for (int group = 0; group < 4; ++group)
+            if ((group > 0 && !take(behind, ".")) || !take_number(behind, 1, 3, 0, 255))
+                return false;
+        const bool has_port = !behind.empty() && behind[0] == ':';
+        return (has_port || ends(behind)) && cover(rest(), behind, ignore_hosts);
+    }
+
+    // /home/a, ./b, ../c, ~/d
+    bool path() {
+        if (!is_blank(before()) && !is_among(before(), "\"'=:(<[,;"))
+            return false;
+        std::string_view behind = rest();
+        const bool is_relative = take(behind, "./") || take(behind, "../") || take(behind, "~/");
+        if ((!is_relative && !take(behind, "/")) || behind.empty() ||
+            !(is_letter(behind[0]) || behind[0] == '.'))
+            return false;
+        const std::string_view within = behind;
+        take_all(behind, [](char c) {
+            return is_identifier(c) || is_among(c, "/.-+~@%") ||
+                   static_cast<unsigned char>(c) > 127;
+        });
+        const std::string_view folders = within.substr(0, within.size() - behind.size());
+        return (is_relative || folders.find('/') != std::string_view::npos) &&
+               cover(rest(), behind, ignore_paths);
+    }
+
+    std::string_view line_;
     unsigned sets_;
     std::vector<LinePiece>& pieces_;
-    Line line_;
+    std::size_t at_ = 0;
+    std::size_t date_end_ = 0;  // behind the last date
 };
 
 }  // namespace
@@ -396,10 +466,8 @@ IgnoredSets ignored_set(std::string_view name) {
 
 void find_ignored(std::string_view line, unsigned sets, std::vector<LinePiece>& pieces) {
     pieces.clear();
-    if (sets == 0)
-        return;
-    static thread_local std::vector<Piece> room;
-    Finder(line, sets, pieces, room).find();
+    if (sets != 0)
+        Finder(line, sets, pieces).find();
 }
 
 }  // namespace ciwrap

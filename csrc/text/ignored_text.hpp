@@ -9,11 +9,13 @@
 
 namespace ciwrap {
 
-// dates: 2026-11-22, 22.11.2026, Nov 22 2026. times: 12:30:01; a number with a unit of time, or in
-// a line that speaks of CPU, wall or elapsed time. paths: words that begin with / ./ ../ or ~/.
-// hosts: IPv4 addresses, names with two points or more, the word after `host` or `hostname`.
-// pids: whole numbers after `pid`, `process id`, `job id`. memory: a number with a unit of bytes,
-// or in a line that speaks of memory.
+// Each set has signs that can be nothing else, whatever the line is about. What can be read as a
+// number is none of them, whichever words or units stand near it:
+// dates: 2026-11-22, 22.11.2026, 22 Nov 2026, Sun Nov 22 10:01:17 2026. times: 12:30:01; a time
+// directly between its name and its unit, Elapsed time: 3.2 s, CPU time [s] 3.2, 0.5s CPU. paths:
+// /home/anna, ./b, ../c, ~/d. hosts: 10.0.0.17, and the name behind `hostname` or `host:`. pids:
+// whole numbers behind `pid`, `process id`, `job id`. memory: a size directly between its name and
+// its unit, RSS 12 MB.
 enum IgnoredSets : unsigned {
     ignore_dates = 1,
     ignore_times = 2,
@@ -39,7 +41,8 @@ inline constexpr std::array<NamedIgnoredSet, 6> named_ignored_sets{{{"dates", ig
 // Throws Error(invalid_argument) for a name that no set has.
 IgnoredSets ignored_set(std::string_view name);
 
-// What the sets cover of a line: ascending pieces that do not overlap. Takes the vector's place.
+// What the sets cover of a line: ascending pieces that do not overlap, in place of what the vector
+// holds. A piece is the same whichever other sets are asked for.
 void find_ignored(std::string_view line, unsigned sets, std::vector<LinePiece>& pieces);
 
 }  // namespace ciwrap

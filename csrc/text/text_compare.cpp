@@ -1,6 +1,7 @@
 #include "text/text_compare.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "ciwrap/error.hpp"
 #include "text/align_lines.hpp"
@@ -8,6 +9,7 @@
 #include "text/line_compare.hpp"
 #include "text/line_index.hpp"
 #include "text/line_pattern.hpp"
+#include "text/same_templates.hpp"
 
 namespace ciwrap {
 namespace {
@@ -30,6 +32,8 @@ class TextComparer {
                  const Interrupt& interrupt)
         : options_(options),
           interrupt_(interrupt),
+          golden_text_(golden),
+          value_text_(value),
           golden_(golden),
           value_(value),
           lines_(options.bound, options.ignored_sets),
@@ -132,7 +136,19 @@ class TextComparer {
             found_.ignored_line_numbers += count_numbers(line);
     }
 
-    // The first lines, if they are of one template and nothing in them differs.
+    // Whether lines are partners by their position alone. Asked for where numbers differ.
+    bool has_same_templates() {
+        if (!has_same_templates_) {
+            const std::unique_ptr<TextSource> golden = golden_text_.again();
+            const std::unique_ptr<TextSource> value = value_text_.again();
+            has_same_templates_ =
+                have_same_templates(*golden, *value, options_.ignored_sets, patterns_, interrupt_);
+        }
+        return *has_same_templates_;
+    }
+
+    // The first lines, if they are of one template, and nothing in them differs or all of the texts
+    // is of the same templates.
     bool take_pair() {
         if (golden_.is_empty() || value_.is_empty())
             return false;
@@ -140,15 +156,16 @@ class TextComparer {
         const NumberedLine golden{golden_.first_line(), golden_.line_number()};
         const NumberedLine value{value_.first_line(), value_.line_number()};
         const LineFinding found = lines_.compare(golden.text, value.text);
-        if (!found.is_one_shape || found.differing > 0)
+        if (!found.is_one_shape || (found.differing > 0 && !has_same_templates()))
             return false;
-        add(found);
+        add(golden, value, found);
         golden_.consume(golden_.taken_by(golden.text), 1);
         value_.consume(value_.taken_by(value.text), 1);
         return true;
     }
 
-    void add(const LineFinding& one) {
+    // What `lines_` has found last.
+    void add(const NumberedLine& golden, const NumberedLine& value, const LineFinding& one) {
         ++found_.pair_count;
         found_.number_count += one.numbers + one.ignored;
         found_.differing_count += one.differing;
@@ -158,6 +175,12 @@ class TextComparer {
         found_.max_abs_difference = std::max(found_.max_abs_difference, one.max_abs);
         found_.max_rel_difference = std::max(found_.max_rel_difference, one.max_rel);
         found_.max_bound_share = std::max(found_.max_bound_share, one.max_share);
+        if (one.differing == 0)
+            return;
+        const IgnoredPieces& ignored = lines_.pieces();
+        const std::uint64_t shape = shape_of(golden.text, ignored.golden);
+        for (const DifferingNumber& number : lines_.differing())
+            notes_.add_number(golden, value, shape, number, ignored);
     }
 
     // Pairs the lines of a window, and takes as many of them as can be told.
@@ -262,13 +285,7 @@ class TextComparer {
             note_lonely();
             return;
         }
-        add(found);
-        if (found.differing == 0)
-            return;
-        const IgnoredPieces& ignored = lines_.pieces();
-        const std::uint64_t shape = shape_of(golden.text, ignored.golden);
-        for (const DifferingNumber& number : lines_.differing())
-            notes_.add_number(golden, value, shape, number, ignored);
+        add(golden, value, found);
     }
 
     // Lines of either side that have no partner.
@@ -310,11 +327,14 @@ class TextComparer {
 
     const TextOptions& options_;
     const Interrupt& interrupt_;
+    const TextSource& golden_text_;
+    const TextSource& value_text_;
     TextWindow golden_;
     TextWindow value_;
     LineComparer lines_;
     TextNotes notes_;
     std::vector<LinePattern> patterns_;
+    std::optional<bool> has_same_templates_;
     TextComparison found_;
     LineIndex ours_;
     LineIndex theirs_;

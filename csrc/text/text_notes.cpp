@@ -19,27 +19,23 @@ TextPlace place_of(const NumberedLine& line, std::string_view part) {
     return {line.number, column_of(line.text, at) + 1, std::string(part.substr(0, most_text))};
 }
 
-bool covers(const std::vector<LinePiece>& pieces, const NumberedLine& line, std::string_view part) {
+// The set that covers a part of a line; 0: none.
+unsigned set_over(const std::vector<LinePiece>& pieces, const NumberedLine& line,
+                  std::string_view part) {
     const auto at = static_cast<std::size_t>(part.data() - line.text.data());
-    return std::any_of(pieces.begin(), pieces.end(), [&](const LinePiece& one) {
-        return one.begin <= at && at + part.size() <= one.end;
-    });
+    for (const LinePiece& one : pieces)
+        if (one.begin <= at && at + part.size() <= one.end)
+            return one.set;
+    return 0;
 }
 
-// The sets, beside those in use, that would cover a number on both sides.
-unsigned remedies_for(const NumberedLine& golden, const NumberedLine& value,
-                      const DifferingNumber& number, unsigned sets) {
-    unsigned found = 0;
+// The set that would cover a number on both sides; 0: none.
+unsigned remedy_for(const NumberedLine& golden, const NumberedLine& value,
+                    const DifferingNumber& number) {
     IgnoredPieces pieces;
-    for (const NamedIgnoredSet& one : named_ignored_sets) {
-        if ((sets & one.set) != 0)
-            continue;
-        pieces.find(golden.text, value.text, sets | one.set);
-        if (covers(pieces.golden, golden, number.golden) &&
-            covers(pieces.value, value, number.value))
-            found |= one.set;
-    }
-    return found;
+    pieces.find(golden.text, value.text, ignore_all);
+    return set_over(pieces.golden, golden, number.golden) &
+           set_over(pieces.value, value, number.value);
 }
 
 bool is_alike(const NumberedLine& golden, const NumberedLine& value, unsigned sets) {
@@ -111,7 +107,7 @@ void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value
             group.number = number.ordinal + 1;
             group.golden = place_of(golden, number.golden);
             group.value = place_of(value, number.value);
-            group.remedies = remedies_for(golden, value, number, sets_);
+            group.remedies = remedy_for(golden, value, number) & ~sets_;
             numbers.push_back(std::move(group));
         } else {
             found->second = most_groups_;
@@ -121,6 +117,7 @@ void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value
         return;
     NumberGroup& group = numbers[found->second];
     ++group.count;
+    group.is_part |= number.found.is_part;
     group.max_abs_difference = std::max(group.max_abs_difference, number.found.abs_difference);
     group.max_bound_share = std::max(group.max_bound_share, number.found.bound_share);
 }

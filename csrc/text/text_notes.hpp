@@ -28,7 +28,8 @@ struct TextPlace {
 };
 
 // Numbers that differ in one place of one template. number: which of the line's, from 1. golden,
-// value: the first of them. remedies: sets (IgnoredSets) each of which would cover it.
+// value: the first of them. is_part: some are within the bound, and yet not written alike, as parts
+// of longer numbers have to be. remedies: sets (IgnoredSets) each of which would cover it.
 struct NumberGroup {
     std::string line_template;
     std::uint64_t number = 0;
@@ -37,6 +38,7 @@ struct NumberGroup {
     TextPlace value;
     double max_abs_difference = 0.0;
     double max_bound_share = 0.0;
+    bool is_part = false;
     unsigned remedies = 0;
 };
 

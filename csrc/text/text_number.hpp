@@ -15,6 +15,8 @@ struct NumberComparison {
     bool is_within = true;
     bool is_nan_mismatch = false;       // NaN on one side only
     bool is_infinity_mismatch = false;  // an infinity not met by the same one
+    bool is_part =
+        false;  // within the bound, but not written alike, as parts of numbers have to be
     // Of two finite numbers; else 0.
     double abs_difference = 0.0;
     double rel_difference = 0.0;  // 0 beside a golden of 0

@@ -1,4 +1,4 @@
-// Numbers in their line: what stands around a number may make it a part of a longer one.
+// Numbers in their line: whether one stands alone, or may be a part of something longer.
 #pragma once
 
 #include <string_view>
@@ -13,12 +13,13 @@ struct PlacedNumber {
     std::string_view text;  // a part of the line
 };
 
-// As `compare_numbers`, and stricter where the numbers may be parts of longer ones, or of words:
-// behind a point that none begins with (1.2.3, X10.05, 0x1.8p3), behind a power's mark (10^3,
-// 2**8), in a hexadecimal number, and -0 in front of a colon or as -00 (degrees, minutes, seconds)
-// they have to be written alike. 1,995 may be two numbers, thousands, or a decimal number, v.5 a
-// fraction, and 1d-5, 1.0+05, 1.5(3)e-5 or 1.5 E-5 one number with its exponent: all readings have
-// to be within the bound.
+// Whether nothing beside the number could belong to it. Such are: digits behind a decimal comma, a
+// separator of thousands or a second point (1,995, 1'995, 1.2.3), digits behind a single point
+// (v.5), powers and factors (10^3, 2**8, 3*0.5, 1.5 x 10^3), exponents that `number_end` leaves to
+// themselves (1d-5, 1.0+05, 1.5(3)e-5, 1.5 E-5), and the -0 of an angle (-0:30, -00 30).
+bool stands_alone(const PlacedNumber& number);
+
+// As `compare_numbers` where both stand alone; else they have to be written alike as well.
 NumberComparison compare_placed(const PlacedNumber& golden, const PlacedNumber& value,
                                 const TextBound& bound);
 

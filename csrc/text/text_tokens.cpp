@@ -107,6 +107,8 @@ const char* number_end(const char* at, const char* end, char before) {
         return after == first ? at : after;
     }
     const char* whole = skip_digits(first, end);
+    if (whole - first == 1 && *first == '0' && whole < end && lower(*whole) == 'x')
+        return at;
     const char* after = whole;
     bool has_point = false;
     if (after < end && *after == '.') {
@@ -155,6 +157,7 @@ const char* word_limit(const char* at, const char* end, char before) {
 enum State : std::uint8_t {
     between,        // a number may begin
     in_word,        // behind an identifier
+    in_zero,        // a zero that a number begins with, or a hexadecimal one
     in_whole,       // digits before a point
     behind_point,   // the mantissa's point and what follows it
     leading_point,  // a point that a number may begin with
@@ -163,6 +166,7 @@ enum State : std::uint8_t {
     exponent_sign,
     exponent_digits,
     bare_sign,  // 1.5-: an exponent without a letter, or the next number
+    bare_zero,
     bare_1,
     bare_2,
     bare_3,
@@ -172,12 +176,14 @@ enum State : std::uint8_t {
 
 enum Class : std::uint8_t {
     c_other,
+    c_zero,
     c_digit,
     c_point,
     c_sign,
     c_e,
     c_d,  // d and q: exponents behind a point alone
     c_special,
+    c_x,
     c_letter,
     class_count
 };
@@ -191,6 +197,8 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
     std::array<std::uint8_t, 256> classes{};
     for (unsigned c = 0; c < 256; ++c)
         classes[c] = kinds[c] == digit ? c_digit : kinds[c] == letter ? c_letter : c_other;
+    classes['0'] = c_zero;
+    classes['x'] = classes['X'] = c_x;
     classes['.'] = c_point;
     classes['+'] = classes['-'] = c_sign;
     classes['e'] = classes['E'] = c_e;
@@ -206,47 +214,51 @@ using Row = std::array<Step, class_count>;
 constexpr std::array<Row, state_count> make_steps() {
     std::array<Row, state_count> all{};
     // Behind no identifier: a digit begins a number, and so does a point with a digit behind it.
-    const Row open{{{between, 0},
-                    {in_whole, 1},
-                    {leading_point, 0},
-                    {between, 0},
-                    {in_word, 0},
-                    {in_word, 0},
-                    {special, 0},
-                    {in_word, 0}}};
+    Row open;
+    open.fill({in_word, 0});
+    open[c_other] = open[c_sign] = {between, 0};
+    open[c_zero] = {in_zero, 1};
+    open[c_digit] = {in_whole, 1};
+    open[c_point] = {leading_point, 0};
+    open[c_special] = {special, 0};
     // Behind an identifier.
-    const Row closed{{{between, 0},
-                      {in_word, 0},
-                      {other_point, 0},
-                      {between, 0},
-                      {in_word, 0},
-                      {in_word, 0},
-                      {in_word, 0},
-                      {in_word, 0}}};
+    Row closed;
+    closed.fill({in_word, 0});
+    closed[c_other] = closed[c_sign] = {between, 0};
+    closed[c_point] = {other_point, 0};
     all[between] = all[leading_point] = all[other_point] = all[exponent_sign] = all[bare_sign] =
         open;
     all[in_word] = all[in_whole] = all[behind_point] = all[exponent] = all[exponent_digits] =
         closed;
-    all[leading_point][c_digit] = {behind_point, 1};
+    const auto on_digits = [&](State state, Step step) {
+        all[state][c_zero] = all[state][c_digit] = step;
+    };
+    on_digits(leading_point, {behind_point, 1});
     all[leading_point][c_point] = all[other_point][c_point] = {other_point, 0};
     all[leading_point][c_special] = all[other_point][c_special] = {in_word, 0};
-    all[in_whole][c_digit] = {in_whole, 0};
+    on_digits(in_whole, {in_whole, 0});
     all[in_whole][c_point] = {behind_point, 0};
     all[in_whole][c_e] = {exponent, 0};
-    all[behind_point][c_digit] = {behind_point, 0};
+    on_digits(behind_point, {behind_point, 0});
     all[behind_point][c_sign] = {bare_sign, 0};
     all[behind_point][c_e] = all[behind_point][c_d] = {exponent, 0};
-    all[exponent][c_digit] = all[exponent_sign][c_digit] =
-        all[exponent_digits][c_digit] = {exponent_digits, 0};
+    on_digits(exponent, {exponent_digits, 0});
+    on_digits(exponent_sign, {exponent_digits, 0});
+    on_digits(exponent_digits, {exponent_digits, 0});
     all[exponent][c_sign] = {exponent_sign, 0};
     // Counted as the next number until it turns out to be an exponent of three digits.
+    all[bare_sign][c_zero] = {bare_zero, 1};
     all[bare_sign][c_digit] = {bare_1, 1};
     all[bare_1] = all[bare_2] = all[bare_3] = all[in_whole];
-    all[bare_1][c_digit] = {bare_2, 0};
-    all[bare_2][c_digit] = {bare_3, 0};
-    all[bare_3][c_digit] = {in_whole, 0};
+    on_digits(bare_1, {bare_2, 0});
+    on_digits(bare_2, {bare_3, 0});
+    on_digits(bare_3, {in_whole, 0});
     all[bare_3][c_other] = {between, -1};
     all[bare_3][c_sign] = {between, -1};
+    // A zero counts until it turns out to begin 0x.
+    all[in_zero] = all[in_whole];
+    all[bare_zero] = all[bare_1];
+    all[in_zero][c_x] = all[bare_zero][c_x] = {in_word, -1};
     return all;
 }
 

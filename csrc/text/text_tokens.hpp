@@ -1,6 +1,7 @@
 // What a line of text is made of: numbers, and the words between them.
 //
-// A number follows no letter, digit or underscore: `H2O` and `fp64` are words, `E=-1.0,` holds one.
+// A number follows no letter, digit or underscore: `H2O` and `fp64` are words, `E=-1.0,` holds one,
+// and `0x1F` is a word.
 // It is a decimal number with or without an exponent (Fortran's D and its exponents of three digits
 // without a letter, 1.5-100, among them), or one of the words nan, inf and infinity.
 #pragma once
@@ -13,10 +14,11 @@
 
 namespace ciwrap {
 
-// A piece of a line, as offsets of its bytes. end: behind the last one.
+// A piece of a line, as offsets of its bytes. end: behind the last one. set: of IgnoredSets.
 struct LinePiece {
     std::size_t begin;
     std::size_t end;
+    unsigned set = 0;
 };
 
 bool is_blank(char c);

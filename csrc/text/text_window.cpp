@@ -37,11 +37,15 @@ int followers(unsigned char first) {
 
 }  // namespace
 
-FileText::FileText(ReadEngine& engine, std::string path) : path_(std::move(path)) {
+FileText::FileText(ReadEngine& engine, std::string path) : engine_(engine), path_(std::move(path)) {
     const std::uint64_t size = InputFile(path_).size();
     if (size > 0)
         slabs_ = std::make_unique<SlabReader>(
             engine, path_, 0, size, SlabOptions{.slab_bytes = slab_bytes, .buffer_count = 4});
+}
+
+std::unique_ptr<TextSource> FileText::again() const {
+    return std::make_unique<FileText>(engine_, path_);
 }
 
 std::span<const std::byte> FileText::next() {

@@ -25,6 +25,8 @@ class TextSource {
     virtual std::span<const std::byte> next() = 0;
     // What messages call it.
     virtual const std::string& name() const = 0;
+    // The same text from its beginning.
+    virtual std::unique_ptr<TextSource> again() const = 0;
 };
 
 // A file. When all of it was read, throws corrupt_file if it was written meanwhile.
@@ -33,8 +35,10 @@ class FileText : public TextSource {
     FileText(ReadEngine& engine, std::string path);
     std::span<const std::byte> next() override;
     const std::string& name() const override { return path_; }
+    std::unique_ptr<TextSource> again() const override;
 
   private:
+    ReadEngine& engine_;
     std::string path_;
     std::unique_ptr<SlabReader> slabs_;  // none for an empty file
 };
@@ -43,12 +47,16 @@ class FileText : public TextSource {
 class HeldText : public TextSource {
   public:
     HeldText(std::span<const std::byte> bytes, std::string name)
-        : bytes_(bytes), name_(std::move(name)) {}
-    std::span<const std::byte> next() override { return std::exchange(bytes_, {}); }
+        : bytes_(bytes), left_(bytes), name_(std::move(name)) {}
+    std::span<const std::byte> next() override { return std::exchange(left_, {}); }
     const std::string& name() const override { return name_; }
+    std::unique_ptr<TextSource> again() const override {
+        return std::make_unique<HeldText>(bytes_, name_);
+    }
 
   private:
     std::span<const std::byte> bytes_;
+    std::span<const std::byte> left_;
     std::string name_;
 };
 

@@ -11,6 +11,8 @@ import pytest
 from command_line import call
 from e2e.cli_project import Outcome, Project, validator
 
+from ciwrap.arrays.values import TEXT_SETS
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -98,15 +100,51 @@ def test_lines_that_would_fit_with_a_set_say_so(tmp_path: Path) -> None:
     assert _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-tokens", "paths").code == 0
 
 
+WALLS = b"""\
+ wall shear stress = 5.0
+ wall temperature = 310.2 K
+ k = 2.5e+03 s^-1
+ E = -76.026 H
+ U 4.08572E-05-1.30075E-02-2.73575E-03
+"""
+
+
+def test_no_set_is_proposed_for_results_and_none_covers_them(tmp_path: Path) -> None:
+    new = WALLS.replace(b"5.0", b"6.5").replace(b"310.2", b"450.0").replace(b"2.5e", b"9.9e")
+    new = new.replace(b"76.0", b"70.0").replace(b"1.30075", b"7.77777")
+    found = _compare(tmp_path, WALLS, new)
+    assert (found.code, "looks like" in found.out) == (1, False)
+    assert found.variable("a")["text"]["differing"] == 5
+    sets = [word for name in TEXT_SETS for word in ("--ignore-tokens", name)]
+    found = _compare(tmp_path, WALLS, new, *sets)
+    assert (found.code, found.variable("a")["text"]["ignored"]) == (1, 0)
+
+
+def test_a_number_that_may_be_part_of_a_longer_one_says_so(tmp_path: Path) -> None:
+    found = _compare(tmp_path, b"F = 1,995 N\n", b"F = 1,999 N\n", "--atol", "10")
+    assert found.code == 1
+    assert "may be part of a longer number, so it has to be written alike" in found.out
+    assert found.variable("a")["text"]["places"][0]["is_part"]
+
+
+def test_every_number_changed_is_a_difference(tmp_path: Path) -> None:
+    """By position, although many lines say what another one says on the other side."""
+    golden = "".join(f"{i}\n" for i in range(10)).encode()
+    new = "".join(f"{i}\n" for i in range(1, 11)).encode()
+    found = _compare(tmp_path, golden, new)
+    assert found.code == 1
+    assert "10 of 10 numbers differ" in found.out
+
+
 def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
     all_lines = _compare(tmp_path, b"a 1\n", b"a 2\n", "--ignore-lines", "a *")
     assert (all_lines.code, "leaves out every line" in all_lines.out) == (3, True)
-    numbers = _compare(tmp_path, b"took 1.5 s\n", b"took 2.5 s\n", "--ignore-tokens", "times")
+    numbers = _compare(tmp_path, b"elapsed 1.5 s\n", b"elapsed 2.5 s\n", "--ignore-tokens", "times")
     assert (numbers.code, "none was compared" in numbers.out) == (3, True)
 
 
 def test_lines_that_are_equal_to_the_byte_may_count_as_compared(tmp_path: Path) -> None:
-    same = _compare(tmp_path, b"took 1.5 s\n", b"took 1.5 s\n", "--ignore-tokens", "times")
+    same = _compare(tmp_path, b"elapsed 1.5 s\n", b"elapsed 1.5 s\n", "--ignore-tokens", "times")
     assert same.code == 0
     assert "compared 1 variable, 1 element\n" in same.out
     same = _compare(tmp_path, b"a 1\n", b"a 1\n", "--ignore-lines", "a *")
@@ -267,7 +305,7 @@ def test_captures_do_not_judge_texts_by_their_bytes(tmp_path: Path) -> None:
 def test_logs_beside_arrays_in_a_folder(tmp_path: Path) -> None:
     for name, value in (("x", "1.0"), ("y", "1.5")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "out.log").write_text(f"value 3\ntook {value} s\n")
+        (tmp_path / name / "out.log").write_text(f"value 3\nElapsed: {value} s\n")
         np.save(tmp_path / name / "u.npy", np.arange(5.0))
     words = ("compare", "x", "y", "--format", "*.log=tokens")
     done = call(*words, folder=tmp_path, environment=dict(os.environ))

@@ -1,0 +1,88 @@
+#include "text/same_templates.hpp"
+
+#include <algorithm>
+
+#include "text/line_compare.hpp"
+#include "text/text_notes.hpp"
+
+namespace ciwrap {
+namespace {
+
+constexpr std::size_t at_hand = std::size_t{256} << 10;
+constexpr std::uint64_t lines_between_interrupts = 4096;
+
+class TemplateComparer {
+  public:
+    TemplateComparer(TextSource& golden, TextSource& value, unsigned sets,
+                     const std::vector<LinePattern>& left_out)
+        : golden_(golden), value_(value), sets_(sets), left_out_(left_out) {}
+
+    bool compare(const Interrupt& interrupt) {
+        for (std::uint64_t turn = 0;; ++turn) {
+            if (interrupt && turn % lines_between_interrupts == 0)
+                interrupt();
+            golden_.fill(at_hand);
+            value_.fill(at_hand);
+            if (golden_.is_empty() && value_.is_empty())
+                return true;
+            if (skip_equal_lines() || skip_left_out(golden_) || skip_left_out(value_))
+                continue;
+            if (golden_.is_empty() || value_.is_empty() || !skip_alike_lines())
+                return false;
+        }
+    }
+
+  private:
+    bool skip_equal_lines() {
+        const std::string_view ours = golden_.text();
+        const std::size_t size = common_prefix(ours, value_.text());
+        const std::size_t end = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
+        golden_.consume(end, 1);
+        value_.consume(end, 1);
+        return end > 0;
+    }
+
+    bool skip_left_out(TextWindow& window) const {
+        if (left_out_.empty() || window.is_empty())
+            return false;
+        const std::string_view line = window.first_line();
+        if (std::none_of(left_out_.begin(), left_out_.end(),
+                         [&](const LinePattern& one) { return one.fits(line); }))
+            return false;
+        window.consume(window.taken_by(line), 1);
+        return true;
+    }
+
+    bool skip_alike_lines() {
+        const std::string_view golden = golden_.first_line();
+        const std::string_view value = value_.first_line();
+        if (sets_ != 0)
+            pieces_.find(golden, value, sets_);
+        TokenReader ours(golden, pieces_.golden);
+        TokenReader theirs(value, pieces_.value);
+        for (Token one = ours.next();; one = ours.next()) {
+            if (!one.is_like(theirs.next()))
+                return false;
+            if (one.kind == Token::Kind::end)
+                break;
+        }
+        golden_.consume(golden_.taken_by(golden), 1);
+        value_.consume(value_.taken_by(value), 1);
+        return true;
+    }
+
+    TextWindow golden_;
+    TextWindow value_;
+    unsigned sets_;
+    const std::vector<LinePattern>& left_out_;
+    IgnoredPieces pieces_;
+};
+
+}  // namespace
+
+bool have_same_templates(TextSource& golden, TextSource& value, unsigned sets,
+                         const std::vector<LinePattern>& left_out, const Interrupt& interrupt) {
+    return TemplateComparer(golden, value, sets, left_out).compare(interrupt);
+}
+
+}  // namespace ciwrap

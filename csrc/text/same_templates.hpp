@@ -1,0 +1,18 @@
+// Whether two texts say the same but for their numbers.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "ciwrap/execution.hpp"
+#include "text/line_pattern.hpp"
+#include "text/text_window.hpp"
+
+namespace ciwrap {
+
+// Whether the lines of both texts, but for those that a pattern leaves out, have the same templates
+// in the same order. sets: IgnoredSets. Reads both from where they are. Throws what reading throws.
+bool have_same_templates(TextSource& golden, TextSource& value, unsigned sets,
+                         const std::vector<LinePattern>& left_out, const Interrupt& interrupt);
+
+}  // namespace ciwrap
