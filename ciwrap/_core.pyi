@@ -427,12 +427,13 @@ def compare_texts(
     equal_nan: bool = True,
     ignore: Sequence[str] = (),
     ignore_lines: Sequence[str] = (),
+    ignore_places: Sequence[str] = (),
     window_bytes: int = 8 << 20,
     engine: str = "auto",
 ) -> dict[str, Any]:
     """Two texts, token by token; each a path, or its bytes. Memory is bounded by the window.
 
     Returns the fields of TextComparison (csrc/text/text_compare.hpp) by name, texts as bytes. Raises errors of code
-    "invalid_argument" for an unknown set or a pattern that fits every line, "corrupt_file" for a NUL byte, "too_large"
+    "invalid_argument" for an unknown set, a pattern that fits every line or a place that names no number, "corrupt_file" for a NUL byte, "too_large"
     for a line of more than 1 MiB, and those of reading.
     """

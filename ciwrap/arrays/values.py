@@ -247,11 +247,13 @@ class TextRules(Struct, frozen=True):
     """What is left out when a text is compared token by token.
 
     ignore: names of sets of words and numbers, of `TEXT_SETS`. ignore_lines: whole
-    lines; `*` stands for any text.
+    lines; `*` stands for any text. ignore_places: lines with `{}` for a number that is left out,
+    and `#` for any other.
     """
 
     ignore: tuple[str, ...] = ()
     ignore_lines: tuple[str, ...] = ()
+    ignore_places: tuple[str, ...] = ()
 
 
 class Shaped:

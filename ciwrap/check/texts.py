@@ -31,7 +31,13 @@ from ciwrap.model import (
     VariableSettings,
     Verdict,
 )
-from ciwrap.model.variable_result import DifferingNumbers, TextPlace, TextResult, UnpairedLines
+from ciwrap.model.variable_result import (
+    DifferingNumbers,
+    MaskedText,
+    TextPlace,
+    TextResult,
+    UnpairedLines,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,9 +75,10 @@ def compare_texts(
         equal_nan=settings.equal_nan,
         ignore=rules.ignore,
         ignore_lines=rules.ignore_lines,
+        ignore_places=rules.ignore_places,
         engine=work.resources.engine,
     )
-    text = _text_result(found)
+    text = _text_result(found, rules)
     reason = _why_not(text, found, wording)
     if reason is not None:
         verdict = Verdict.NOT_COMPARABLE
@@ -87,7 +94,7 @@ def compare_texts(
         shape=None,
         golden_dtype=None,
         golden_shape=None,
-        element_count=text.numbers + found["ignored_line_numbers"],
+        element_count=text.numbers + text.ignored,
         masked_count=text.ignored or None,
         differing_count=None if reason else text.differing,
         max_abs_difference=found["max_abs_difference"],
@@ -184,12 +191,12 @@ def _why_not(text: TextResult, found: Mapping[str, Any], wording: Wording) -> st
     left_out = sum(text.ignored_lines)
     if left_out and not found["pair_count"]:
         return "'ignore_lines' leaves out every line, so nothing was compared"
-    if text.ignored and text.ignored >= text.numbers + found["ignored_line_numbers"]:
-        return f"'ignore' covers every number ({text.ignored:,}), so none was compared"
+    if text.ignored and not text.numbers:
+        return f"every number ({text.ignored:,}) is left out, so none was compared"
     return None
 
 
-def _text_result(found: Mapping[str, Any]) -> TextResult:
+def _text_result(found: Mapping[str, Any], rules: TextRules) -> TextResult:
     golden, new = found["golden"], found["new"]
 
     def both(key: str) -> tuple[int, int]:
@@ -207,6 +214,7 @@ def _text_result(found: Mapping[str, Any]) -> TextResult:
             one["max_bound_share"],
             tuple(one["remedies"]),
             one["is_part"],
+            _decoded(one["place"]),
         )
         for one in found["number_groups"][:MOST_PLACES]
     ]
@@ -221,17 +229,37 @@ def _text_result(found: Mapping[str, Any]) -> TextResult:
         )
         for one in found["line_groups"][:MOST_PLACES]
     ]
+    masked = [
+        MaskedText(
+            one["by"],
+            _decoded(one["template"]),
+            one["line_count"],
+            one["number_count"],
+            _place(one["golden"]),
+            _place(one["new"]),
+        )
+        for one in found["masked_groups"][:MOST_PLACES]
+    ]
+    left_out = [
+        MaskedText("ignore_lines", pattern, max(ours, theirs), numbers)
+        for pattern, (ours, theirs, numbers) in zip(
+            rules.ignore_lines, found["lines_left_out"], strict=True
+        )
+        if ours or theirs
+    ]
     return TextResult(
         lines=both("line_count"),
         unpaired_lines=both("unpaired_lines"),
         ignored_lines=both("ignored_lines"),
-        numbers=found["number_count"],
+        numbers=found["number_count"] - found["ignored_count"],
         differing=found["differing_count"],
         ignored=found["ignored_count"] + found["ignored_line_numbers"],
         places=tuple(places),
         place_count=found["number_group_count"],
         unpaired=tuple(unpaired),
         unpaired_count=found["line_group_count"],
+        masked=(*masked, *left_out),
+        masked_count=found["masked_group_count"] + len(left_out),
         not_utf8=tuple(side for side, is_utf8 in utf8.items() if not is_utf8),
     )
 

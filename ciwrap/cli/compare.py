@@ -485,6 +485,7 @@ class RuleOptions(Struct, frozen=True, dict=True):
     ignore: tuple[str, ...] = ()
     ignore_tokens: tuple[str, ...] = ()
     ignore_lines: tuple[str, ...] = ()
+    ignore_places: tuple[str, ...] = ()
 
     @cached_property
     def check(self) -> Check | None:
@@ -558,7 +559,11 @@ class RuleOptions(Struct, frozen=True, dict=True):
     def _with_text_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a reader of texts, and those of the command line."""
         options = dict(options)
-        for name, more in (("ignore", self.ignore_tokens), ("ignore_lines", self.ignore_lines)):
+        for name, more in (
+            ("ignore", self.ignore_tokens),
+            ("ignore_lines", self.ignore_lines),
+            ("ignore_places", self.ignore_places),
+        ):
             if more:
                 options[name] = (*options.get(name, ()), *more)
         return options
@@ -678,6 +683,13 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
             multiple=True,
             metavar="PATTERN",
             help="Leave lines of texts out; `*` stands for any text (format tokens).",
+        ),
+        click.option(
+            "--ignore-places",
+            multiple=True,
+            metavar="LINE",
+            help="Leave numbers of texts out: a line with `{}` for them and `#` for others"
+            " (format tokens).",
         ),
         click.option(
             "--ignore-tokens",

@@ -212,7 +212,7 @@ class TokensReader(CheckedReader):
     name: ClassVar[str] = "tokens"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["tokens"].suffixes
     names_inside: ClassVar[bool] = False
-    option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines")
+    option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines", "ignore_places")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return TokensSource(path, name, _rules(options, path))
@@ -259,6 +259,7 @@ def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
     """The rules that `options:` states. Raises ConfigError for what means nothing."""
     ignore = _texts(options, "ignore", path)
     lines = _texts(options, "ignore_lines", path)
+    places = _texts(options, "ignore_places", path)
     for one in ignore:
         if one not in TEXT_SETS:
             known = ", ".join(TEXT_SETS)
@@ -268,7 +269,15 @@ def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
             raise ConfigError(
                 f"{one!r} leaves out every line", file=path, key="options.ignore_lines"
             )
-    return TextRules(ignore, lines)
+    for one in places:
+        if "{}" not in one or not any(c.isalpha() for c in one):
+            raise ConfigError(
+                f"{one!r} is no place in a line: write its words, '{{}}' for the number to leave"
+                " out and '#' for any other",
+                file=path,
+                key="options.ignore_places",
+            )
+    return TextRules(ignore, lines, places)
 
 
 def _texts(options: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:

@@ -308,7 +308,8 @@ class DifferingNumbers(Struct, frozen=True):
     template: the line with `#` for its numbers. number: which of them, from 1. count: lines in
     which it differs. golden, new: the first of these. remedies: sets of `ignore`, each of which
     would leave it out. is_part: what stands beside it may belong to it, so that both have to be
-    written alike whatever the bound, and are not.
+    written alike whatever the bound, and are not. place: what `ignore_places` takes to leave it
+    out; empty if the line is too long for that, or has no word.
     """
 
     template: str
@@ -320,6 +321,7 @@ class DifferingNumbers(Struct, frozen=True):
     max_bound_share: Number
     remedies: tuple[str, ...] = ()
     is_part: bool = False
+    place: str = ""
 
 
 class UnpairedLines(Struct, frozen=True):
@@ -337,15 +339,32 @@ class UnpairedLines(Struct, frozen=True):
     remedies: tuple[str, ...] = ()
 
 
+class MaskedText(Struct, frozen=True):
+    """What is left out of lines of one template, or the lines that a pattern leaves out.
+
+    by: a set of `ignore`, `ignore_places` or `ignore_lines`. template: the line with `#` for its
+    numbers and `...` for what is left out; of `ignore_lines`, the pattern. lines: how many, on the
+    side that has more. numbers: left out of the golden's. golden, new: the first on each side.
+    """
+
+    by: str
+    template: str
+    lines: int
+    numbers: int
+    golden: TextPlace | None = None
+    new: TextPlace | None = None
+
+
 class TextResult(Struct, frozen=True):
     """What a comparison of two texts has found. Counts are of numbers or of lines.
 
     lines: of the golden text and of the new one. unpaired_lines: those without a partner, on each
     side; they were not compared. ignored_lines: those that `ignore_lines` covers, on each side.
-    numbers: of lines that have a partner. differing: those of them beyond the bound. ignored:
-    those that `ignore` covers in lines that are not equal, and of ignored lines. places: where
+    numbers: those compared. differing: those of them beyond the bound. ignored: those that `ignore`
+    and `ignore_places` cover in lines that are not equal, and of ignored lines. places: where
     numbers differ, the first few; place_count: all of them. unpaired: templates of lines without
-    partner, the first few; unpaired_count: all of them. not_utf8: sides that are read as Latin-1.
+    partner, the first few; unpaired_count: all of them. masked: what `ignored` counts, by template,
+    the first few; masked_count: all of them. not_utf8: sides that are read as Latin-1.
     """
 
     lines: tuple[int, int]
@@ -358,6 +377,8 @@ class TextResult(Struct, frozen=True):
     place_count: int = 0
     unpaired: tuple[UnpairedLines, ...] = ()
     unpaired_count: int = 0
+    masked: tuple[MaskedText, ...] = ()
+    masked_count: int = 0
     not_utf8: tuple[str, ...] = ()
 
 

@@ -813,6 +813,9 @@ OPTIONS = Section(
             TEXTS, "tokens: what is not compared (dates, times, paths, hosts, pids, memory)"
         ),
         "ignore_lines": Key(TEXTS, "tokens: lines that are left out; `*` stands for any text"),
+        "ignore_places": Key(
+            TEXTS, "tokens: lines with `{}` for a number that is left out, `#` for any other"
+        ),
         "iterations": Key(
             TEXT, "files with a history: 'auto', 'none', or the dimension that is time"
         ),

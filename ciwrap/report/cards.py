@@ -15,6 +15,7 @@ from ciwrap.model.variable_result import (
     MOST_LEVELS,
     MOST_WORST,
     DifferingNumbers,
+    MaskedText,
     UnpairedLines,
 )
 from ciwrap.report.drawing import effect_facts, number, view_text
@@ -251,7 +252,7 @@ def _part(
         worst=tuple(rows),
         columns=tuple(one for one in _COLUMNS if any(getattr(row, one[1]) for row in rows)),
         view=view_text(result, sides) if has_view else "",
-        places_title="" if result.text is None else capital(summary_line(result.text)),
+        places_title=_places_title(result),
         places=tuple(_places(result)),
         facts=tuple(facts_of(result, sides)),
         levels=tuple(levels_of(result)),
@@ -326,8 +327,12 @@ def _parted(text: str, other: str) -> Markup:
     return Markup("{}<b>{}</b>").format(same, rest) if start else Markup("{}").format(rest)
 
 
+def _places_title(result: VariableResult) -> str:
+    return "" if result.text is None else capital(summary_line(result.text) or "left out")
+
+
 def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
-    """The places of a text, then the templates of lines without partner."""
+    """The places of a text, templates of lines without partner, and what is left out."""
     text = result.text
     for one in () if text is None else text.places:
         yield SimpleNamespace(
@@ -336,7 +341,7 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             golden_place=f"{one.golden.line}:{one.golden.column}",
             new_place=f"{one.new.line}:{one.new.column}",
             difference=difference_text(one),
-            remedy="; ".join(place_hints(one)),
+            remedy="; ".join(place_hints(one, with_place=True)),
             **_both_texts(one),
         )
     for lines in () if text is None else text.unpaired:
@@ -349,9 +354,19 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             remedy=looks_like(lines.remedies) if lines.remedies else "",
             **_both_texts(lines),
         )
+    for masked in () if text is None else text.masked:
+        yield SimpleNamespace(
+            count=f"{masked.lines:,}",
+            template=f"{safe_name(masked.template, 160)} (left out by {masked.by})",
+            golden_place="" if masked.golden is None else masked.golden.line,
+            new_place="" if masked.new is None else masked.new.line,
+            difference="",
+            remedy="",
+            **_both_texts(masked),
+        )
 
 
-def _both_texts(one: DifferingNumbers | UnpairedLines) -> dict[str, str]:
+def _both_texts(one: DifferingNumbers | UnpairedLines | MaskedText) -> dict[str, str]:
     """What stands on either side, '' on one that has nothing."""
     return {
         "golden": "" if one.golden is None else safe_name(one.golden.text, 60),

@@ -145,6 +145,10 @@ class Group(Struct, frozen=True):
         return tuple(result for result in self.results if result.verdict.is_alarm)
 
     @property
+    def leaves_out_text(self) -> bool:
+        return any(one.text is not None and one.text.masked for one in self.results)
+
+    @property
     def is_history(self) -> bool:
         return len(self.results) > 1
 

@@ -513,7 +513,8 @@ def _cards(groups: list[Group], *, with_check: bool) -> tuple[Markup, dict[int, 
     """
     template = templates().get_template("card.html.j2")
     bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
-    shown = [at for at, group in enumerate(groups) if group.share][:MOST_MATCHING_CARDS]
+    telling = [at for at, group in enumerate(groups) if group.share or group.leaves_out_text]
+    shown = telling[:MOST_MATCHING_CARDS]
     parts: list[str] = []
     card_of_group: dict[int, int] = {}
     size = 0

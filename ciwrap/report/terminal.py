@@ -56,6 +56,7 @@ from ciwrap.report.words import (
     evidence_words,
     headline,
     left_out_words,
+    masked_lines,
     sides_of,
     total_words,
     used_share,
@@ -504,10 +505,12 @@ def render_variable(
         line.append(f" [{variable.evidence.value}]")
     line.append(f": {headline(variable)}")
     console.print(line)
-    for detail in detail_lines(variable, sides, most_places=50 if verbose else 5):
+    for detail in detail_lines(variable, sides, is_verbose=verbose):
         console.print(_marked(f"      {detail}", variable))
     if not verbose:
         return
+    for masked in masked_lines(variable):
+        console.print(Text(f"      {masked}", style="dim"))
     words = evidence_words(variable)
     if words:
         console.print(Text(f"      on the evidence of {words}", style="dim"))

@@ -25,6 +25,7 @@ from ciwrap.model.variable_result import (
     DifferingNumbers,
     Explanation,
     IndexBox,
+    MaskedText,
     TextPlace,
     TextResult,
     UnpairedLines,
@@ -347,13 +348,14 @@ def evidence_words(variable: VariableResult) -> str:
 
 
 def detail_lines(
-    variable: VariableResult, sides: tuple[str, str], *, most_places: int = 5
+    variable: VariableResult, sides: tuple[str, str], *, is_verbose: bool = False
 ) -> list[str]:
     """Where and how much, a line for each fact that is known; for variables that differ, and for
-    texts of which lines have no partner.
+    texts of which lines have no partner. is_verbose: more of a text's places, and how to leave each
+    of them out.
     """
     if variable.text is not None:
-        return text_lines(variable, most_places, sides)
+        return text_lines(variable, sides, is_verbose=is_verbose)
     # The cause first: it is what a reader looks for.
     lines = list(cause_lines(variable, sides))
     return [*lines, *fact_lines(variable, sides)] if variable.verdict.is_alarm else lines
@@ -763,15 +765,15 @@ def summary_line(text: TextResult) -> str:
     return "; ".join(parts)
 
 
-def text_lines(variable: VariableResult, most: int, sides: tuple[str, str]) -> list[str]:
+def text_lines(variable: VariableResult, sides: tuple[str, str], *, is_verbose: bool) -> list[str]:
     """The places of a text that does not match, a line or two for each, and what to do."""
-    text = variable.text
+    text, most = variable.text, 50 if is_verbose else 5
     if text is None or not (text.differing or any(text.unpaired_lines)):
         return []
     lines = [summary_line(text)]
     for place in text.places[:most]:
         lines.append(text_place_words(place))
-        lines += [f"  {hint}" for hint in place_hints(place)]
+        lines += [f"  {hint}" for hint in place_hints(place, with_place=is_verbose)]
     lines += _rest(text.place_count, min(most, len(text.places)), "place")
     for one in text.unpaired[:most]:
         lines.append(unpaired_words(one, sides))
@@ -779,6 +781,25 @@ def text_lines(variable: VariableResult, most: int, sides: tuple[str, str]) -> l
             lines.append(f"  {looks_like(one.remedies)}")
     lines += _rest(text.unpaired_count, min(most, len(text.unpaired)), "template")
     return lines
+
+
+def masked_lines(variable: VariableResult, most: int = 50) -> list[str]:
+    """What was left out of a text, a line for each template."""
+    text = variable.text
+    if text is None:
+        return []
+    lines = [masked_words(one) for one in text.masked[:most]]
+    return lines + _rest(text.masked_count, len(lines), "template that is left out")
+
+
+def masked_words(one: MaskedText) -> str:
+    """`left out by times: 3 numbers in 3 lines "Elapsed: ...", first at 5:10: 3.2 s / 3.4 s`."""
+    template = safe_name(one.template, _LONGEST_TEMPLATE)
+    words = f"left out by {one.by}: {plural(one.numbers, 'number')} in {plural(one.lines, 'line')}"
+    if one.golden is None or one.new is None:
+        return f'{words} "{template}"'
+    golden, new = (safe_name(side.text, _LONGEST_TEXT) for side in (one.golden, one.new))
+    return f'{words} "{template}", first at {position(one.golden, one.new)}: {golden} / {new}'
 
 
 def _rest(count: int, shown: int, noun: str) -> list[str]:
@@ -794,12 +815,17 @@ def text_place_words(place: DifferingNumbers) -> str:
     )
 
 
-def place_hints(place: DifferingNumbers) -> list[str]:
+def place_hints(place: DifferingNumbers, *, with_place: bool) -> list[str]:
     """What to know about a place, and what would leave it out."""
     hints = []
     if place.is_part:
         hints.append("may be part of a longer number, so it has to be written alike")
-    return hints + ([looks_like(place.remedies)] if place.remedies else [])
+    if place.remedies:
+        hints.append(looks_like(place.remedies))
+    elif with_place and place.place:
+        quoted = place.place.replace("'", "''")
+        hints.append(f"to leave it out: ignore_places: ['{quoted}']")
+    return hints
 
 
 def position(golden: TextPlace, new: TextPlace) -> str:

@@ -37,6 +37,14 @@ py::dict place_dict(const TextPlace& place) {
                     "text"_a = py::bytes(place.text));
 }
 
+// Of IgnoredSets, or of `ignored_place`.
+py::str name_of(unsigned set) {
+    for (const NamedIgnoredSet& one : named_ignored_sets)
+        if (one.set == set)
+            return std::string(one.name);
+    return "ignore_places";
+}
+
 py::list names_of(unsigned sets) {
     py::list names;
     for (const NamedIgnoredSet& one : named_ignored_sets)
@@ -48,12 +56,12 @@ py::list names_of(unsigned sets) {
 py::list number_rows(const std::vector<NumberGroup>& groups) {
     py::list rows;
     for (const NumberGroup& one : groups)
-        rows.append(py::dict("template"_a = py::bytes(one.line_template), "number"_a = one.number,
-                             "count"_a = one.count, "golden"_a = place_dict(one.golden),
-                             "new"_a = place_dict(one.value),
-                             "max_abs_difference"_a = one.max_abs_difference,
-                             "max_bound_share"_a = one.max_bound_share, "is_part"_a = one.is_part,
-                             "remedies"_a = names_of(one.remedies)));
+        rows.append(py::dict(
+            "template"_a = py::bytes(one.line_template), "number"_a = one.number,
+            "count"_a = one.count, "golden"_a = place_dict(one.golden),
+            "new"_a = place_dict(one.value), "max_abs_difference"_a = one.max_abs_difference,
+            "max_bound_share"_a = one.max_bound_share, "is_part"_a = one.is_part,
+            "remedies"_a = names_of(one.remedies), "place"_a = py::bytes(one.place)));
     return rows;
 }
 
@@ -67,6 +75,22 @@ py::list line_rows(const std::vector<LineGroup>& groups) {
             "template"_a = py::bytes(one.line_template), "golden_count"_a = one.golden_count,
             "new_count"_a = one.value_count, "golden"_a = place(one.golden_count, one.golden),
             "new"_a = place(one.value_count, one.value), "remedies"_a = names_of(one.remedies)));
+    return rows;
+}
+
+py::list masked_rows(const std::vector<MaskedGroup>& groups) {
+    py::list rows;
+    for (const MaskedGroup& one : groups)
+        rows.append(py::dict("by"_a = name_of(one.set), "template"_a = py::bytes(one.line_template),
+                             "line_count"_a = one.line_count, "number_count"_a = one.number_count,
+                             "golden"_a = place_dict(one.golden), "new"_a = place_dict(one.value)));
+    return rows;
+}
+
+py::list left_out_rows(const std::vector<LinesLeftOut>& patterns) {
+    py::list rows;
+    for (const LinesLeftOut& one : patterns)
+        rows.append(py::make_tuple(one.golden_count, one.value_count, one.number_count));
     return rows;
 }
 
@@ -90,19 +114,24 @@ py::dict as_dict(const TextComparison& found) {
                     "max_bound_share"_a = found.max_bound_share,
                     "number_groups"_a = number_rows(found.number_groups),
                     "number_group_count"_a = found.number_group_count,
+                    "masked_groups"_a = masked_rows(found.masked_groups),
+                    "masked_group_count"_a = found.masked_group_count,
+                    "lines_left_out"_a = left_out_rows(found.lines_left_out),
                     "line_groups"_a = line_rows(found.line_groups),
                     "line_group_count"_a = found.line_group_count);
 }
 
 py::dict compare(const py::object& golden, const py::object& value, double atol, double rtol,
                  bool equal_nan, const std::vector<std::string>& ignore,
-                 const std::vector<std::string>& ignore_lines, std::size_t window_bytes,
+                 const std::vector<std::string>& ignore_lines,
+                 const std::vector<std::string>& ignore_places, std::size_t window_bytes,
                  const std::string& engine_name) {
     TextOptions options;
     options.bound = {atol, rtol, equal_nan};
     for (const std::string& name : ignore)
         options.ignored_sets |= ignored_set(name);
     options.ignored_lines = ignore_lines;
+    options.ignored_places = ignore_places;
     options.window_bytes = window_bytes;
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
     const Side ours = make_side(golden, engine, "the golden text");
@@ -122,6 +151,7 @@ void register_text(py::module_& module) {
                py::arg("atol") = 0.0, py::arg("rtol") = 0.0, py::arg("equal_nan") = true,
                py::arg("ignore") = std::vector<std::string>{},
                py::arg("ignore_lines") = std::vector<std::string>{},
+               py::arg("ignore_places") = std::vector<std::string>{},
                py::arg("window_bytes") = std::size_t{8} << 20, py::arg("engine") = "auto");
     module.attr("ignored_text_sets") = py::tuple(names_of(ignore_all));
 }

@@ -41,13 +41,13 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
 }
 
 LineFinding LineComparer::compare(std::string_view golden, std::string_view value) {
-    if (sets_ != 0)
-        pieces_.find(golden, value, sets_);
+    if (!left_out_.is_nothing())
+        pieces_.find(golden, value, left_out_);
     differing_.clear();
     LineFinding found;
     TokenReader ours(golden, pieces_.golden);
     TokenReader theirs(value, pieces_.value);
-    for (bool may_skip = sets_ == 0 && bound_.equal_nan;;) {
+    for (bool may_skip = left_out_.is_nothing() && bound_.equal_nan;;) {
         if (may_skip)
             found.numbers += skip_equal(ours, theirs);
         const Token one = ours.next();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/left_out.hpp"
 #include "text/text_notes.hpp"
 #include "text/text_number.hpp"
 #include "text/text_readings.hpp"
@@ -26,13 +27,14 @@ struct LineFinding {
 
 class LineComparer {
   public:
-    // sets: IgnoredSets.
-    LineComparer(const TextBound& bound, unsigned sets) : bound_(bound), sets_(sets) {}
+    // Both are to outlive this.
+    LineComparer(const TextBound& bound, const LeftOut& left_out)
+        : bound_(bound), left_out_(left_out) {}
 
     LineFinding compare(std::string_view golden, std::string_view value);
 
     // Of the lines that were compared last: the numbers that do not agree, as far as they are kept,
-    // and what the sets cover.
+    // and what is left out.
     const std::vector<DifferingNumber>& differing() const { return differing_; }
     const IgnoredPieces& pieces() const { return pieces_; }
 
@@ -40,7 +42,7 @@ class LineComparer {
     void take_numbers(const PlacedNumber& golden, const PlacedNumber& value, LineFinding& found);
 
     const TextBound& bound_;
-    const unsigned sets_;
+    const LeftOut& left_out_;
     std::vector<DifferingNumber> differing_;
     IgnoredPieces pieces_;
 };

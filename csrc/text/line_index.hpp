@@ -21,7 +21,7 @@ class LineIndex {
         std::size_t begin;
         std::size_t end;  // without the line break
         std::size_t next;
-        bool is_ignored;
+        std::size_t pattern;  // that leaves it out, of so many
     };
 
     void clear() {

@@ -13,9 +13,9 @@ constexpr std::uint64_t lines_between_interrupts = 4096;
 
 class TemplateComparer {
   public:
-    TemplateComparer(TextSource& golden, TextSource& value, unsigned sets,
-                     const std::vector<LinePattern>& left_out)
-        : golden_(golden), value_(value), sets_(sets), left_out_(left_out) {}
+    TemplateComparer(TextSource& golden, TextSource& value, const LeftOut& left_out,
+                     const std::vector<LinePattern>& patterns)
+        : golden_(golden), value_(value), left_out_(left_out), patterns_(patterns) {}
 
     bool compare(const Interrupt& interrupt) {
         for (std::uint64_t turn = 0;; ++turn) {
@@ -43,10 +43,10 @@ class TemplateComparer {
     }
 
     bool skip_left_out(TextWindow& window) const {
-        if (left_out_.empty() || window.is_empty())
+        if (patterns_.empty() || window.is_empty())
             return false;
         const std::string_view line = window.first_line();
-        if (std::none_of(left_out_.begin(), left_out_.end(),
+        if (std::none_of(patterns_.begin(), patterns_.end(),
                          [&](const LinePattern& one) { return one.fits(line); }))
             return false;
         window.consume(window.taken_by(line), 1);
@@ -56,8 +56,8 @@ class TemplateComparer {
     bool skip_alike_lines() {
         const std::string_view golden = golden_.first_line();
         const std::string_view value = value_.first_line();
-        if (sets_ != 0)
-            pieces_.find(golden, value, sets_);
+        if (!left_out_.is_nothing())
+            pieces_.find(golden, value, left_out_);
         TokenReader ours(golden, pieces_.golden);
         TokenReader theirs(value, pieces_.value);
         for (Token one = ours.next();; one = ours.next()) {
@@ -73,16 +73,16 @@ class TemplateComparer {
 
     TextWindow golden_;
     TextWindow value_;
-    unsigned sets_;
-    const std::vector<LinePattern>& left_out_;
+    const LeftOut& left_out_;
+    const std::vector<LinePattern>& patterns_;
     IgnoredPieces pieces_;
 };
 
 }  // namespace
 
-bool have_same_templates(TextSource& golden, TextSource& value, unsigned sets,
-                         const std::vector<LinePattern>& left_out, const Interrupt& interrupt) {
-    return TemplateComparer(golden, value, sets, left_out).compare(interrupt);
+bool have_same_templates(TextSource& golden, TextSource& value, const LeftOut& left_out,
+                         const std::vector<LinePattern>& patterns, const Interrupt& interrupt) {
+    return TemplateComparer(golden, value, left_out, patterns).compare(interrupt);
 }
 
 }  // namespace ciwrap

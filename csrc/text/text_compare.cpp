@@ -5,7 +5,7 @@
 
 #include "ciwrap/error.hpp"
 #include "text/align_lines.hpp"
-#include "text/ignored_text.hpp"
+#include "text/left_out.hpp"
 #include "text/line_compare.hpp"
 #include "text/line_index.hpp"
 #include "text/line_pattern.hpp"
@@ -36,12 +36,14 @@ class TextComparer {
           value_text_(value),
           golden_(golden),
           value_(value),
-          lines_(options.bound, options.ignored_sets),
-          notes_(options.ignored_sets, options.most_groups) {
+          left_out_(options.ignored_sets, options.ignored_places),
+          lines_(options.bound, left_out_),
+          notes_(left_out_, options.most_groups) {
         if (options.window_bytes < 2 * most_line_bytes)
             throw Error(ErrorCode::invalid_argument, "a window holds 2 MiB at least");
         for (const std::string& text : options.ignored_lines)
             patterns_.emplace_back(text);
+        found_.lines_left_out.resize(patterns_.size());
     }
 
     TextComparison compare() {
@@ -60,6 +62,8 @@ class TextComparer {
         finish(found_.value, value_);
         found_.number_groups = std::move(notes_.numbers);
         found_.number_group_count = notes_.number_group_count;
+        found_.masked_groups = std::move(notes_.masked);
+        found_.masked_group_count = notes_.masked_group_count;
         found_.line_groups = std::move(notes_.lines);
         found_.line_group_count = notes_.line_group_count;
         return std::move(found_);
@@ -118,22 +122,30 @@ class TextComparer {
         if (window.is_empty())
             return false;
         const std::string_view line = window.first_line();
-        if (!is_left_out(line))
+        const std::size_t pattern = pattern_of(line);
+        if (pattern == patterns_.size())
             return false;
-        note_left_out(line, side, is_golden);
+        note_left_out(line, pattern, side, is_golden);
         window.consume(window.taken_by(line), 1);
         return true;
     }
 
-    bool is_left_out(std::string_view line) const {
-        return std::any_of(patterns_.begin(), patterns_.end(),
-                           [&](const LinePattern& one) { return one.fits(line); });
+    // The pattern that leaves a line out; as many as there are: none.
+    std::size_t pattern_of(std::string_view line) const {
+        const auto found = std::find_if(patterns_.begin(), patterns_.end(),
+                                        [&](const LinePattern& one) { return one.fits(line); });
+        return static_cast<std::size_t>(found - patterns_.begin());
     }
 
-    void note_left_out(std::string_view line, TextSide& side, bool is_golden) {
+    void note_left_out(std::string_view line, std::size_t pattern, TextSide& side, bool is_golden) {
+        LinesLeftOut& lines = found_.lines_left_out[pattern];
         ++side.ignored_lines;
-        if (is_golden)
-            found_.ignored_line_numbers += count_numbers(line);
+        ++(is_golden ? lines.golden_count : lines.value_count);
+        if (!is_golden)
+            return;
+        const std::uint64_t numbers = count_numbers(line);
+        lines.number_count += numbers;
+        found_.ignored_line_numbers += numbers;
     }
 
     // Whether lines are partners by their position alone. Asked for where numbers differ.
@@ -142,7 +154,7 @@ class TextComparer {
             const std::unique_ptr<TextSource> golden = golden_text_.again();
             const std::unique_ptr<TextSource> value = value_text_.again();
             has_same_templates_ =
-                have_same_templates(*golden, *value, options_.ignored_sets, patterns_, interrupt_);
+                have_same_templates(*golden, *value, left_out_, patterns_, interrupt_);
         }
         return *has_same_templates_;
     }
@@ -175,10 +187,11 @@ class TextComparer {
         found_.max_abs_difference = std::max(found_.max_abs_difference, one.max_abs);
         found_.max_rel_difference = std::max(found_.max_rel_difference, one.max_rel);
         found_.max_bound_share = std::max(found_.max_bound_share, one.max_share);
-        if (one.differing == 0)
-            return;
         const IgnoredPieces& ignored = lines_.pieces();
+        if (one.differing == 0 && ignored.golden.empty())
+            return;
         const std::uint64_t shape = shape_of(golden.text, ignored.golden);
+        notes_.add_masked(golden, value, shape, ignored);
         for (const DifferingNumber& number : lines_.differing())
             notes_.add_number(golden, value, shape, number, ignored);
     }
@@ -228,7 +241,7 @@ class TextComparer {
             }
             if (end - at > most_line_bytes)
                 window.refuse_long_line(window.line_number() + index.lines.size());
-            add_line(text.substr(at, end - at), {at, end, std::min(end + 1, text.size()), false},
+            add_line(text.substr(at, end - at), {at, end, std::min(end + 1, text.size()), 0},
                      index);
             at = index.bytes();
         }
@@ -236,9 +249,9 @@ class TextComparer {
     }
 
     void add_line(std::string_view text, LineIndex::Line line, LineIndex& index) {
-        line.is_ignored = is_left_out(text);
-        if (!line.is_ignored) {
-            find_ignored(text, options_.ignored_sets, scratch_);
+        line.pattern = pattern_of(text);
+        if (line.pattern == patterns_.size()) {
+            left_out_.find(text, scratch_);
             index.kept.push_back(index.lines.size());
             index.keys.push_back(key_of(text, scratch_));
         }
@@ -303,8 +316,8 @@ class TextComparer {
                 bool is_golden) {
         for (std::size_t i = first; i < last; ++i) {
             const NumberedLine line = line_of(window, index, i);
-            if (index.lines[i].is_ignored)
-                note_left_out(line.text, side, is_golden);
+            if (index.lines[i].pattern < patterns_.size())
+                note_left_out(line.text, index.lines[i].pattern, side, is_golden);
             else
                 lonely.push_back(line);
         }
@@ -331,6 +344,7 @@ class TextComparer {
     const TextSource& value_text_;
     TextWindow golden_;
     TextWindow value_;
+    LeftOut left_out_;
     LineComparer lines_;
     TextNotes notes_;
     std::vector<LinePattern> patterns_;

@@ -17,6 +17,7 @@ namespace ciwrap {
 struct TextOptions {
     TextBound bound;
     unsigned ignored_sets = 0;                        // IgnoredSets
+    std::vector<std::string> ignored_places;          // as LinePlace takes them
     std::vector<std::string> ignored_lines;           // as LinePattern takes them
     std::size_t window_bytes = std::size_t{8} << 20;  // in which the partner of a line is searched
     std::size_t most_groups = 200;
@@ -30,6 +31,13 @@ struct TextSide {
     std::uint64_t ignored_lines = 0;
     std::uint64_t unread_numbers = 0;  // in lines without partner
     bool is_utf8 = true;
+};
+
+// Lines that one pattern leaves out. numbers: in those of the golden.
+struct LinesLeftOut {
+    std::uint64_t golden_count = 0;
+    std::uint64_t value_count = 0;
+    std::uint64_t number_count = 0;
 };
 
 // number_count: numbers of lines that have a partner; ignored_count of them were not compared.
@@ -49,6 +57,9 @@ struct TextComparison {
     double max_bound_share = 0.0;
     std::vector<NumberGroup> number_groups;
     std::uint64_t number_group_count = 0;
+    std::vector<MaskedGroup> masked_groups;
+    std::uint64_t masked_group_count = 0;
+    std::vector<LinesLeftOut> lines_left_out;  // one for each of ignored_lines
     std::vector<LineGroup> line_groups;
     std::uint64_t line_group_count = 0;
 };

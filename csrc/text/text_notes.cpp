@@ -33,14 +33,14 @@ unsigned set_over(const std::vector<LinePiece>& pieces, const NumberedLine& line
 unsigned remedy_for(const NumberedLine& golden, const NumberedLine& value,
                     const DifferingNumber& number) {
     IgnoredPieces pieces;
-    pieces.find(golden.text, value.text, ignore_all);
+    pieces.find(golden.text, value.text, LeftOut(ignore_all, {}));
     return set_over(pieces.golden, golden, number.golden) &
            set_over(pieces.value, value, number.value);
 }
 
 bool is_alike(const NumberedLine& golden, const NumberedLine& value, unsigned sets) {
     IgnoredPieces pieces;
-    pieces.find(golden.text, value.text, sets);
+    pieces.find(golden.text, value.text, LeftOut(sets, {}));
     return shape_of(golden.text, pieces.golden) == shape_of(value.text, pieces.value);
 }
 
@@ -60,9 +60,10 @@ unsigned pairing_sets(const NumberedLine& golden, const NumberedLine& value, uns
 
 }  // namespace
 
-void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line, unsigned sets) {
-    find_ignored(golden_line, sets, golden);
-    find_ignored(value_line, sets, value);
+void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line,
+                         const LeftOut& left_out) {
+    left_out.find(golden_line, golden);
+    left_out.find(value_line, value);
 }
 
 std::uint64_t shape_of(std::string_view line, std::span<const LinePiece> ignored) {
@@ -107,7 +108,9 @@ void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value
             group.number = number.ordinal + 1;
             group.golden = place_of(golden, number.golden);
             group.value = place_of(value, number.value);
-            group.remedies = remedy_for(golden, value, number) & ~sets_;
+            group.remedies = remedy_for(golden, value, number) & ~left_out_.sets();
+            group.place =
+                place_of_number(golden.text, ignored.golden, number.ordinal, most_template);
             numbers.push_back(std::move(group));
         } else {
             found->second = most_groups_;
@@ -122,9 +125,38 @@ void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value
     group.max_bound_share = std::max(group.max_bound_share, number.found.bound_share);
 }
 
+void TextNotes::add_masked(const NumberedLine& golden, const NumberedLine& value,
+                           std::uint64_t shape, const IgnoredPieces& ignored) {
+    const auto text_of = [](const NumberedLine& line, const LinePiece& piece) {
+        return line.text.substr(piece.begin, piece.end - piece.begin);
+    };
+    unsigned seen = 0;
+    for (std::size_t i = 0; i < ignored.golden.size(); ++i) {
+        const LinePiece& piece = ignored.golden[i];
+        const auto [found, is_new] =
+            masked_groups_.try_emplace(mixed(shape, piece.set), masked.size());
+        if (is_new) {
+            ++masked_group_count;
+            if (masked.size() < most_groups_)
+                masked.push_back({piece.set,
+                                  template_of(golden.text, ignored.golden, most_template), 0, 0,
+                                  place_of(golden, text_of(golden, piece)),
+                                  place_of(value, text_of(value, ignored.value[i]))});
+            else
+                found->second = most_groups_;
+        }
+        if (found->second >= masked.size())
+            continue;
+        MaskedGroup& group = masked[found->second];
+        group.line_count += (seen & piece.set) == 0 ? 1 : 0;
+        group.number_count += count_numbers(text_of(golden, piece));
+        seen |= piece.set;
+    }
+}
+
 LineGroup* TextNotes::group_of(const NumberedLine& line) {
     std::vector<LinePiece> pieces;
-    find_ignored(line.text, sets_, pieces);
+    left_out_.find(line.text, pieces);
     const std::uint64_t key = shape_of(line.text, pieces);
     auto found = line_groups_.find(key);
     if (found == line_groups_.end()) {
@@ -151,7 +183,7 @@ void TextNotes::add_lines(const std::vector<NumberedLine>& golden,
         if (group->golden_count++ == 0) {
             group->golden = place_of(golden[i], golden[i].text);
             if (i < value.size())
-                group->remedies = pairing_sets(golden[i], value[i], sets_);
+                group->remedies = pairing_sets(golden[i], value[i], left_out_.sets());
         }
     }
     for (std::size_t i = 0; i < value.size(); ++i) {
@@ -161,7 +193,7 @@ void TextNotes::add_lines(const std::vector<NumberedLine>& golden,
         if (group->value_count++ == 0) {
             group->value = place_of(value[i], value[i].text);
             if (i < golden.size() && group->golden_count == 0)
-                group->remedies = pairing_sets(golden[i], value[i], sets_);
+                group->remedies = pairing_sets(golden[i], value[i], left_out_.sets());
         }
     }
 }

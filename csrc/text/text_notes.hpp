@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/left_out.hpp"
 #include "text/text_number.hpp"
 #include "text/text_tokens.hpp"
 
@@ -29,7 +30,8 @@ struct TextPlace {
 
 // Numbers that differ in one place of one template. number: which of the line's, from 1. golden,
 // value: the first of them. is_part: some are within the bound, and yet not written alike, as parts
-// of longer numbers have to be. remedies: sets (IgnoredSets) each of which would cover it.
+// of longer numbers have to be. remedies: sets (IgnoredSets) each of which would cover it. place:
+// as LinePlace takes it, what would leave out this number; empty if it is too long or has no word.
 struct NumberGroup {
     std::string line_template;
     std::uint64_t number = 0;
@@ -40,6 +42,7 @@ struct NumberGroup {
     double max_bound_share = 0.0;
     bool is_part = false;
     unsigned remedies = 0;
+    std::string place;
 };
 
 // Lines of one template that have no partner. golden_count, value_count: on either side. first: of
@@ -53,6 +56,17 @@ struct LineGroup {
     unsigned remedies = 0;
 };
 
+// What one set, or the named places, leave out of lines of one template. numbers: in all of them.
+// golden, value: the first piece.
+struct MaskedGroup {
+    unsigned set = 0;
+    std::string line_template;
+    std::uint64_t line_count = 0;
+    std::uint64_t number_count = 0;
+    TextPlace golden;
+    TextPlace value;
+};
+
 struct DifferingNumber {
     std::size_t ordinal;  // among the line's numbers, from 0
     std::string_view golden;
@@ -60,20 +74,24 @@ struct DifferingNumber {
     NumberComparison found;
 };
 
-// Pieces of two lines that the sets cover.
+// Pieces of two lines that are left out.
 struct IgnoredPieces {
     std::vector<LinePiece> golden;
     std::vector<LinePiece> value;
-    void find(std::string_view golden_line, std::string_view value_line, unsigned sets);
+    void find(std::string_view golden_line, std::string_view value_line, const LeftOut& left_out);
 };
 
 class TextNotes {
   public:
-    // sets: those that are ignored already.
-    TextNotes(unsigned sets, std::size_t most_groups) : sets_(sets), most_groups_(most_groups) {}
+    // left_out: what is ignored already.
+    TextNotes(const LeftOut& left_out, std::size_t most_groups)
+        : left_out_(left_out), most_groups_(most_groups) {}
 
     void add_number(const NumberedLine& golden, const NumberedLine& value, std::uint64_t shape,
                     const DifferingNumber& number, const IgnoredPieces& ignored);
+    // What is left out of two partners. golden, value: pieces in the same order.
+    void add_masked(const NumberedLine& golden, const NumberedLine& value, std::uint64_t shape,
+                    const IgnoredPieces& ignored);
     // Lines without a partner, between the same two pairs: as many of either side as there are.
     void add_lines(const std::vector<NumberedLine>& golden, const std::vector<NumberedLine>& value);
 
@@ -81,16 +99,19 @@ class TextNotes {
     // told apart.
     std::vector<NumberGroup> numbers;
     std::vector<LineGroup> lines;
+    std::vector<MaskedGroup> masked;
     std::uint64_t number_group_count = 0;
     std::uint64_t line_group_count = 0;
+    std::uint64_t masked_group_count = 0;
 
   private:
     LineGroup* group_of(const NumberedLine& line);
 
-    unsigned sets_;
+    const LeftOut& left_out_;
     std::size_t most_groups_;
     std::unordered_map<std::uint64_t, std::size_t> number_groups_;
     std::unordered_map<std::uint64_t, std::size_t> line_groups_;
+    std::unordered_map<std::uint64_t, std::size_t> masked_groups_;
 };
 
 // A hash of the line's template.

@@ -704,6 +704,7 @@ def test_no_field_of_a_check_is_forgotten() -> None:
     ("before", "after", "wider"),
     [
         ("", "options: {ignore_lines: ['step *']}", True),
+        ("", "options: {ignore_places: ['t {}']}", True),
         ("", "options: {ignore: [dates]}", True),
         ("options: {ignore: dates}", "options: {ignore: [dates, times]}", True),
         ("options: {ignore: [dates, times]}", "options: {ignore: [times]}", False),

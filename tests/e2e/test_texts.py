@@ -109,6 +109,53 @@ WALLS = b"""\
 """
 
 
+TIMED = b"""\
+ Total CalculiX Time: 0.13
+ step 1 E = -76.026 took 0.51
+ step 2 E = -76.027 took 0.52
+ Elapsed: 3.2 s
+"""
+
+
+def test_a_place_is_left_out_and_nothing_else_of_its_line(tmp_path: Path) -> None:
+    new = TIMED.replace(b"0.13", b"0.15").replace(b"0.51", b"0.61").replace(b"3.2 s", b"3.3 s")
+    found = _compare(tmp_path, TIMED, new, "--verbose")
+    assert found.code == 1
+    hints = [one["place"] for one in found.variable("a")["text"]["places"]]
+    assert hints == [
+        "Total CalculiX Time: {}",
+        "step # E = # took {}",
+        "Elapsed: {} s",
+    ]
+    assert "to leave it out: ignore_places: ['Total CalculiX Time: {}']" in found.out
+    assert "looks like timings: ignore: [times]" in found.out
+    options = ("--ignore-places", hints[0], "--ignore-places", "step # E = # took {}")
+    options += ("--ignore-tokens", "times", "--verbose")
+    found = _compare(tmp_path, TIMED, new, *options)
+    assert found.code == 0
+    # Lines that are equal to the byte are compared.
+    masked = [
+        (one["by"], one["template"], one["lines"], one["numbers"])
+        for one in found.variable("a")["text"]["masked"]
+    ]
+    assert masked == [
+        ("ignore_places", "Total CalculiX Time: ...", 1, 1),
+        ("ignore_places", "step # E = # took ...", 1, 1),
+        ("times", "Elapsed: ...", 1, 1),
+    ]
+    assert 'left out by times: 1 number in 1 line "Elapsed: ...", first at 4:11' in found.out
+    found = _compare(tmp_path, TIMED, new.replace(b"-76.026", b"-76.021"), *options)
+    assert (found.code, found.variable("a")["text"]["differing"]) == (1, 1)
+
+
+def test_lines_that_are_left_out_are_listed(tmp_path: Path) -> None:
+    golden, new = b"a 1\nnote 2 3\nnote 4\n", b"a 1\nnote 5\n"
+    found = _compare(tmp_path, golden, new, "--ignore-lines", "note *")
+    [masked] = found.variable("a")["text"]["masked"]
+    assert (masked["by"], masked["template"]) == ("ignore_lines", "note *")
+    assert (masked["lines"], masked["numbers"]) == (2, 3)
+
+
 def test_no_set_is_proposed_for_results_and_none_covers_them(tmp_path: Path) -> None:
     new = WALLS.replace(b"5.0", b"6.5").replace(b"310.2", b"450.0").replace(b"2.5e", b"9.9e")
     new = new.replace(b"76.0", b"70.0").replace(b"1.30075", b"7.77777")
@@ -140,7 +187,7 @@ def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
     all_lines = _compare(tmp_path, b"a 1\n", b"a 2\n", "--ignore-lines", "a *")
     assert (all_lines.code, "leaves out every line" in all_lines.out) == (3, True)
     numbers = _compare(tmp_path, b"elapsed 1.5 s\n", b"elapsed 2.5 s\n", "--ignore-tokens", "times")
-    assert (numbers.code, "none was compared" in numbers.out) == (3, True)
+    assert (numbers.code, "is left out, so none was compared" in numbers.out) == (3, True)
 
 
 def test_lines_that_are_equal_to_the_byte_may_count_as_compared(tmp_path: Path) -> None:
@@ -156,6 +203,8 @@ def test_lines_that_are_equal_to_the_byte_may_count_as_compared(tmp_path: Path) 
     [
         (("--ignore-tokens", "tims"), "is not one of dates, times"),
         (("--ignore-lines", "*"), "leaves out every line"),
+        (("--ignore-places", "E = #"), "is no place in a line"),
+        (("--ignore-places", "{}"), "is no place in a line"),
         (("--ulps", "2"), "means nothing for a text"),
     ],
 )
@@ -266,6 +315,11 @@ def test_pages_show_places(project: Project, tmp_path: Path) -> None:
     html = page.read_text()
     for words in ("4:31", "2.555", "2.755", "no partner", "ignore: [times]"):
         assert words in html
+    options = "    options: {ignore: [times], ignore_lines: [' done']}\n"
+    project.configure("    exclude: ['*.npy']\n    format: tokens\n" + options, bound="atol: 1e-6")
+    _write(project, GOLDEN.replace("2.555", "2.755"))
+    assert project.run("check", "--report", str(page)).code == 0
+    assert "(left out by times)" in page.read_text()
 
 
 def test_two_runs_of_logs(tmp_path: Path) -> None:

@@ -393,3 +393,32 @@ def test_texts_of_the_same_templates_are_partners_line_by_line(
         for ours, theirs in zip(golden.split(), new.split(), strict=True)
     ]
     assert found["differing_count"] == sum(ours != theirs for ours, theirs in numbers)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["E = {} eV", "t {}", "{} took {}", "{} {}", "x{{}} # {}", "at 1.5,{}"]),
+        min_size=1,
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=examples(300), deadline=None)
+def test_a_place_leaves_out_one_number_of_one_template(
+    templates: list[str], rng: random.Random
+) -> None:
+    """Every other difference is found with the place as without it."""
+    sides = [
+        _text([one.format(*(f"{rng.randint(1, 99)}.5" for _ in range(2))) for one in templates])
+        for _ in range(2)
+    ]
+    plain = _core.compare_texts(*sides)
+    for group in plain["number_groups"]:
+        if not group["place"]:
+            continue
+        found = _core.compare_texts(*sides, ignore_places=(group["place"].decode(),))
+        assert found["differing_count"] == plain["differing_count"] - group["count"]
+        [masked] = found["masked_groups"]
+        assert (masked["by"], masked["number_count"] >= group["count"]) == ("ignore_places", True)
+        assert masked["golden"]["line"] <= group["golden"]["line"]
+        assert found["golden"]["unpaired_lines"] == found["new"]["unpaired_lines"] == 0

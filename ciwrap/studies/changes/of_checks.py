@@ -115,10 +115,11 @@ _DEFAULTS: Mapping[str, Any] = {
     "offset": 0,
     "ignore": (),
     "ignore_lines": (),
+    "ignore_places": (),
     "attributes": MEANING,
 }
 # A text or a list of texts, in any order.
-_SETS = ("comment", "ignore", "ignore_lines", "attributes")
+_SETS = ("comment", "ignore", "ignore_lines", "ignore_places", "attributes")
 _RULE_DEFAULTS: Mapping[str, Any] = {
     "take": "all",
     "duplicates": "error",
@@ -259,6 +260,7 @@ def _names_less(was: Any, now: Any) -> bool:
 _WIDER: Mapping[str, Callable[[Any, Any], bool]] = {
     "ignore": gains,
     "ignore_lines": gains,
+    "ignore_places": gains,
     "comment": gains,
     "skip_rows": lambda was, now: now > was,
     "final_newline": _becomes(False),
