@@ -418,6 +418,20 @@ def library_versions() -> dict[str, str]: ...  # kokkos, liburing, zstd, compile
 
 ignored_text_sets: tuple[str, ...]  # the names that `ignore` takes
 
+def text_places(
+    text: Any,
+    *,
+    ignore: Sequence[str] = (),
+    ignore_lines: Sequence[str] = (),
+    ignore_places: Sequence[str] = (),
+    most: int = 1 << 16,
+) -> list[dict[str, Any]]:
+    """The numbers of a text in memory, one for each template and place: the fields of NumberPlace
+    (csrc/text/text_places.hpp), texts as bytes. left_out_by: a set, "ignore_places", "ignore_lines", or None.
+
+    Raises errors of code "invalid_argument" as `compare_texts` does.
+    """
+
 def compare_texts(
     golden: Any,
     new: Any,

@@ -29,17 +29,19 @@ from ciwrap.check.check import check_catalog
 from ciwrap.check.two_sides import Work
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
-from ciwrap.formats.reader import Source, VariableInfo
+from ciwrap.formats.reader import Source, VariableInfo, as_elements
 from ciwrap.golden.scale import in_scale_of
 from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources, bound_of, tree_parameters
 from ciwrap.model import ErrorBound, VariableId, VariableResult, VariableSettings, Verdict
 from ciwrap.project.outputs import arrangement_of, outputs_of
 from ciwrap.review.change import Origin, change_of_catalog, write_change
+from ciwrap.studies.selftest_texts import Place, caught_places, other_number, places_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import TextRules
     from ciwrap.project.settings import Check
 
 
@@ -137,12 +139,13 @@ def sound(elements: NDArray[Any], fill_values: tuple[float | int, ...]) -> NDArr
 
 class Change(Struct, frozen=True):
     """What happens to one variable of a file. element: (flat index, value there). unit: in place
-    of the one the file says.
+    of the one the file says. text: in place of all of it, where it is a text.
     """
 
     element: tuple[int, Any] | None = None
     is_lost: bool = False
     unit: str | None = None
+    text: bytes | None = None
 
 
 class DamagedFile(OutputFile, frozen=True):
@@ -177,13 +180,18 @@ class DamagedSource(Source):
             if change.unit is not None:
                 labels = {**dict(info.labels), "units": change.unit}
                 info = replace(info, labels=tuple(sorted(labels.items())))
-            infos.append(info if change.element is None else replace(info, region=None))
+            if change.text is not None:
+                info = replace(info, shape=(len(change.text),))
+            is_changed = change.element is not None or change.text is not None
+            infos.append(replace(info, region=None) if is_changed else info)
         self.variables = tuple(infos)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         self.info(name)
-        elements = self._source.read(name, first_element, count)
         change = self._changes.get(name, Change())
+        if change.text is not None:
+            return as_elements(change.text[first_element : first_element + count], "|S1")
+        elements = self._source.read(name, first_element, count)
         if change.element is None:
             return elements
         index, value = change.element
@@ -305,6 +313,8 @@ def _plan(target: Target, catalog: Catalog) -> None:
     unit = dict(info.labels).get(_UNIT)
     if unit is not None:
         target.changes[Damage.UNIT] = Change(unit=f"{unit} * 1000")
+    if info.text is not None:
+        return  # `_Trial._plant_in_text` does
     if info.dtype[1:] == "bf2":
         target.not_tried.append(f"{target.identity.text}: no values of type bfloat16 are planted")
         return
@@ -443,6 +453,9 @@ class _Trial:
                 for is_helper in (False, True):
                     some = [one for one in usable if one.is_helper is is_helper]
                     planted += self._plant(damage, [one for one in some if damage in one.changes])
+        for one in usable:
+            if one.info.text is not None:
+                planted += self._plant_in_text(one, one.info.text)
         planted += self._truncate(not_tried)
         problem = unsound[0] if unsound else None
         return SelftestCheck(self._check.name, tuple(planted), tuple(not_tried), problem)
@@ -465,6 +478,44 @@ class _Trial:
             reason = None if caught else self._reason(damage, one)
             name, iteration, rank = one.identity.name, one.identity.iteration, one.identity.rank
             yield Planted(damage, name, caught, iteration, rank, reason)
+
+    def _plant_in_text(self, target: Target, rules: TextRules) -> Iterator[Planted]:
+        """Another number in every place of a text."""
+        with target.file.open() as source:
+            text = source.read(target.info.name, 0, target.info.element_count).tobytes()
+        identity = target.identity
+        bound = target.settings.bound
+        compared: list[tuple[Place, bytes]] = []
+        lost: list[tuple[Place, str]] = []
+        for place in places_of(text, rules):
+            number = other_number(place, bound, beyond)
+            if place.left_out_by is not None:
+                lost.append((place, f"left out by {place.left_out_by}"))
+            elif number is not None:
+                compared.append((place, number))
+        caught = caught_places(text, compared, lambda other: self._judge_text(target, other))
+        lost += [
+            (place, self._reason(Damage.BEYOND, target))
+            for place, _ in compared
+            if place.offset not in caught
+        ]
+        where = identity.name, identity.iteration, identity.rank
+        for place, _ in compared:
+            if place.offset in caught:
+                yield Planted(Damage.BEYOND, where[0], True, *where[1:])
+        for place, why in lost:
+            yield Planted(Damage.BEYOND, where[0], False, *where[1:], f"{place.words}: {why}")
+
+    def _judge_text(self, target: Target, text: bytes) -> VariableResult | None:
+        """What the check says of the variable with this text; None if it has nothing against it."""
+        change = {target.info.name: Change(text=text)}
+        files = [
+            damaged(file, change) if file.path == target.file.path else file
+            for file in self._found.files
+        ]
+        with self._catalog(files) as catalog:
+            verdicts = self._judge(catalog)
+        return None if _caught(verdicts, target) is None else verdicts[target.identity]
 
     def _reason(self, damage: Damage, target: Target) -> str:
         """Why nothing was said of a damage."""

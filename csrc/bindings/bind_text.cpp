@@ -7,6 +7,7 @@
 #include "bindings/py_tree.hpp"
 #include "text/ignored_text.hpp"
 #include "text/text_compare.hpp"
+#include "text/text_places.hpp"
 
 namespace py = pybind11;
 using namespace pybind11::literals;
@@ -121,6 +122,13 @@ py::dict as_dict(const TextComparison& found) {
                     "line_group_count"_a = found.line_group_count);
 }
 
+unsigned sets_of(const std::vector<std::string>& names) {
+    unsigned sets = 0;
+    for (const std::string& name : names)
+        sets |= ignored_set(name);
+    return sets;
+}
+
 py::dict compare(const py::object& golden, const py::object& value, double atol, double rtol,
                  bool equal_nan, const std::vector<std::string>& ignore,
                  const std::vector<std::string>& ignore_lines,
@@ -128,8 +136,7 @@ py::dict compare(const py::object& golden, const py::object& value, double atol,
                  const std::string& engine_name) {
     TextOptions options;
     options.bound = {atol, rtol, equal_nan};
-    for (const std::string& name : ignore)
-        options.ignored_sets |= ignored_set(name);
+    options.ignored_sets = sets_of(ignore);
     options.ignored_lines = ignore_lines;
     options.ignored_places = ignore_places;
     options.window_bytes = window_bytes;
@@ -144,6 +151,26 @@ py::dict compare(const py::object& golden, const py::object& value, double atol,
     return as_dict(found);
 }
 
+py::list places(const py::object& text, const std::vector<std::string>& ignore,
+                const std::vector<std::string>& ignore_lines,
+                const std::vector<std::string>& ignore_places, std::size_t most) {
+    const PyBytes bytes(text);
+    const std::span<const std::byte> held = bytes.bytes();
+    const std::string_view view(reinterpret_cast<const char*>(held.data()), held.size());
+    const std::vector<LinePattern> patterns(ignore_lines.begin(), ignore_lines.end());
+    py::list rows;
+    for (const NumberPlace& one :
+         number_places(view, LeftOut(sets_of(ignore), ignore_places), patterns, most)) {
+        py::object by = py::none();
+        if (one.is_in_line_left_out || one.set != 0)
+            by = one.is_in_line_left_out ? py::str("ignore_lines") : name_of(one.set);
+        rows.append(py::dict("template"_a = py::bytes(one.line_template), "number"_a = one.number,
+                             "line"_a = one.line, "offset"_a = one.offset, "size"_a = one.size,
+                             "left_out_by"_a = by, "is_part"_a = one.is_part));
+    }
+    return rows;
+}
+
 }  // namespace
 
 void register_text(py::module_& module) {
@@ -153,6 +180,11 @@ void register_text(py::module_& module) {
                py::arg("ignore_lines") = std::vector<std::string>{},
                py::arg("ignore_places") = std::vector<std::string>{},
                py::arg("window_bytes") = std::size_t{8} << 20, py::arg("engine") = "auto");
+    module.def("text_places", &places, py::arg("text"), py::kw_only(),
+               py::arg("ignore") = std::vector<std::string>{},
+               py::arg("ignore_lines") = std::vector<std::string>{},
+               py::arg("ignore_places") = std::vector<std::string>{},
+               py::arg("most") = std::size_t{1} << 16);
     module.attr("ignored_text_sets") = py::tuple(names_of(ignore_all));
 }
 

@@ -301,3 +301,44 @@ def test_the_nearest_integer_beyond_a_bound(dtype: str, number: int, bound: Erro
     allowed = Fraction(bound.atol) + Fraction(bound.rtol) * abs(int(value))
     allowed = Fraction(bound.ulps) if bound.ulps else allowed
     assert away > allowed >= away - 1
+
+
+LOG = """\
+started 2026-11-22 10:01:17
+wall shear stress = 5.0
+F = 1,234.5 N, v1.2.3, 3.0D-05 and 1.5-100
+glued 0.125000-12.500000 nan -0.0
+step 1 E = -1.5 took 0.51
+step 2 E = -1.4 took 0.52
+note 7
+Elapsed: 3.2 s
+"""
+
+
+def test_every_place_of_a_text_has_its_turn(tmp_path: Path) -> None:
+    """One number for each template and field; what is left out is named with what does so."""
+    project = Project(tmp_path)
+    (tmp_path / "out/run.log").write_text(LOG)
+    rules = (
+        "ignore: [times, dates], ignore_lines: ['note *'], ignore_places: ['step # E = # took {}']"
+    )
+    project.configure(f"    format: tokens\n    options: {{{rules}}}\n")
+    code, document, out = project.selftest()
+    [check] = document["checks"]
+    numbers = [one for one in check["planted"] if one["damage"] == "beyond-bound"]
+    missed = [one["reason"] for one in numbers if not one["caught"]]
+    assert code == 1
+    assert sum(one["caught"] for one in numbers) == 1 + 5 + 4 + 2
+    started = '"started # - # - # # : # : #" number {}, line 1: left out by {}'
+    assert sorted(missed) == sorted(
+        [
+            *(started.format(number, "dates") for number in (1, 2, 3)),
+            *(started.format(number, "times") for number in (4, 5, 6)),
+            '"step # E = # took #" number 3, line 5: left out by ignore_places',
+            '"note #" number 1, line 7: left out by ignore_lines',
+            '"Elapsed: # s" number 1, line 8: left out by times',
+        ]
+    )
+    assert '"Elapsed: # s" number 1, line 8: left out by times' in out
+    project.configure("    format: tokens\n", defaults="atol: 100, rtol: 1e-3")
+    assert project.selftest()[0] == 0
