@@ -385,8 +385,7 @@ def test_a_thousand_checks_take_a_screen_and_the_alike_stand_together() -> None:
 def test_checks_that_differ_otherwise_are_counted_where_there_is_no_room() -> None:
     run = many_checks(60, 60)
     checks = tuple(
-        replace(one, variables=(differ(f"v{number}"),))
-        for number, one in enumerate(run.checks)
+        replace(one, variables=(differ(f"v{number}"),)) for number, one in enumerate(run.checks)
     )
     lines = shown(replace(run, checks=checks)).splitlines()
     assert len(lines) <= 60
