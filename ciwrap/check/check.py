@@ -350,6 +350,7 @@ def conclude(
 ) -> CheckResult:
     """The result of the check, from what was found of its variables."""
     outcome.notes += outputs.notes
+    outcome.attributes_left_out = outputs.attributes_left_out
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN, explain=work.explain)
     result = replace(

@@ -34,7 +34,7 @@ from ciwrap.check.two_sides import (
     suspect_ranges,
     to_index,
 )
-from ciwrap.formats.find_outputs import kind_of
+from ciwrap.formats.find_outputs import MEMORY, kind_of
 from ciwrap.golden.trees import (
     bound_of,
     bound_ratio,
@@ -127,6 +127,7 @@ def with_elements(
         nan_mismatch_count=int(comparison.nan_mismatch_count),
         inf_mismatch_count=int(comparison.inf_mismatch_count),
         missing_mismatch_count=int(comparison.missing_mismatch_count),
+        not_finite_count=_not_finite_count(comparison, parameters) if all_compared else None,
         max_bound_share=share,
         max_abs_difference=float(comparison.max_abs_difference) if knows_abs else None,
         max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
@@ -147,6 +148,19 @@ def with_elements(
         first_index=to_index(comparison.first_index, shape),
         first_differences=judged_elements(indices, parameters, shape, read_elements),
     )
+
+
+def _not_finite_count(comparison: _core.Comparison, parameters: _core.TreeParameters) -> int | None:
+    """How many elements are NaN or infinite on both sides alike; of complex numbers, parts. None
+    where fill values, which are neither, are among them.
+    """
+    if parameters.dtype[1:2] not in "fcb" or parameters.dtype[1:] == "b1":
+        return 0
+    if parameters.fill_values:
+        return None
+    lost = (comparison.nan_mismatch_count, comparison.inf_mismatch_count)
+    scalars = comparison.element_count * parameters.scalars_per_element
+    return max(0, int(scalars - comparison.finite_count - sum(lost)))
 
 
 def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
@@ -465,6 +479,9 @@ def check_result(
     made = "golden" if wording is GOLDEN else "capture"
     told += [Message(MessageLevel.NOTE, text) for text in _other_bounds(outcome.results, made)]
     told += [Message(MessageLevel.NOTE, text) for text in _stored_otherwise(outcome.results)]
+    told += [Message(MessageLevel.NOTE, text) for text in _not_finite(outcome.results)]
+    if outcome.attributes_left_out:
+        told.append(Message(MessageLevel.NOTE, _attributes_text(outcome, wording)))
     if outcome.errors:
         told += grouped_messages(outcome.errors)
     if of_texts:
@@ -480,6 +497,10 @@ def check_result(
         verdict = Verdict.NOT_COMPARABLE
     elif not results:
         text = "nothing was compared: no variable is on both sides and not ignored"
+        told.append(Message(MessageLevel.ERROR, text))
+    elif verdict is Verdict.MATCH and not any(map(_has_something, results)):
+        verdict = Verdict.NOT_COMPARABLE
+        text = f"nothing was compared: {grouped_plural(len(results), 'variable')} without elements"
         told.append(Message(MessageLevel.ERROR, text))
     if verdict is not Verdict.MATCH:
         results = _with_known_masks(results)
@@ -503,6 +524,11 @@ def check_result(
     )
 
 
+def _has_something(result: VariableResult) -> bool:
+    """Whether elements were compared; of values that a test gives, there may be none."""
+    return result.element_count != 0 or result.source_path == str(MEMORY)
+
+
 def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]:
     """Of variables whose golden or capture was made with another bound than they are judged by."""
     named: dict[str, dict[str, None]] = {}
@@ -514,6 +540,24 @@ def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]
             f"{names_text(list(names), _MOST_NAMES)}: the {what} was made with {bound}; judged by"
             " the bound that is asked for now"
         )
+
+
+def _not_finite(results: Iterable[VariableResult]) -> Iterator[str]:
+    """Of elements that are equal without being numbers."""
+    some = [one for one in results if one.not_finite_count]
+    if some:
+        count = sum(one.not_finite_count or 0 for one in some)
+        names = names_text(list(dict.fromkeys(escape(one.name) for one in some)), _MOST_NAMES)
+        verb = "is" if count == 1 else "are"
+        what = f"{grouped_plural(count, 'element')} {verb} NaN or infinite"
+        yield f"{names}: {what} on both sides, which counts as equal"
+
+
+def _attributes_text(outcome: Findings, wording: Wording) -> str:
+    said = "'options: {attributes: true}'" if wording is GOLDEN else "--option attributes=true"
+    count = outcome.attributes_left_out
+    verb = "was" if count == 1 else "were"
+    return f"{grouped_plural(count, 'attribute')} {verb} not compared; {said} compares them"
 
 
 def _stored_otherwise(results: Iterable[VariableResult]) -> Iterator[str]:

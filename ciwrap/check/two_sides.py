@@ -491,6 +491,8 @@ class Findings(msgspec.Struct):
     sums: list[PartSums] = field(default_factory=list)
     capture_bytes_read: int = 0
     data_bytes_read: int = 0
+    # Of the files of a checkpoint, on the side that has more of them.
+    attributes_left_out: int = 0
     engine: str | None = None
     # The signal that ended the comparison before all was compared.
     ended_by: str | None = None

@@ -97,9 +97,8 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
     with guarded(path), _plain_errors():
         listing = _Contents(adios2, file, path, rule, attributes).listing()
         add_openpmd(listing, _Attributes(file), attributes)
-        if attributes.has_all:
-            add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name))
-    return EntrySource(path, listing.entries)
+        add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name), attributes)
+    return EntrySource(path, listing.entries, attributes_left_out=listing.left_out)
 
 
 @contextlib.contextmanager

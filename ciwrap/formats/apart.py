@@ -357,7 +357,8 @@ class SourceApart(Source):
         with closed_on_error(self.close):
             listing = self._answer(LISTING, 0)
             with guarded(path):
-                self.variables = tuple(_info(one) for one in json.loads(bytes(listing)))
+                variables, self.attributes_left_out = json.loads(bytes(listing))
+                self.variables = tuple(_info(one) for one in variables)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
@@ -392,7 +393,8 @@ def _serve_source(open_source: Callable[[], Source], questions: IO[bytes], telle
     with teller.telling_errors():
         held.append(open_source())
         listing = [_as_list(info) for info in held[0].variables]
-        teller.tell(LISTING, json.dumps(listing).encode())
+        told = [listing, held[0].attributes_left_out]
+        teller.tell(LISTING, json.dumps(told).encode())
     for line in questions:
         with teller.telling_errors():
             name, first, count = json.loads(line)

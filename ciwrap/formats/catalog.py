@@ -28,6 +28,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
+from ciwrap.formats.find_outputs import MEMORY
 from ciwrap.formats.reader import SourceValues
 from ciwrap.model import StrictVariables, VariableId
 
@@ -262,8 +263,9 @@ class Catalog(Closing):
     entries: by identity, in the order of iteration, rank and name; identities: their keys. errors:
     files that could not be opened, variables that are there twice, files that no reader knows; as
     long as there is one, not everything has been compared. notes: what was chosen among copies,
-    and what sources tell; `order_of` adds to them, so they are read in the end. found: as it was
-    given. With an arrangement, variables aligned across ranks have no rank.
+    and what sources tell; `order_of` adds to them, so they are read in the end.
+    attributes_left_out: of all files. found: as it was given. With an arrangement, variables
+    aligned across ranks have no rank.
     """
 
     def __init__(self, found: FoundOutputs, arrangement: Arrangement | None = None) -> None:
@@ -272,6 +274,7 @@ class Catalog(Closing):
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
         self._open: OrderedDict[str, Source] = OrderedDict()
+        self.attributes_left_out = 0
         self.errors: list[CiwrapError] = []
         self._twice: set[VariableId] = set()
         entries: dict[VariableId, Entry] = {}
@@ -289,6 +292,7 @@ class Catalog(Closing):
             if not (source.variables or source.faults or source.may_be_empty):
                 self.errors.append(_empty(file.path))
             self.notes += source.notes
+            self.attributes_left_out += source.attributes_left_out
             for info in source.variables:
                 identity = file.variable_id(info)
                 if identity in entries and self._take_one(entries, Entry(identity, file, info)):
@@ -336,6 +340,11 @@ class Catalog(Closing):
         except MaskError as error:
             error.blame(variable=identity.text)
             raise
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether these are values that a test gave."""
+        return any(file.path == MEMORY for file in self.found.files)
 
     def signature(self, identity: VariableId) -> Signature:
         """What the variable is, by its header."""

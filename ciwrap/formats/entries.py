@@ -72,9 +72,15 @@ class EntrySource(Source):
     """A source made of entries. `finish` closes what the format's library opened."""
 
     def __init__(
-        self, path: Path, entries: Sequence[Entry], finish: Callable[[], None] | None = None
+        self,
+        path: Path,
+        entries: Sequence[Entry],
+        finish: Callable[[], None] | None = None,
+        *,
+        attributes_left_out: int = 0,
     ) -> None:
         self.path = path
+        self.attributes_left_out = attributes_left_out
         self.variables = tuple(entry.info for entry in entries)
         self._read = {entry.info.name: entry.read for entry in entries}
         self._finish = finish
@@ -134,6 +140,7 @@ class Listing:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.entries: list[Entry] = []
+        self.left_out = 0  # attributes, which nobody has asked for
         self._names: set[str] = set()
 
     @contextlib.contextmanager

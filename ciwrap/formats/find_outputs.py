@@ -149,6 +149,10 @@ def name_fault(name: str) -> str | None:
     return None
 
 
+# The file that arrays of tests are in.
+MEMORY = Path("<memory>")
+
+
 class FoundOutputs(Struct, frozen=True):
     """The files of a check in the order of their iteration, rank and label.
 

@@ -392,7 +392,7 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
     listing = Listing(path)
     with closed_on_error(file.close), guarded(path):
         _Walk(h5py, file, listing, rule, attributes).list_all()
-    return EntrySource(path, listing.entries, file.close)
+    return EntrySource(path, listing.entries, file.close, attributes_left_out=listing.left_out)
 
 
 def open_file(h5py: Any, path: Path) -> Any:
@@ -496,5 +496,4 @@ class _Walk:
         return place_of(above, name, digits_after=self._digits_after)
 
     def _all_attributes(self, item: Any, path: tuple[str, ...]) -> None:
-        if self._attributes.has_all:
-            add_attributes(self._listing, item.attrs, path, self._place)
+        add_attributes(self._listing, item.attrs, path, self._place, self._attributes)

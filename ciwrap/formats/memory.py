@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ciwrap.arrays.values import dtype_text, extract, fields_of
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
+from ciwrap.formats.find_outputs import MEMORY, FoundOutputs, OutputFile
 from ciwrap.formats.reader import Reader, Source, VariableInfo, labels_of
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.part import OneArray
     from ciwrap.arrays.values import Field, Labels, Values
-
-MEMORY = Path("<memory>")
 
 
 def found_arrays(arrays: Mapping[str, OneArray | CiwrapError]) -> FoundOutputs:

@@ -346,11 +346,9 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: Attri
                 length = header.dimensions[axis]
                 steps = numbers.along(length, lambda name: _whole(by_name, classic, name))
             _classic_variable(listing, file, classic, one, steps, attributes)
-        if attributes.has_all:
-            add_attributes(listing, one.attributes, (one.name,), _place)
-    if attributes.has_all:
-        add_attributes(listing, header.attributes, (), _place)
-    return EntrySource(path, listing.entries, file.close)
+        add_attributes(listing, one.attributes, (one.name,), _place, attributes)
+    add_attributes(listing, header.attributes, (), _place, attributes)
+    return EntrySource(path, listing.entries, file.close, attributes_left_out=listing.left_out)
 
 
 def _classic_variable(
@@ -445,7 +443,7 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
         netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
         file.close()
 
-    return EntrySource(path, listing.entries, finish)
+    return EntrySource(path, listing.entries, finish, attributes_left_out=listing.left_out)
 
 
 class _Found(Struct, frozen=True):
@@ -501,10 +499,9 @@ class _Walk:
                 if axis is not None and one.dimensions[:1] == (axis,):
                     steps = numbers.along(one.shape[0], lambda other: _values(group, other))
                 self._variable(one, path, steps)
-                if self._attributes.has_all:
-                    add_attributes(self._listing, one.variable.attrs, path, _place)
-        if self._attributes.has_all:
-            add_attributes(self._listing, group.attrs, above, _place)
+                attributes = one.variable.attrs
+                add_attributes(self._listing, attributes, path, _place, self._attributes)
+        add_attributes(self._listing, group.attrs, above, _place, self._attributes)
         for name, inner in group.groups.items():
             fault = self._link_fault(group, name)
             if fault is None:

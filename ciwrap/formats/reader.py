@@ -103,6 +103,8 @@ class Source(Closing):
     # What to tell of the file besides, and what makes it not comparable although it can be read.
     notes: tuple[str, ...] = ()
     faults: tuple[CiwrapError, ...] = ()
+    # How many of its attributes nobody has asked for, and were not listed.
+    attributes_left_out: int = 0
     # Whether somebody has named what counts of the file, so that nothing of it need be there.
     may_be_empty: bool = False
 
@@ -584,11 +586,13 @@ TYPE = ("_Unsigned",)
 
 class AttributeRule(Struct, frozen=True):
     """names: attributes that are labels of their variable. has_all: whether every attribute, also
-    those of groups and of the file, is a variable `path@name` besides.
+    those of groups and of the file, is a variable `path@name` besides. is_chosen: whether somebody
+    has said so; if not, those that are left out are counted.
     """
 
     names: tuple[str, ...] = MEANING
     has_all: bool = False
+    is_chosen: bool = False
 
     @staticmethod
     def of(options: Mapping[str, Any], path: Path) -> AttributeRule:
@@ -596,14 +600,16 @@ class AttributeRule(Struct, frozen=True):
 
         Raises ConfigError for anything else.
         """
-        given = options.get("attributes", list(MEANING))
+        if "attributes" not in options:
+            return AttributeRule()
+        given = options["attributes"]
         if isinstance(given, bool):
-            return AttributeRule(MEANING, has_all=True) if given else AttributeRule(())
+            return AttributeRule(MEANING if given else (), has_all=given, is_chosen=True)
         if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
             raise ConfigError(
                 "must be true, false or a list of names", file=path, key="options.attributes"
             )
-        return AttributeRule(tuple(given))
+        return AttributeRule(tuple(given), is_chosen=True)
 
     def labels(
         self,
@@ -642,15 +648,31 @@ def _missing(name: str, given: Any, packing: Packing | None) -> Any:
     return np.asarray(given).astype(unsigned.str.replace("u", "i")).view(unsigned)
 
 
+# What HDF5 and NetCDF write themselves to tell which dimensions belong to what.
+_BOOKKEEPING = frozenset(
+    {"DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties", "_Netcdf4Coordinates", "_Netcdf4Dimid"}
+)
+_OF_A_SCALE = frozenset({"CLASS", "NAME"})
+
+
 def add_attributes(
     listing: Listing,
     attributes: Mapping[str, Any],
     path: tuple[str, ...],
     place: Callable[[tuple[str, ...], str], Place],
+    rule: AttributeRule,
 ) -> None:
-    """Lists attributes as small variables `path@name`."""
+    """Lists attributes as small variables `path@name`, or counts those that are left out, as the
+    rule has it; without what HDF5 keeps in attributes for itself.
+    """
+    names = [name for name in attributes if name not in _BOOKKEEPING]
+    if "REFERENCE_LIST" in attributes or "_Netcdf4Dimid" in attributes:
+        names = [name for name in names if name not in _OF_A_SCALE]
+    if not rule.has_all:
+        listing.left_out += 0 if rule.is_chosen else len({*names} - {*rule.names})
+        return
     above, last = path[:-1], path[-1] if path else ""
-    for name in attributes:
+    for name in names:
         called = f"{last}@{plain_name(name)}"
         key = "/".join([*above, called])
         facts = place(above, called).facts

@@ -80,7 +80,7 @@ class ZarrReader(HistoryReader):
             raise ConfigError(
                 f"no array has a dimension {rule.axis!r}", file=path, key="options.iterations"
             )
-        return EntrySource(path, listing.entries)
+        return EntrySource(path, listing.entries, attributes_left_out=listing.left_out)
 
 
 def _check_is_store(path: Path) -> None:
@@ -235,14 +235,12 @@ class _Walk:
         return self._steps[above]
 
     def _all_attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:
-        if not self._attributes.has_all:
-            return
         plain = {
             name: value if isinstance(value, (str, bool, int, float)) else json.dumps(value)
             for name, value in attributes.items()
             if name != _DIMENSIONS
         }
-        add_attributes(self._listing, plain, path, self._place)
+        add_attributes(self._listing, plain, path, self._place, self._attributes)
 
 
 def _member_names(store: Path, group: Any) -> tuple[list[str], list[str]]:

@@ -626,7 +626,8 @@ class VariableResult(Struct, frozen=True):
     2^(i-17)) for i = 2 to 32; beyond or not finite. Exactly the bound is in class 17, and what
     differs in 18 and above. nan_mismatch_count: NaN without a match.
     inf_mismatch_count: infinities not met by the same infinity. missing_mismatch_count: fill values
-    on one side only. Of complex numbers these three count each part.
+    on one side only. not_finite_count: elements that are NaN or infinite on both sides alike; None
+    with fill values. Of complex numbers these four count each part.
 
     residue_levels: of the golden's residues. guaranteed_share: drift up to this share of the bound
     never raises an alarm, so in each suspect chunk a value moved by more. least_share: a value
@@ -700,6 +701,7 @@ class VariableResult(Struct, frozen=True):
     nan_mismatch_count: int | None = None
     inf_mismatch_count: int | None = None
     missing_mismatch_count: int | None = None
+    not_finite_count: int | None = None
 
     residue_levels: int | None = None
 

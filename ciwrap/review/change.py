@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -27,6 +27,7 @@ from ciwrap.base.errors import (
     PeriodError,
     UsageError,
 )
+from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.check import misspelt_words
@@ -494,6 +495,11 @@ def change_of_catalog(
     if not wanted:
         raise _nothing_to_accept(check)
     infos = {identity: catalog.entries[identity].info for identity in wanted}
+    if not any(one.element_count for one in infos.values()) and not catalog.is_in_memory:
+        raise NotComparableError(
+            f"check {check.name!r} has nothing to compare: no variable of its outputs has elements",
+            remedy="has the program run, and written its results?",
+        )
     progress.begin(f"capturing {check.name}", sum(one.byte_count for one in infos.values()))
     try:
         found = {one: _capture(check, catalog, one, resources, progress) for one in wanted}
@@ -511,7 +517,19 @@ def change_of_catalog(
         return _moved(before, identity, catalog, check, work)
 
     change = _change(check, store, old, variables, labels, moved, force=force)
-    return replace(change, misspelt=tuple(misspelt_words(check, catalog.identities, catalog)))
+    told = [*misspelt_words(check, catalog.identities, catalog), *_of_nan_alone(variables)]
+    return replace(change, misspelt=tuple(told))
+
+
+def _of_nan_alone(variables: Iterable[_core.GoldenVariable]) -> Iterator[str]:
+    """A warning for each variable whose kept data are NaN alone, which any run of NaN matches."""
+    for one in variables:
+        dtype = one.tree.parameters.dtype
+        if one.data is None or dtype[1:] not in ("f2", "f4", "f8", "c8", "c16"):
+            continue
+        values = np.frombuffer(one.data, dtype=dtype)
+        if values.size and bool(np.isnan(values).all()):
+            yield f"{golden_id(one).text} is NaN everywhere: a run of which nothing came matches it"
 
 
 def _labels(labels: Labels, settings: VariableSettings, captured: Captured) -> Labels:

@@ -163,6 +163,8 @@ class _Comparison:
                     # Each part has files to open: another worker may have opened them all.
                     self._outcome.errors.extend(one.errors)
                     told.notes.extend(one.notes)
+                counts = ours.attributes_left_out, theirs.attributes_left_out
+                told.attributes_left_out += max(counts)
                 self._data.take_answers()
                 if ours.has_files_open or theirs.has_files_open:
                     # Not the files of a whole window at once.

@@ -371,6 +371,11 @@ class Variables:
     def has_files_open(self) -> bool:
         return self._catalog is not None
 
+    @property
+    def attributes_left_out(self) -> int:
+        """In the files that were opened."""
+        return 0 if self._catalog is None else self._catalog.attributes_left_out
+
     def signature(self, identity: VariableId) -> Signature:
         """What the variable is, as far as no data have to be read for that."""
         captured = self.captured.get(identity)

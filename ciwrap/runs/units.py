@@ -282,6 +282,7 @@ _COUNTS = (
     "nan_mismatch_count",
     "inf_mismatch_count",
     "missing_mismatch_count",
+    "not_finite_count",
 )
 # Largest values, and where they are.
 _LARGEST = (

@@ -242,3 +242,77 @@ def test_a_golden_of_the_other_storage(compare: Compare, evidence: str) -> None:
     assert run(["check"]) == DIFFER
     Path("a.csv").write_text(f"status,residual\n{LONG},1.5\n")
     assert run(["check"]) == (DIFFER if evidence == "data" else NOT_COMPARABLE)
+
+
+# --- what was not compared ------------------------------------------------------------------------
+
+
+def test_attributes_that_are_left_out_are_counted(compare: Compare) -> None:
+    h5py = pytest.importorskip("h5py")
+    for name, redshift in (("a.h5", 0.5), ("b.h5", 0.0)):
+        with h5py.File(name, "w") as file:
+            header = file.create_group("Header")
+            header.attrs["Redshift"] = redshift
+            header.attrs["MassTable"] = [0.0, redshift]
+            file["x"] = np.arange(9.0)
+            file["x"].attrs["units"] = "m"  # is compared
+    found = compare("a.h5", "b.h5")
+    assert found["code"] == MATCH
+    assert "2 attributes were not compared; --option attributes=true" in found["text"]
+    for value, code, is_told in (("true", DIFFER, False), ("[units]", MATCH, False)):
+        Path("ciwrap.yaml").write_text(
+            f"version: 1\nchecks: {{c: {{outputs: a.h5, options: {{attributes: {value}}}}}}}\n"
+        )
+        found = compare("a.h5", "b.h5", "--check", "c")
+        assert found["code"] == code
+        assert ("attributes were not compared" in found["text"]) == is_told
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_attributes_of_netcdf_are_counted(compare: Compare, kind: str) -> None:
+    netcdf("a.nc", [1.0], "f8", kind=kind, units="m", long_name="a length")
+    found = compare("a.nc", "a.nc")
+    assert "1 attribute was not compared" in found["text"]
+
+
+def test_what_hdf5_keeps_in_attributes_for_itself_is_no_attribute(compare: Compare) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File("a.h5", "w") as file:
+        scale = file.create_dataset("x", data=[1.0, 2.0])
+        scale.make_scale("x")
+        file.create_dataset("u", data=[1.0, 2.0]).dims[0].attach_scale(scale)
+    Path("ciwrap.yaml").write_text(
+        "version: 1\nchecks: {c: {outputs: a.h5, options: {attributes: true}}}\n"
+    )
+    found = compare("a.h5", "a.h5", "--check", "c")
+    assert (found["code"], len(found["variables"])) == (MATCH, 2)
+    assert "attribute" not in compare("a.h5", "a.h5")["text"]
+
+
+def test_nothing_compared_is_no_match(compare: Compare) -> None:
+    for name in ("a.csv", "b.csv"):
+        Path(name).write_text("t,x\n")
+    found = compare("a.csv", "b.csv")
+    assert found["code"] == NOT_COMPARABLE
+    assert "nothing was compared: 2 variables without elements" in found["text"]
+    Path("ciwrap.yaml").write_text("version: 1\nchecks: {c: {outputs: '*.csv'}}\n")
+    assert run(["accept"]) == NOT_COMPARABLE
+    Path("b.csv").write_text("u\n1\n")
+    assert run(["accept"]) == MATCH
+    assert run(["check"]) == MATCH
+
+
+def test_what_is_no_number_on_both_sides_is_told(
+    compare: Compare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.save("a.npy", [1, np.nan, np.inf, np.nan])
+    np.save("b.npy", [1, np.nan, np.inf, np.nan])
+    found = compare("a.npy", "b.npy")
+    assert (found["code"], found["variables"][0]["not_finite_count"]) == (MATCH, 3)
+    assert "3 elements are NaN or infinite on both sides" in found["text"]
+    np.save("b.npy", [1, np.nan, 2.0, np.nan])
+    assert compare("a.npy", "b.npy")["variables"][0]["not_finite_count"] == 2
+    np.save("a.npy", [np.nan, np.nan])
+    Path("ciwrap.yaml").write_text("version: 1\nchecks: {c: {outputs: a.npy}}\n")
+    assert run(["accept"]) == MATCH
+    assert "a is NaN everywhere" in "".join(capsys.readouterr())

@@ -122,6 +122,7 @@ def full_result() -> RunResult:
         nan_mismatch_count=1,
         inf_mismatch_count=0,
         missing_mismatch_count=0,
+        not_finite_count=1,
         max_drift_share=math.inf,
         differing_box=IndexBox((0, 1), (1, 3)),
         text=TextResult(
