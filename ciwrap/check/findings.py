@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import (
     CiwrapError,
     NotComparableError,
@@ -480,6 +481,7 @@ def check_result(
     told += [Message(MessageLevel.NOTE, text) for text in _other_bounds(outcome.results, made)]
     told += [Message(MessageLevel.NOTE, text) for text in _stored_otherwise(outcome.results)]
     told += [Message(MessageLevel.NOTE, text) for text in _not_finite(outcome.results)]
+    told += [Message(MessageLevel.NOTE, text) for text in _without_rtol(outcome, rules, wording)]
     if outcome.attributes_left_out:
         told.append(Message(MessageLevel.NOTE, _attributes_text(outcome, wording)))
     if outcome.errors:
@@ -539,6 +541,23 @@ def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]
         yield (
             f"{names_text(list(names), _MOST_NAMES)}: the {what} was made with {bound}; judged by"
             " the bound that is asked for now"
+        )
+
+
+def _without_rtol(outcome: Findings, rules: Rules, wording: Wording) -> Iterator[str]:
+    """Of whole numbers that differ, where a bound was asked for that only other numbers have."""
+    names = []
+    for one in outcome.results:
+        if one.verdict is not Verdict.DIFFER or one.dtype is None or one.dtype[1:2] not in "iu":
+            continue
+        asked = rules.settings_for(one.id, Signature(one.dtype, one.shape or (), one.labels)).bound
+        if asked.rtol or asked.ulps:
+            names.append(escape(one.name))
+    if names:
+        atol = "'atol'" if wording is GOLDEN else "--atol"
+        yield (
+            f"{names_text(list(dict.fromkeys(names)), _MOST_NAMES)}: whole numbers, to which rtol"
+            f" and ulps do not apply; {atol} does"
         )
 
 

@@ -128,7 +128,7 @@ class _Explainer(Struct, frozen=True):
 
 
 _BOUNDS = (Cause.WIDER_BOUND, Cause.NEAR_ZERO)
-# Of numbers next to zero: so many times the bound of the one checkpoint is no longer next to zero.
+# So many times the bound of the one checkpoint would hide what moved in another.
 _MOST_TIMES = 10.0
 
 
@@ -176,11 +176,10 @@ def _with_bound(one: Explanation, atol: float, rtol: float) -> Explanation | Non
     if one.cause not in _BOUNDS:
         return one
     is_told = math.isfinite(atol)
-    if one.cause is Cause.NEAR_ZERO:
-        if not is_told or not one.values or atol > _MOST_TIMES * one.values[0]:
-            return replace(one, values=(), remedy=None)
-        return one if atol <= one.values[0] else _of_atol(one, atol, rtol)
-    return _of_atol(one, atol, rtol) if is_told else None
+    if not is_told or not one.values or atol > _MOST_TIMES * one.values[0]:
+        is_near = one.cause is Cause.NEAR_ZERO
+        return replace(one, values=(), remedy=None) if is_near else None
+    return one if atol <= one.values[0] else _of_atol(one, atol, rtol)
 
 
 def _of_atol(one: Explanation, atol: float, rtol: float) -> Explanation:

@@ -507,18 +507,19 @@ def by_means(
     return ()
 
 
-# Golden values of this share of the largest one are next to zero.
-_NEAR = 1e-3
-# A bound of this share of the largest value is still far below anything that matters.
-_SMALL = 1e-6
-# A looser bound is offered up to this share of what the values span.
-_MODEST = 0.1
+# A value that moved by more than this share of itself has moved visibly, and no bound may hide that
+# but of values next to zero; nor is a bound offered beyond this share of what the values span.
+_MODEST = 1e-3
+# Noise of rounding that has added up: a share of the largest value between the spacing of numbers
+# and its root.
+_NOISE_POWER = 0.75
 
 
 def by_bound(difference: Difference) -> list[Explanation]:
     """The least atol, beside the rtol that is, under which all elements would have passed; none
-    where it would hide that something is far beyond the bound, or that is not small beside what the
-    values span.
+    where it would hide that something is far beyond the bound or has moved visibly, or that is not
+    small beside what the values span. A value is next to zero if rtol allows as much of the largest
+    one, or rounding makes as much.
     """
     parameters = difference.parameters
     if difference.golden.dtype.kind not in "fc" or parameters.ulps:
@@ -533,16 +534,21 @@ def by_bound(difference: Difference) -> list[Explanation]:
         moved, open_ = _parts(new - golden), parameters.rtol * _least(golden)
         # What doubles may have lost of the difference and of what rtol allows.
         lost = np.spacing(np.maximum(moved, open_))
-        needed = float(np.max(moved - open_ + 2 * lost))
+        beyond = moved - open_ + 2 * lost
+        needed = float(np.max(beyond))
         is_far = bool(np.any(moved > FAR_BEYOND * (parameters.atol + open_)))
         largest, span = _largest_and_span(difference.golden)
+        noise = float(np.finfo(difference.golden.dtype).eps) ** _NOISE_POWER
+        floor = max(parameters.rtol, noise) * largest
+        near = (np.abs(golden) <= floor) & (moved <= floor)
+        has_moved = bool(np.any(~near & (beyond > _MODEST * np.abs(golden))))
     atol = two_digits_above(needed) if needed > 0 else math.inf
     if not math.isfinite(atol):
         return []
-    is_near = float(np.max(np.abs(golden))) <= _NEAR * largest and needed <= _SMALL * largest
+    is_near = bool(near.all())
     if is_far and not is_near and parameters.kind != "exact":
         return []
-    if not is_near and needed > _MODEST * span:
+    if has_moved or (not is_near and needed > _MODEST * span):
         return []
     return [
         Explanation(

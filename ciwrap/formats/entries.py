@@ -599,7 +599,10 @@ _ITERATION = re.compile(
     re.IGNORECASE,
 )
 _RANK = re.compile(r"(?:ranks?|procs?|processors?|pe)[ _#.\-]*(\d{1,9})", re.IGNORECASE)
-_TIME_NAME = re.compile(r"time|times|t|step|steps|timestep|record|frame|iteration|iter", re.I)
+_TIME_NAME = re.compile(
+    r"t|(?:.*_)?(?:n|date)?times?(?:_?steps?)?(?:_counter)?|n?steps?|records?|frames?|iterations?|iter",
+    re.I,
+)
 # How far a time may be from a whole number of steps.
 _NEAR = 1e-6
 
@@ -755,8 +758,8 @@ def time_axis(
     """The dimension that goes through time; None if there is none.
 
     names: of all dimensions. unlimited: those that can grow. timed: those whose coordinate says
-    that it is time. Only the unlimited ones, else those named like time, else `timed`, are taken,
-    and only if that leaves no choice.
+    that it is time. Only those named like time, of several the unlimited one, else `timed`, are
+    taken, and only if that leaves no choice: whether another one can grow is how it is stored.
     """
     if not rule.is_on:
         return None
@@ -764,7 +767,7 @@ def time_axis(
     if rule.axis != "auto":
         return rule.axis if rule.axis in known else None
     called = [name for name in known if _TIME_NAME.fullmatch(name)]
-    for choice in ([name for name in unlimited if name in called], unlimited, called, list(timed)):
+    for choice in (called, [name for name in unlimited if name in called], list(timed)):
         if len(choice) == 1:
             return choice[0]
     return None

@@ -148,6 +148,15 @@ _MOST_BOUNDS = 3
 OF_TWO_RUNS = frozenset({"compare", "record"})
 
 
+_EXACT_BY_TYPE = "exact for whole numbers and texts"
+
+
+def _exact_words(one: VariableResult) -> str:
+    """`exact`; of a type that rtol and ulps do not apply to, that it is why."""
+    is_by_type = one.dtype is not None and one.dtype[1:2] in ("i", "u", "S", "U")
+    return _EXACT_BY_TYPE if is_by_type else "exact"
+
+
 def bounds_line(check: CheckResult) -> str:
     """By which bounds two runs were compared, and who asked for them."""
     origin = check.bounds_from or ""
@@ -157,12 +166,14 @@ def bounds_line(check: CheckResult) -> str:
     for one in check.variables:
         if one.bound is not None:
             asked = f"atol={one.bound_scale}" if one.bound_scale else bound_text(one)
-            kinds["exact" if one.bound.is_exact else asked].add(one.name)
+            kinds[_exact_words(one) if one.bound.is_exact else asked].add(one.name)
     said = sorted(kinds, key=lambda text: -len(kinds[text]))[:_MOST_BOUNDS]
     if len(kinds) > 1:
         said = [f"{text} ({plural(len(kinds[text]), 'variable')})" for text in said]
     more = ", ..." if len(kinds) > _MOST_BOUNDS else ""
     words = {"given": "as given"}.get(origin, f"of {origin}")
+    if [*kinds] == [_EXACT_BY_TYPE]:
+        return f"bound: {_EXACT_BY_TYPE}"  # whatever was given
     return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
 
 

@@ -316,3 +316,63 @@ def test_what_is_no_number_on_both_sides_is_told(
     Path("ciwrap.yaml").write_text("version: 1\nchecks: {c: {outputs: a.npy}}\n")
     assert run(["accept"]) == MATCH
     assert "a is NaN everywhere" in "".join(capsys.readouterr())
+
+
+# --- what is said of bounds -----------------------------------------------------------------------
+
+
+def test_a_relative_bound_of_whole_numbers_is_said_to_be_none(compare: Compare) -> None:
+    Path("a.csv").write_text("case,iterations\n1,120\n")
+    Path("b.csv").write_text("case,iterations\n1,123\n")
+    found = compare("a.csv", "b.csv", "--rtol", "0.1")
+    assert found["code"] == DIFFER
+    assert "iterations: whole numbers, to which rtol and ulps do not apply; --atol" in found["text"]
+    assert "as given" not in found["text"]
+    assert compare("a.csv", "b.csv", "--atol", "3")["code"] == MATCH
+
+
+@pytest.mark.parametrize(
+    ("golden", "new", "options"),
+    [
+        ([1e7, 310.0], [1e7, 320.0], ["--rtol", "5.5e-6"]),
+        ([1e6, 0.8753, 2e6], [1e6, 0.8754, 2e6], ["--rtol", "1e-12"]),
+        ([1.0, 2.0, 1e4], [17.0, 18.0, 1e4 + 16], []),
+        ([1.0, 500.0, 62100.0], [62100.0, 500.0, 1.0], []),
+        ([0.0, 1.0, 2.0, 3.0], [1e-2, 1.0, 2.0, 3.0], []),
+    ],
+)
+def test_no_bound_is_offered_that_hides_what_moved(
+    compare: Compare, golden: list[float], new: list[float], options: list[str]
+) -> None:
+    np.save("a.npy", golden)
+    np.save("b.npy", new)
+    found = compare("a.npy", "b.npy", *options)
+    assert found["code"] == DIFFER
+    assert "would match with atol" not in found["text"]
+
+
+def test_values_next_to_zero_are_so_beside_the_bound(compare: Compare) -> None:
+    np.save("a.npy", [1.0, 1e-17, 2.0, 3.0])
+    np.save("b.npy", [1.0, 4e-17, 2.0, 3.0])
+    text = compare("a.npy", "b.npy", "--rtol", "1e-9")["text"]
+    assert "A is next to zero; all of it would match with atol=3e-17" in text
+
+
+# --- dimensions that can grow ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+@pytest.mark.parametrize(
+    ("dimension", "count"), [("obs", 1), ("nlocs", 1), ("z_t", 1), ("ocean_time", 3), ("Time", 3)]
+)
+def test_a_dimension_may_grow_in_one_file_and_not_in_the_other(
+    compare: Compare, kind: str, dimension: str, count: int
+) -> None:
+    """Only time gives iterations."""
+    netcdf4 = pytest.importorskip("netCDF4")
+    for name, length in (("a.nc", None), ("b.nc", 3)):
+        with netcdf4.Dataset(name, "w", format=kind) as file:
+            file.createDimension(dimension, length)
+            file.createVariable("u", "f8", (dimension,))[:] = np.arange(3.0)
+    found = compare("a.nc", "b.nc")
+    assert (found["code"], len(found["variables"])) == (MATCH, count)

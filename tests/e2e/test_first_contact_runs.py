@@ -324,7 +324,8 @@ def test_what_has_no_iteration_beside_what_has(
     shown = capsys.readouterr().out
     assert "also not matching, without an iteration: potential\n" in shown
     assert "None" not in shown
-    assert "bound: atol=1e-6 rtol=0 (3 variables), exact (1 variable), as given\n" in shown
+    bounds = "atol=1e-6 rtol=0 (3 variables), exact for whole numbers and texts (1 variable)"
+    assert f"bound: {bounds}, as given\n" in shown
 
 
 def test_a_jump_is_told_with_the_iterations_it_lies_between(

@@ -456,4 +456,4 @@ def test_a_run_that_has_nothing_is_held_against(tmp_path: Path) -> None:
         np.save(tmp_path / name / "none.npy", np.empty(0))
     capture(tmp_path, tmp_path / "A", f"--atol={ATOL}", "--residues")
     capture(tmp_path, tmp_path / "B", f"--against={tmp_path / 'A/.ciwrap.tree'}")
-    assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B")[0] == 0
+    assert ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / "B")[0] == 3

@@ -229,7 +229,7 @@ def test_scaled_and_missing_columns(tmp_path: Path) -> None:
 def test_the_name_of_the_dimension_that_iterations_are_of(tmp_path: Path, kind: str) -> None:
     netcdf4 = needs("netCDF4")
     found = []
-    for name in ("time", "level"):
+    for name in ("time", "step"):
         path = tmp_path / "x.nc"
         with netcdf4.Dataset(path, "w", format=kind) as file:
             file.createDimension(name, None)
