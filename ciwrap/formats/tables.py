@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import Labels, SeriesFacts, StoredSteps
+from ciwrap.arrays.values import CUT_LABEL, Labels, SeriesFacts, StoredSteps
 from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
@@ -70,12 +70,13 @@ def _cells_of(delimiter: str | None) -> re.Pattern[str]:
 
 class Dialect(Struct, frozen=True):
     """How a table is written. delimiter None: white space. comments: what their lines begin with.
-    skipped: so many lines at the start are no part of it.
+    final_newline: whether the last line has to end with a line break. skipped: so many lines at the
+    start are no part of it.
     """
 
     delimiter: str | None
     comments: tuple[str, ...] = ("#",)
-    final_newline: bool = True
+    final_newline: bool = False
     skipped: int = 0
 
     def is_blank(self, text: str) -> bool:
@@ -122,6 +123,7 @@ class RowReader:
         self._file = file
         self._dialect = dialect
         self._if_binary = if_binary
+        self.is_cut = False  # whether the last line had no line break, once all were read
 
     def blocks(self) -> Iterator[Block]:
         """All rows in order; blank lines and comments are no rows."""
@@ -140,11 +142,11 @@ class RowReader:
             # Lines of a quoted cell that goes on in the next block.
             pending = "".join(part + "\n" for part in lines[taken:]) + pending
             line += taken
+        self.is_cut = not self._dialect.is_blank(pending) and not pending.endswith("\n")
         if not self._dialect.is_blank(pending):
             if self._dialect.final_newline and not pending.endswith("\n"):
                 raise self._error(
-                    "the last line has no line break, as of a file cut off"
-                    " (set 'final_newline: false' if that is how it is written)",
+                    "the last line has no line break, as of a file cut off",
                     line + pending.count("\n"),
                 )
             lines = pending.removesuffix("\n").split("\n")
@@ -464,7 +466,7 @@ def _doubles(cells: Sequence[str], *, is_simple: bool, empty_is_nan: bool) -> ND
             if cell.strip():
                 raise CellError(row, cell, "is not a number")
             if not empty_is_nan:
-                raise CellError(row, cell, "is empty (set 'empty_is_nan: true' to read it as NaN)")
+                raise CellError(row, cell, "is empty")
             value = np.nan
         found[row] = value
     return found
@@ -532,7 +534,8 @@ class TextSource(Source):
         self._file = InputFile(path)
         self._spool: IO[bytes] | None = None
         self._is_guessed = False  # whether its commas may be those of decimal numbers
-        self._empty_is_nan = bool(options.get("empty_is_nan", False))
+        self._empty_is_nan = bool(options.get("empty_is_nan", True))
+        self._may_be_cut = options.get("final_newline") is None
         self._said_kinds = frozenset(options.get("types") or ())
         with closed_on_error(self.close):
             self._rows = RowReader(self._file, self._dialect(options))
@@ -556,7 +559,7 @@ class TextSource(Source):
         plain = Dialect(
             None,
             tuple(mark for mark in marks if mark),
-            bool(options.get("final_newline", True)),
+            bool(options.get("final_newline", False)),
             skipped,
         )
         given = options.get("delimiter")
@@ -629,6 +632,9 @@ class TextSource(Source):
             VariableInfo(name, _dtype_of_cells(kind, width), (self._row_count,), is_written=True)
             for name, kind, width in zip(names, self._kinds, widths, strict=True)
         )
+        if self._may_be_cut and self._rows.is_cut:
+            *others, last = self.variables
+            self.variables = (*others, replace(last, labels=(CUT_LABEL,)))
         self._numbers = {name: number for number, name in enumerate(names)}
 
     def _names(self, block: Block, comments: list[str], header: str) -> tuple[list[str], bool]:

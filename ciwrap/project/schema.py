@@ -807,8 +807,8 @@ OPTIONS = Section(
         "skip_rows": Key(whole(0, 1 << 31), "text: lines at the start that are no part of it"),
         "iteration": Key(TEXT, "text: the column whose whole numbers are the steps of the rows"),
         "types": Key(MappingOf(COLUMN_TYPE), "text: types of columns"),
-        "empty_is_nan": Key(FLAG, "text: read empty cells as NaN"),
-        "final_newline": Key(FLAG, "text: a last line without a line break is an error (true)"),
+        "empty_is_nan": Key(FLAG, "text: whether empty cells of numbers are NaN (true), or errors"),
+        "final_newline": Key(FLAG, "text: whether a last line without a line break is an error"),
         "ignore": Key(
             TEXTS, "tokens: what is not compared (dates, times, paths, hosts, pids, memory)"
         ),

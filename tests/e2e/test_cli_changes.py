@@ -395,7 +395,7 @@ def test_planted_edits(here: Path, name: str) -> None:
 
 
 DEFAULT_OPTIONS = (
-    "skip_rows: 0, comment: ['#'], final_newline: true, empty_is_nan: false, header: auto,"
+    "skip_rows: 0, comment: ['#'], empty_is_nan: true, header: auto,"
     f" attributes: [{', '.join(reversed(MEANING))}]"
 )
 HARMLESS: dict[str, Callable[[], None]] = {

@@ -376,3 +376,21 @@ def test_a_dimension_may_grow_in_one_file_and_not_in_the_other(
             file.createVariable("u", "f8", (dimension,))[:] = np.arange(3.0)
     found = compare("a.nc", "b.nc")
     assert (found["code"], len(found["variables"])) == (MATCH, count)
+
+
+def test_tables_as_pandas_writes_them(compare: Compare) -> None:
+    """NaN as an empty cell, and as other programs do, no line break at the end."""
+    Path("a.csv").write_text("t,n,p,q\n0,1,1.5,\n1,,,\n2,3,2.5,")
+    Path("b.csv").write_text("t,n,p,q\n0,1,1.5,\n1,,,\n2,3,2.5,\n")
+    Path("c.csv").write_text("t,n,p,q\n0,1,1.5,\n1,2,,\n2,3,2.5,\n")
+    for name in ("a.csv", "b.csv"):
+        Path("copy.csv").write_text(Path(name).read_text())
+        found = compare(name, "copy.csv")
+        assert found["code"] == MATCH
+        assert "5 elements are NaN" in found["text"]
+    found = compare("b.csv", "c.csv")
+    assert (found["code"], found["coverage"]["not_comparable"]) == (DIFFER, 0)
+    assert "1 element NaN without a match" in found["text"]
+    found = compare("a.csv", "b.csv")
+    assert found["code"] == NOT_COMPARABLE
+    assert "on the first side the text ends with its last number" in found["text"]

@@ -34,7 +34,7 @@ def test_everything_that_can_be_said() -> None:
     assert (mesh.name, mesh.line, mesh.config_path) == ("mesh", 13, ROOT / "ciwrap.yaml")
     assert mesh.outputs == ("out/iter_{iteration:d}/rank_{rank:d}/{name}.npy",)
     assert mesh.exclude == ("*.log",)
-    assert (mesh.strict.dtype, mesh.strict.shape, mesh.strict.variables) == (True, False, "true")
+    assert (mesh.strict.dtype, mesh.strict.shape, mesh.strict.variables) == ("true", False, "true")
     assert mesh.is_ignored(VariableId("wall_time", 3))
     assert not mesh.is_ignored(VariableId("x"))
     assert raw.options == {"dtype": "float32", "shape": (-1, 3), "offset": 16, "byte_order": "big"}

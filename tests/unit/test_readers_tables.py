@@ -127,7 +127,7 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
         ("a,b\n1,2\n3\n", {}, "line 3: has 1 cells where 2 are expected"),
         ("a,b\n1,2\n3,4,5\n", {}, "line 3: has 3 cells where 2 are expected"),
         ("a,b\n1,2\n3,x\n", {}, "b: line 3, column 2: 'x' is not a number"),
-        ("a,b\n1,2\n3,\n", {}, "line 3, column 2: '' is empty .set 'empty_is_nan"),
+        ("a,b\n1,2\n3,\n", {"empty_is_nan": False}, "line 3, column 2: '' is empty"),
         ("a\n1\n1e999\n", {}, "line 3, column 1: '1e999' is beyond the range"),
         ("a\n1.5\n1e-400\n", {}, "line 3, column 1: '1e-400' is beyond the range"),
         ("a\n1.5\n1.0D-400\n", {}, "line 3, column 1: '1.0D-400' is beyond the range"),
@@ -138,7 +138,7 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
         ("a\n1\n" + "9" * 5000 + "\n", {}, "does not fit 64 bits"),
         ("a\n1.5\n2\n", {"types": {"a": "int"}}, "line 2, column 1: '1.5' is not a whole number"),
         ("a\nx\n", {"types": {"a": "float"}}, "line 2, column 1: 'x' is not a number"),
-        ("a,b\n1,2", {}, "line 2: the last line has no line break"),
+        ("a,b\n1,2", {"final_newline": True}, "line 2: the last line has no line break"),
         ('a,b\n1,"2\n3,4\n', {}, "line 2: has a quote that is never closed"),
         ('a,b\n1,"2"x\n', {}, "line 2: has a quote within a cell"),
         ('a b\n1 "2"x\n', {"delimiter": "space"}, "line 2: has a quote within a cell"),
@@ -430,12 +430,12 @@ def test_a_row_of_empty_cells_is_a_row_whatever_parts_them(tmp_path: Path) -> No
     for delimiter, suffix in ((",", ".csv"), ("\t", ".tsv")):
         text = "a,b\n1,2\n,\n\n3,4\n".replace(",", delimiter)
         with pytest.raises(CorruptFileError, match="line 3, column 1: '' is empty"):
-            table(tmp_path, text, suffix)
-        found = table(tmp_path, text, suffix, empty_is_nan=True)
+            table(tmp_path, text, suffix, empty_is_nan=False)
+        found = table(tmp_path, text, suffix)
         assert len(found["a"][1]) == 3
         assert len(table(tmp_path, text.replace("1", "x").replace("2", "y"), suffix)["a"][1]) == 3
         with pytest.raises(CorruptFileError, match="the last line has no line break"):
-            table(tmp_path, f"1{delimiter}2\n{delimiter}", suffix)
+            table(tmp_path, f"1{delimiter}2\n{delimiter}", suffix, final_newline=True)
     # Blanks around white space between columns are none.
     assert table(tmp_path, "1 2\n \t \n3 4\n", ".dat")["col_0"] == ("<i8", [1, 3])
 

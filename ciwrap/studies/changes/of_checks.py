@@ -109,8 +109,8 @@ _LISTS = {"require": "asked of the log", "forbid": "forbidden in the log"}
 _DEFAULTS: Mapping[str, Any] = {
     "skip_rows": 0,
     "comment": "#",
-    "final_newline": True,
-    "empty_is_nan": False,
+    "final_newline": None,
+    "empty_is_nan": True,
     "header": "auto",
     "offset": 0,
     "ignore": (),
