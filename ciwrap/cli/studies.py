@@ -154,7 +154,7 @@ def time_command(
     3 a run or a build failed.
     """
     session.kind = "timing"
-    config = load_config_if_any(config_path)
+    config = load_config_if_any(config_path, needs_checks=False)
     settings = chosen_timing(config, given)
     if settings.duet and concurrent > 1:
         raise UsageError("a duet is one run of each side, so --concurrent has no meaning in it")
@@ -346,7 +346,7 @@ def trend_command(
 
     Exit codes: 0 done, 2 usage, 3 a result could not be read.
     """
-    config = load_config_if_any(config_path)
+    config = load_config_if_any(config_path, needs_checks=False)
     folder = None if config is None else config.golden_dir
     folder = folder if golden_dir is None else Path(golden_dir)
     settings = timing_settings() if config is None else config.timing

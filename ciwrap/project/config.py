@@ -264,12 +264,12 @@ READER_GROUP = "ciwrap.readers"
 _ONE_RUN = RunPlace()
 
 
-def load_config(path: Path) -> Config:
-    """Reads and validates a configuration file.
+def load_config(path: Path, *, needs_checks: bool = True) -> Config:
+    """Reads and validates a configuration file. needs_checks: whether one without any is refused.
 
     Raises ConfigMissingError, or ConfigError with the line and key at fault.
     """
-    return _config(read_document(path.absolute()))
+    return _config(read_document(path.absolute()), needs_checks=needs_checks)
 
 
 def load_runs(path: Path) -> Callable[[RunPlace], Config]:
@@ -314,7 +314,7 @@ def find_config(start: Path) -> Path:
     )
 
 
-def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
+def _config(document: Document, place: RunPlace = _ONE_RUN, *, needs_checks: bool = True) -> Config:
     if document.value is None:
         raise document.error("is empty", remedy="'ciwrap init' writes a starter")
     try:
@@ -324,11 +324,15 @@ def _config(document: Document, place: RunPlace = _ONE_RUN) -> Config:
     root = document.path.parent
     defaults = SettingsLayer() if section["defaults"] is None else _layer(section["defaults"])
     located: list[tuple[str, dict[str, Any], Location]]
-    if isinstance(section["checks"], list):
+    if section["checks"] is None and needs_checks:
+        raise document.error("checks: is required")
+    if section["checks"] is None:
+        located = []
+    elif isinstance(section["checks"], list):
         located = [(one["name"], one, ("checks", n)) for n, one in enumerate(section["checks"])]
     else:
         located = [(name, one, ("checks", name)) for name, one in section["checks"].items()]
-    if not located:
+    if not located and section["checks"] is not None:
         raise document.error("holds no check", ("checks",))
     checks: dict[str, Check] = {}
     for name, check, location in located:

@@ -907,9 +907,7 @@ CONFIG = Section(
         "repeat": Key(REPEAT, "what `ciwrap repeat` does"),
         "timing": Key(TIMING, "what `ciwrap time` does"),
         "snapshot": Key(SNAPSHOT, "what snapshots of the environment hold"),
-        "checks": Key(
-            MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name", is_required=True
-        ),
+        "checks": Key(MappingOrList(MappingOf(CHECK), NAMED_CHECK), "the checks, by name"),
     },
 )
 

@@ -169,14 +169,14 @@ def find_project(config_path: str | None, golden_dir: str | None) -> Project:
     return project
 
 
-def load_config_if_any(config_path: str | None) -> Config | None:
-    """The configuration around here, or None. Raises ConfigError, and ConfigMissingError if a path
-    is given where there is none.
+def load_config_if_any(config_path: str | None, *, needs_checks: bool = True) -> Config | None:
+    """The configuration around here, or None. needs_checks: whether one without any is refused.
+    Raises ConfigError, and ConfigMissingError if a path is given where there is none.
     """
     if config_path is not None:
-        return load_config(Path(config_path))
+        return load_config(Path(config_path), needs_checks=needs_checks)
     try:
-        return load_config(find_config(Path.cwd()))
+        return load_config(find_config(Path.cwd()), needs_checks=needs_checks)
     except ConfigMissingError:
         return None
 

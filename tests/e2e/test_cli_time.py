@@ -432,3 +432,14 @@ def test_a_duet_that_cannot_be(folder: Project) -> None:
     )  # fmt: skip
     assert alone.returncode == 2
     assert "there is only one core, so two commands cannot have one each" in alone.stderr
+
+
+def test_a_configuration_of_times_alone(folder: Project) -> None:
+    """Nothing is checked, so there need be no check; `run` without one would match in vain."""
+    (folder.folder / "ciwrap.yaml").write_text('run: "true"\ntiming: {pairs: 6}\n')
+    outcome = folder.run("time", "true", "true")
+    assert outcome.code == 0, outcome
+    assert outcome.document["comparison"]["pairs"] == 6
+    refused = folder.run("run")
+    assert refused.code == 2
+    assert "checks: is required" in refused.err

@@ -131,12 +131,32 @@ def test_fit_predict_and_plan(folder: Project) -> None:
 
 def test_a_configuration_that_was_left_out_is_what_to_measure_next(folder: Project) -> None:
     path = folder.folder / "t.csv"
-    lines = [line for line in path.read_text().splitlines() if not line.startswith("8,8192,")]
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("4,64,")]
     path.write_text("\n".join(lines) + "\n")
     folder.run("variability", "fit", "t.csv")
     plan = folder.run("variability", "plan", "variability-map.json")
     (only,) = plan.document["candidates"]
-    assert only["configuration"] == {"threads": 8, "size": 8192}
+    assert only["configuration"] == {"threads": 4, "size": 64}
+
+
+def test_what_to_measure_next_is_possible(folder: Project) -> None:
+    """A record is no larger than its file in the table, and so it is in the plan."""
+    sizes = (1, 4, 16, 64, 256)
+    generator = np.random.default_rng(2)
+    lines = ["file,record,seconds"]
+    for file in sizes:
+        for record in (one for one in sizes if one <= file):
+            runs = 1 + 0.01 * file * generator.normal(size=8)
+            lines += [f"{file},{record},{abs(value):.6g}" for value in runs]
+    (folder.folder / "t.csv").write_text("\n".join(lines) + "\n")
+    folder.run("variability", "fit", "t.csv")
+    plan = folder.run("variability", "plan", "variability-map.json", "--next", "5")
+    for one in plan.document["candidates"]:
+        values = one["configuration"]
+        assert values["record"] <= values["file"], values
+        words = [f"{name}={value:g}" for name, value in values.items()]
+        asked = folder.run("variability", "predict", "variability-map.json", *words)
+        assert not asked.document["predictions"][0]["extrapolated"]
 
 
 def test_the_same_table_makes_the_same_map(folder: Project) -> None:

@@ -20,7 +20,7 @@ from ciwrap.studies.variability.predictors import (
     shepard,
     triangulate,
 )
-from ciwrap.studies.variability.runs import axis_of, is_inside, merged_levels, space_of
+from ciwrap.studies.variability.runs import are_inside, axis_of, is_inside, merged_levels, space_of
 
 GENERATOR = np.random.default_rng(3)
 POINTS = GENERATOR.random((60, 2))
@@ -174,3 +174,19 @@ def test_levels_that_are_nearly_the_same_are_merged(levels, merged) -> None:
     values = np.array(levels, dtype=float)
     count = 1 if len(levels) > 100 else 3
     assert merged_levels(axis_of("x", values), np.tile(values, count)) == merged
+
+
+@pytest.mark.parametrize("shape", ["cloud", "plane", "line"])
+def test_what_is_inside_the_hull_is_a_mean_of_what_was_measured(shape: str) -> None:
+    generator = np.random.default_rng(4)
+    unit = generator.random((30, 3))
+    if shape != "cloud":
+        unit[:, 2] = unit[:, 0] + unit[:, 1]
+    if shape == "line":
+        unit[:, 1:] = unit[:, :1]
+    weights = generator.dirichlet(np.ones(30), 20)
+    places = np.vstack([weights @ unit, generator.random((20, 3)) * 1.5 - 0.25, unit[:5]])
+    by_program = [is_inside(unit, place) for place in places]
+    assert are_inside(unit, places).tolist() == by_program
+    assert any(by_program)
+    assert not all(by_program)

@@ -57,12 +57,14 @@ from ciwrap.studies.variability.quality import (
     sorted_residuals,
 )
 from ciwrap.studies.variability.runs import (
+    MOST_HULL_DIMENSIONS,
     Axis,
     Group,
     Measured,
     Prepared,
     Runs,
     Space,
+    are_inside,
     is_inside,
     prepare,
 )
@@ -506,6 +508,8 @@ def _points(measured: Measured, validation: Validation) -> tuple[MapPoint, ...]:
 LEAST_FOR_KURTOSIS = 20
 _MOST_LEVELS = 12
 _MOST_PLACES = 20_000
+# Each takes a linear program where there are many parameters.
+_MOST_WITHOUT_HULL = 500
 _UNCERTAINTY_Z = 1.645
 
 
@@ -604,12 +608,13 @@ def plan_next(
 
 
 def _places(fitted: FittedMap, seed: int) -> Numbers:
-    """Configurations of the levels that were not measured; where all were, the middles between
-    levels.
+    """Configurations of the levels that were not measured, between those that were: some of what
+    lies beyond may be impossible, such as records larger than their file, and none of it can be
+    predicted. Where all were measured, the middles between levels.
     """
     measured = fitted.measured
     columns = [_levels(column) for column in measured.points.T]
-    places = _unmeasured(fitted, columns, seed)
+    places = _inside(fitted, _unmeasured(fitted, columns, seed))
     if len(places):
         return places
     axes = measured.space.axes
@@ -619,7 +624,17 @@ def _places(fitted: FittedMap, seed: int) -> Numbers:
         for n in range(len(columns))
         if len(halves[n])
     ]
-    return np.vstack(between) if between else np.empty((0, len(columns)))
+    return _inside(fitted, np.vstack(between)) if between else np.empty((0, len(columns)))
+
+
+def _inside(fitted: FittedMap, places: Numbers) -> Numbers:
+    if not len(places):
+        return places
+    if places.shape[1] > MOST_HULL_DIMENSIONS:
+        places = places[:: -(-len(places) // _MOST_WITHOUT_HULL)]
+    units = fitted.measured.space.places(places).unit
+    found: Numbers = places[are_inside(fitted.measured.places.unit, units)]
+    return found
 
 
 def _levels(values: Numbers) -> Numbers:

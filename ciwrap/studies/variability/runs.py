@@ -510,6 +510,25 @@ def is_inside(unit: Numbers, place: Numbers) -> bool:
     return bool(found.status == 0)
 
 
+def are_inside(unit: Numbers, places: Numbers) -> NDArray[np.bool_]:
+    """Of each place whether it `is_inside`, by the faces of the hull as long as these are few."""
+    # Configurations may lie in a plane, as where one parameter follows from others.
+    centre = unit.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(unit - centre, full_matrices=False)
+    across, rest = directions[sizes > _FLAT], directions[sizes <= _FLAT]
+    is_level: NDArray[np.bool_] = np.all(np.abs((places - centre) @ rest.T) <= _FLAT, axis=1)
+    flat, found = (unit - centre) @ across.T, (places - centre) @ across.T
+    is_between: NDArray[np.bool_]
+    if len(across) == 1:
+        is_between = np.all((found >= flat.min()) & (found <= flat.max()), axis=1)
+        return is_level & is_between
+    if len(across) <= MOST_HULL_DIMENSIONS:
+        faces = scipy("spatial", "a variability map").ConvexHull(flat).equations
+        is_between = np.all(found @ faces[:, :-1].T + faces[:, -1] <= _FLAT, axis=1)
+        return is_level & is_between
+    return np.array([is_inside(unit, place) for place in places], dtype=bool)
+
+
 def merged_levels(axis: Axis, values: Numbers) -> list[tuple[float, ...]]:
     """Groups of levels of one parameter that are nearly the same, each in rising order.
 
@@ -535,6 +554,8 @@ def merged_levels(axis: Axis, values: Numbers) -> list[tuple[float, ...]]:
     return groups
 
 
+MOST_HULL_DIMENSIONS = 5
+_FLAT = 1e-9
 LEAST_CONFIGURATIONS = 10
 MOST_CONFIGURATIONS = 1000
 # Runs that differ by less count as equal: squares of squares of that are no numbers any more.
