@@ -19,6 +19,7 @@ from ciwrap.model.results import (
     RunResult,
     Shift,
     Unlisted,
+    Used,
 )
 from ciwrap.model.settings import (
     BOUND_PARTS,
@@ -93,6 +94,7 @@ __all__ = [
     "SeriesResult",
     "Shift",
     "Unlisted",
+    "Used",
     "VariableResult",
     "Verdict",
     "severity",

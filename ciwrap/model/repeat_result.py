@@ -8,7 +8,7 @@ from msgspec import Struct, field
 
 from ciwrap.base.errors import ExitCode
 from ciwrap.base.words import Word
-from ciwrap.model.results import Message, MessageLevel
+from ciwrap.model.results import Message, MessageLevel, Used
 from ciwrap.model.settings import ErrorBound
 from ciwrap.model.variable_result import Number
 
@@ -43,7 +43,7 @@ class BoundFit(Word):
 class RepeatedRun(Struct, frozen=True):
     """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
     started. problem: why nothing of it was compared. folder: where its outputs are kept. snapshot:
-    the identity of the snapshot of its environment, where one is kept.
+    the identity of the snapshot of its environment, where one is kept. used: of all its commands.
     """
 
     number: int
@@ -56,6 +56,7 @@ class RepeatedRun(Struct, frozen=True):
     output_tail: str = ""
     folder: str | None = None
     snapshot: str | None = None
+    used: Used | None = None
 
 
 class IterationSpread(Struct, frozen=True):
@@ -212,12 +213,39 @@ class FactorFinding(Struct, frozen=True):
         return bool(self.changes) or (self.p is not None and self.p <= 0.05)
 
 
+class CostEffect(Struct, frozen=True):
+    """What switching a factor does to a cost of runs. off, on: its medians. effect, p: as of a
+    `FactorFinding`, over all costs.
+    """
+
+    name: str
+    off: Number
+    on: Number
+    effect: Number
+    p: Number
+
+
+class RunCost(Struct, frozen=True):
+    """What runs took of one thing: the smallest, the median and the largest of all that succeeded.
+
+    name: seconds; waiting_seconds, which are those in which no processor worked for it, where runs
+    never use more than one; else a field of what a run `used`.
+    """
+
+    name: str
+    smallest: Number
+    median: Number
+    largest: Number
+    factors: tuple[CostEffect, ...] = ()
+
+
 class RepeatResult(Struct, frozen=True):
     """What `ciwrap repeat` found.
 
     headline: the first sentence. reference: "first" or "golden". seed: of the order of the runs,
     and what seeds of runs begin with. exit_code: 0; 1 if --check asked and something varies beyond
-    its bound; 3 if a run failed or could not be compared.
+    its bound; 3 if a run failed or could not be compared. costs: what runs took, where they were
+    made. cost_note: whether slow runs worked more, or waited, where they took clearly longer.
     """
 
     headline: str
@@ -228,6 +256,8 @@ class RepeatResult(Struct, frozen=True):
     runs: tuple[RepeatedRun, ...] = ()
     variables: tuple[RepeatedVariable, ...] = ()
     factors: tuple[FactorFinding, ...] = ()
+    costs: tuple[RunCost, ...] = ()
+    cost_note: str | None = None
     messages: tuple[Message, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     ciwrap_version: str = ""

@@ -344,10 +344,28 @@ class EnvironmentDifference(Struct, frozen=True):
     prove: str | None = None
 
 
+class Used(Struct, frozen=True):
+    """What a command used, with the processes it waited for, as the system counts it.
+
+    cpu_seconds: of its own work and of the system's for it. voluntary_switches: how often it waited
+    and left its processor; involuntary_switches: how often it had to. minor_faults, major_faults:
+    pages that it touched first, and that came from a disk. peak_bytes: the memory of the largest of
+    its processes; None where that is not known, since it is no more than what ciwrap held.
+    """
+
+    cpu_seconds: Number
+    voluntary_switches: int
+    involuntary_switches: int
+    minor_faults: int
+    major_faults: int
+    peak_bytes: int | None = None
+
+
 class CommandOutcome(Struct, frozen=True):
     """What the configured command did.
 
     exit_code: negative for a signal, None if it was ended. output_tail: the end of what it printed.
+    used: None where the system does not tell.
     """
 
     command: str
@@ -356,6 +374,7 @@ class CommandOutcome(Struct, frozen=True):
     seconds: float
     timed_out: bool = False
     output_tail: str = ""
+    used: Used | None = None
 
     @property
     def ending(self) -> str:

@@ -13,6 +13,7 @@ import contextlib
 import fcntl
 import math
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -26,7 +27,7 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 from ciwrap.base.errors import CommandFailedError, UsageError, one_line
 from ciwrap.base.processes import all_processes, endings_call, ends_are_interrupts, later_interrupts
-from ciwrap.model import CommandOutcome
+from ciwrap.model import CommandOutcome, Used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -224,6 +225,8 @@ def _place_of(cpu: int) -> tuple[int, int, int]:
     return socket, core, cpu
 
 
+# The system counts memory in these.
+_PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 _GRACE_SECONDS = 5.0
 _DRAIN_SECONDS = 2.0
 _COMMAND_LOOK_SECONDS = 0.2
@@ -262,7 +265,7 @@ def _run(
     watcher: ProgramWatcher | None,
 ) -> CommandOutcome:
     started = time.perf_counter()
-    process: subprocess.Popen[bytes] | None = None
+    process: _Process | None = None
     output: CommandOutput | None = None
     try:
         with later_interrupts():  # else it might run before anybody knows whom to end
@@ -299,13 +302,42 @@ def _run(
         seconds,
         timed_out=timed_out,
         output_tail=bytes(output.tail).decode("utf-8", "replace"),
+        used=None if is_ended else process.used,
     )
 
 
-def _begin(settings: CommandSettings) -> subprocess.Popen[bytes]:
+class _Process(subprocess.Popen[bytes]):
+    """A process that tells what it has used. used: once `reap` has returned, if that is known."""
+
+    used: Used | None = None
+
+    def reap(self, own_peak: int) -> None:
+        """Waits for its end. own_peak: the most memory of this process when that one began, which
+        is where the system begins to count.
+        """
+        if self.returncode is not None:
+            return
+        try:
+            _, status, usage = os.wait4(self.pid, 0)
+        except ChildProcessError:  # somebody else has waited for it
+            self.wait()
+            return
+        self.returncode = os.waitstatus_to_exitcode(status)
+        has_peak = usage.ru_maxrss > own_peak
+        self.used = Used(
+            cpu_seconds=usage.ru_utime + usage.ru_stime,
+            voluntary_switches=usage.ru_nvcsw,
+            involuntary_switches=usage.ru_nivcsw,
+            minor_faults=usage.ru_minflt,
+            major_faults=usage.ru_majflt,
+            peak_bytes=usage.ru_maxrss * _PEAK_UNIT if has_peak else None,
+        )
+
+
+def _begin(settings: CommandSettings) -> _Process:
     """Starts a command in a process group of its own. Raises OSError."""
     with _on_cores(settings.cores):
-        return subprocess.Popen(
+        return _Process(
             settings.words if isinstance(settings.words, str) else list(settings.words),
             shell=isinstance(settings.words, str),
             cwd=settings.working_dir,
@@ -335,27 +367,26 @@ def _watching(
     return watcher.watch(pid, has_shell=isinstance(settings.words, str))
 
 
-def _wait(
-    process: subprocess.Popen[bytes], seconds: float | None, stop: threading.Event | None
-) -> bool:
+def _wait(process: _Process, seconds: float | None, stop: threading.Event | None) -> bool:
     """Waits for a command's end, or until it is to be ended; False if its time was up."""
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if stop is None and seconds is None:
-        process.wait()
+        process.reap(own_peak)
         return True
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    with _end_of(process) as has_ended:
+    with _end_of(process, own_peak) as has_ended:
         while stop is None or not stop.is_set():
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             if has_ended(min(left, _COMMAND_LOOK_SECONDS)):
-                process.wait()
+                process.reap(own_peak)
                 return True
     return True
 
 
 @contextlib.contextmanager
-def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool]]:
+def _end_of(process: _Process, own_peak: int) -> Iterator[Callable[[float], bool]]:
     """A function that waits for so many seconds and says whether the process has ended.
 
     The kernel tells at once, where Python's own wait with a limit looks every 50 ms, by which run
@@ -365,7 +396,7 @@ def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool
         descriptor = os.pidfd_open(process.pid)
     except (AttributeError, OSError):  # macOS, an old C library or kernel, or a sandbox
         ended = threading.Event()
-        threading.Thread(target=_tell_end, args=(process, ended), daemon=True).start()
+        threading.Thread(target=_tell_end, args=(process, own_peak, ended), daemon=True).start()
         yield ended.wait
         return
     try:
@@ -376,9 +407,9 @@ def _end_of(process: subprocess.Popen[bytes]) -> Iterator[Callable[[float], bool
         os.close(descriptor)
 
 
-def _tell_end(process: subprocess.Popen[bytes], ended: threading.Event) -> None:
+def _tell_end(process: _Process, own_peak: int, ended: threading.Event) -> None:
     """Waits without a limit, which is reported at once, too."""
-    process.wait()
+    process.reap(own_peak)
     ended.set()
 
 
@@ -418,6 +449,7 @@ def _outcome(
     *,
     timed_out: bool = False,
     output_tail: str = "",
+    used: Used | None = None,
 ) -> CommandOutcome:
     return CommandOutcome(
         settings.text,
@@ -426,6 +458,7 @@ def _outcome(
         seconds,
         timed_out=timed_out,
         output_tail=output_tail,
+        used=used,
     )
 
 

@@ -233,6 +233,13 @@ _TEXT_FIELDS = ("text", "reason", "command", "output_tail", "name", "problem", "
 _PUBLIC = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/", "/etc/", "/dev/", "/proc/")
 
 
+def time_text(seconds: float) -> str:
+    """With three digits, where that of other texts rounds to a tenth."""
+    if seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)
+
+
 def relative_to(run: _Result, base: Path) -> _Result:
     """The result with all paths below `base` as seen from there."""
     prefix = f"{base}/"

@@ -18,11 +18,11 @@ from msgspec.structs import replace
 from ciwrap.base.documents import DocumentHead
 from ciwrap.base.errors import CommandFailedError, one_line
 from ciwrap.base.repository import Repository, place_below, revision_folder
-from ciwrap.model import CommandOutcome
+from ciwrap.model import CommandOutcome, Used
 from ciwrap.project.config import timing_settings
 from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
-from ciwrap.report.text import percent_text, plural, seconds_text
+from ciwrap.report.text import percent_text, plural
 from ciwrap.statistics.spread import (
     PairedComparison,
     Spread,
@@ -33,6 +33,7 @@ from ciwrap.statistics.spread import (
     spread_of,
     waste,
 )
+from ciwrap.studies.repeat.costs import used_by_all
 
 if TYPE_CHECKING:
     from ciwrap.snapshot.take import ProgramWatcher
@@ -69,12 +70,15 @@ class TimedCommand(Struct, frozen=True):
 
 class Taken(Struct, frozen=True):
     """The times of both sides, pair by pair. a_first: whether A ran first, or had the first half of
-    the cores, for each pair.
+    the cores, for each pair. a_used, b_used: what each run used, or all of a side that ran at once;
+    () where that is not known.
     """
 
     a: tuple[Members, ...]
     b: tuple[Members, ...]
     a_first: tuple[bool, ...]
+    a_used: tuple[Used, ...] = ()
+    b_used: tuple[Used, ...] = ()
 
 
 def take_times(
@@ -103,6 +107,7 @@ def take_times(
             _run(side, size, f"warm-up run {number + 1}", None if number else watcher)
     order = pair_order(pairs, seed)
     times: dict[str, list[Members]] = {side.name: [] for side in sides}
+    used: dict[str, list[Used | None]] = {side.name: [] for side in sides}
     for number, a_first in enumerate(order, start=1):
         ordered = sides if a_first else sides[::-1]
         which = f"run {number} of {pairs}"
@@ -110,28 +115,31 @@ def take_times(
             found = [_run(side, size, which) for side in ordered]
         else:
             found = _run_both(ordered, halves, which)
-        for side, seconds in zip(ordered, found, strict=True):
-            times[side.name].append(seconds)
+        for side, outcomes in zip(ordered, found, strict=True):
+            times[side.name].append(tuple(one.seconds for one in outcomes))
+            used[side.name].append(used_by_all([one.used for one in outcomes]))
         said = ", ".join(f"{name} {max(taken[-1]):.3g} s" for name, taken in times.items())
         tell(f"pair {number} of {pairs}: {said}")
     a, b = (tuple(times[side.name]) for side in sides)
-    return Taken(a, b, order)
+    known = [[one for one in used[side.name] if one is not None] for side in sides]
+    a_used, b_used = (tuple(one) if len(one) == pairs else () for one in known)
+    return Taken(a, b, order, a_used, b_used)
 
 
 def _run(
     side: TimedCommand, size: int, which: str, watcher: ProgramWatcher | None = None
-) -> Members:
+) -> list[CommandOutcome]:
     outcomes = together([partial(_run_quietly, side.command, watcher)] * size)
     for outcome in outcomes:
         _refuse_failed(side, outcome, which)
-    return tuple(outcome.seconds for outcome in outcomes)
+    return outcomes
 
 
 def _run_both(
     sides: tuple[TimedCommand, TimedCommand],
     halves: tuple[frozenset[int], frozenset[int]],
     which: str,
-) -> list[Members]:
+) -> list[list[CommandOutcome]]:
     """Runs both sides at once, the first one on the first half of the cores."""
     commands = [
         replace(side.command, cores=cores) for side, cores in zip(sides, halves, strict=True)
@@ -139,7 +147,7 @@ def _run_both(
     outcomes = together([partial(_run_quietly, command, None) for command in commands])
     for side, outcome in zip(sides, outcomes, strict=True):
         _refuse_failed(side, outcome, which)
-    return [(outcome.seconds,) for outcome in outcomes]
+    return [[outcome] for outcome in outcomes]
 
 
 def _run_quietly(
@@ -261,7 +269,8 @@ class TimedSide(msgspec.Struct, frozen=True):
 
     seconds: of each pair's run, in order; of the slowest run where several took place at once.
     revision: which one of the repository it is. commit: its full name. snapshot: the identity of
-    the snapshot of its environment in the first warm-up run, where one is kept.
+    the snapshot of its environment in the first warm-up run, where one is kept. used: by each
+    pair's run, or by all that took place at once; () where that is not known.
     """
 
     name: Literal["A", "B"]
@@ -272,6 +281,7 @@ class TimedSide(msgspec.Struct, frozen=True):
     commit: str | None = None
     together: Together | None = None
     snapshot: str | None = None
+    used: tuple[Used, ...] = ()
 
 
 class TimingDocument(DocumentHead, frozen=True):
@@ -279,7 +289,8 @@ class TimingDocument(DocumentHead, frozen=True):
     first half of the cores. seed: of the order. warm_up: runs of either side that came first and do
     not count. reserve_core: whether one core was left to the operating system. duet: whether both
     sides of a pair ran at the same time, each on half of the cores. load: of the machine when it
-    began, as a number of busy processes.
+    began, as a number of busy processes. cpu_comparison: of processor times instead, where these
+    are known and above 0; the exit code does not depend on it.
     """
 
     kind: Literal["timing"]
@@ -297,10 +308,15 @@ class TimingDocument(DocumentHead, frozen=True):
     seconds: float
     load: float | None = None
     duet: bool = False
+    cpu_comparison: PairedComparison | None = None
 
 
 def timed_side(
-    side: TimedCommand, times: tuple[Members, ...], seed: int, snapshot: str | None
+    side: TimedCommand,
+    times: tuple[Members, ...],
+    used: tuple[Used, ...],
+    seed: int,
+    snapshot: str | None,
 ) -> TimedSide:
     """A side and what its times say. snapshot: of its environment.
 
@@ -316,6 +332,7 @@ def timed_side(
         commit=side.commit,
         together=_together(times) if len(times[0]) > 1 else None,
         snapshot=snapshot,
+        used=used,
     )
 
 
@@ -344,8 +361,8 @@ def timing_document(
     snapshots: tuple[str | None, str | None],
 ) -> TimingDocument:
     """The record of times that were taken. settings: as `chosen_timing` returns them."""
-    a = timed_side(sides[0], taken.a, seed, snapshots[0])
-    b = timed_side(sides[1], taken.b, seed, snapshots[1])
+    a = timed_side(sides[0], taken.a, taken.a_used, seed, snapshots[0])
+    b = timed_side(sides[1], taken.b, taken.b_used, seed, snapshots[1])
     margin, confidence = settings.margin, settings.confidence_used
     comparison = compare_pairs(a.seconds, b.seconds, margin=margin, confidence=confidence)
     is_slower = comparison.verdict is TimingVerdict.CHANGED and comparison.change > 0
@@ -354,6 +371,7 @@ def timing_document(
         kind="timing",
         exit_code=1 if settings.gate and is_slower else 0,
         comparison=comparison,
+        cpu_comparison=_cpu_comparison(a, b, margin, confidence),
         sides=(a, b),
         order=tuple("A" if first else "B" for first in taken.a_first),
         seed=seed,
@@ -366,6 +384,26 @@ def timing_document(
         seconds=seconds,
         load=load,
         duet=settings.duet,
+    )
+
+
+def _cpu_comparison(
+    a: TimedSide, b: TimedSide, margin: float, confidence: float
+) -> PairedComparison | None:
+    first, second = ([one.cpu_seconds for one in side.used] for side in (a, b))
+    if not first or not second or min(*first, *second) <= 0:
+        return None
+    return compare_pairs(first, second, margin=margin, confidence=confidence)
+
+
+def cpu_words(found: PairedComparison) -> str:
+    """What processor times say, and what they do not see."""
+    verdict = str(found.verdict)
+    if found.lower is not None and found.upper is not None:
+        verdict += f", {interval_text(found.lower, found.upper)} for B"
+    return (
+        f"processor time alone: {verdict}; it does not see waiting for disks, networks and other"
+        " programs, and counts threads that wait by spinning as work"
     )
 
 
@@ -441,10 +479,3 @@ def _given_text(share: float) -> str:
 
 def _side_of(change: float) -> str:
     return "more" if change >= 0 else "less"
-
-
-def time_text(seconds: float) -> str:
-    """With three digits, where that of other texts rounds to a tenth."""
-    if seconds < 1:
-        return f"{1000 * seconds:.3g} ms"
-    return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
+from statistics import median
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -28,13 +29,14 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import environment_rows, page_head, render_page
-from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_name, time_text
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
+from ciwrap.studies.repeat.costs import slow_runs_note
 from ciwrap.studies.timing import (
+    cpu_words,
     explanation,
     headline,
     margin_words,
-    time_text,
 )
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ _BUSY = 0.5
 def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
     """Rows of what is measured: its name, that of A, that of B."""
     a, b = (_figures(side) for side in document.sides)
-    return [(name, text, b[name]) for name, text in a.items()]
+    return [(name, a.get(name, ""), b.get(name, "")) for name in dict.fromkeys((*a, *b))]
 
 
 def _figures(side: TimedSide) -> dict[str, str]:
@@ -65,6 +67,12 @@ def _figures(side: TimedSide) -> dict[str, str]:
         "range over the shortest": percent_text(spread.range),
         "middle half over the median": percent_text(spread.iqr),
     }
+    if side.used:
+        work = sorted(one.cpu_seconds for one in side.used)
+        figures["processor time, median"] = time_text(median(work))
+        peaks = [one.peak_bytes for one in side.used if one.peak_bytes is not None]
+        if peaks:
+            figures["peak memory"] = bytes_text(max(peaks))
     if side.together is not None:
         figures[f"{side.together.size} at once: the slowest takes"] = time_text(
             side.together.mean_makespan
@@ -91,7 +99,12 @@ def notes(document: TimingDocument) -> list[str]:
             f"the machine was busy with other things ({document.load:.1f} processes on"
             f" {plural(cores, 'core')}) when this began"
         )
+    if document.cpu_comparison is not None:
+        found.append(cpu_words(document.cpu_comparison))
     for side in document.sides:
+        if side.used and side.together is None:
+            said = slow_runs_note(side.seconds, side.used)
+            found += [] if said is None else [f"of {side.name}, {said}"]
         if side.spread.median < _SHORT_SECONDS:
             found.append(
                 f"a run of {side.name} takes {time_text(side.spread.median)}, much of which is"

@@ -26,10 +26,10 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
-from ciwrap.report.text import capital, percent_text, plural, safe_name
+from ciwrap.report.text import capital, percent_text, plural, safe_name, time_text
 from ciwrap.snapshot.difference import words_of_kind
 from ciwrap.statistics.change_points import LEAST, Slope
-from ciwrap.studies.timing import change_text, time_text
+from ciwrap.studies.timing import change_text
 from ciwrap.studies.timing_report import TIME_LABELS
 
 if TYPE_CHECKING:

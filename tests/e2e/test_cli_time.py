@@ -443,3 +443,16 @@ def test_a_configuration_of_times_alone(folder: Project) -> None:
     refused = folder.run("run")
     assert refused.code == 2
     assert "checks: is required" in refused.err
+
+
+def test_processor_time_stands_beside_the_time(folder: Project) -> None:
+    """B waits for a second: it takes longer, and does no more work."""
+    command = f"{sys.executable} -S -c 'sum(range(3000000))'"
+    outcome = folder.run("time", command, f"{command}; sleep 1", "--pairs", "6")
+    a, b = outcome.document["sides"]
+    assert len(a["used"]) == len(b["used"]) == 6
+    changes = [outcome.document[one]["change"] for one in ("comparison", "cpu_comparison")]
+    assert changes[0] > changes[1]
+    assert "processor time alone: " in outcome.out
+    assert "it does not see waiting for disks" in outcome.out
+    assert "processor time, median" in outcome.out

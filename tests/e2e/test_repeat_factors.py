@@ -212,3 +212,28 @@ def test_factors_without_a_meaning(project: Project, given: list[str], words: st
     assert outcome.code == 2
     assert words in outcome.err
     assert runs_made(project) == 0
+
+
+def test_what_runs_took_is_a_result_too(project: Project) -> None:
+    """A program that takes 512 MiB more memory with BIG; all outputs are equal."""
+    with_program(
+        project,
+        "data = bytearray((os.environ['BIG'] == '1') << 29)\nnp.save(\"out/x.npy\", x)",
+    )
+    outcome = project.run(
+        "repeat", "-n", "10", "--vary", "BIG=0,1", "--report", "r.html", "--markdown", "s.md"
+    )
+    costs = {one["name"]: one for one in outcome.document["costs"]}
+    assert {"seconds", "cpu_seconds", "minor_faults", "peak_bytes"} <= costs.keys()
+    (found,) = costs["peak_bytes"]["factors"]
+    assert found["name"] == "BIG"
+    assert found["p"] <= 0.05
+    assert found["on"] > 1 << 29 > found["off"]
+    for text in (
+        outcome.out,
+        (project.folder / "r.html").read_text(),
+        (project.folder / "s.md").read_text(),
+    ):
+        assert "BIG acts on peak memory (p = " in text
+    assert "time: " in outcome.out
+    assert "cpu_seconds" in outcome.document["runs"][0]["used"]

@@ -12,10 +12,12 @@ from ciwrap.model.repeat_result import (
     Behaviour,
     BoundFit,
     BoundSuggestion,
+    CostEffect,
     FactorFinding,
     RepeatedRun,
     RepeatedVariable,
     RepeatResult,
+    RunCost,
 )
 from ciwrap.report.console import Console, Text
 from ciwrap.report.document import write_text
@@ -23,6 +25,7 @@ from ciwrap.report.markdown import escaped
 from ciwrap.report.page import environment_rows, page_head, render_page, tail_text
 from ciwrap.report.terminal import render_message
 from ciwrap.report.text import (
+    bytes_text,
     capital,
     percent_text,
     plural,
@@ -32,8 +35,10 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
     size_text,
+    time_text,
 )
 from ciwrap.report.words import relative_text
+from ciwrap.statistics.factors import LEVEL
 from ciwrap.studies.repeat.bounds import bound_reason, bound_text
 from ciwrap.studies.repeat.charts import (
     MOST_FACTOR_ROWS,
@@ -43,6 +48,7 @@ from ciwrap.studies.repeat.charts import (
     time_dots,
 )
 from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
+from ciwrap.studies.repeat.costs import COST_WORDS
 from ciwrap.studies.repeat.result import reach_words
 
 _FIT_WORDS = {
@@ -241,6 +247,11 @@ def render_repeat_html(result: RepeatResult) -> str:
         factors_left_out=max(0, len(result.factors) - _MOST_FACTORS),
         factor_rows_left_out=max(0, factor_rows - MOST_FACTOR_ROWS),
         times=time_dots(timed) if len(timed) > 2 else None,
+        costs=tuple(f"{capital(cost_words(one))}." for one in result.costs),
+        cost_note=None if result.cost_note is None else f"{capital(result.cost_note)}.",
+        cost_effects=tuple(
+            f"{safe_name(name, 80)} {words}." for name, words in cost_effects(result)
+        ),
         runs=tuple(_run(run) for run in result.runs[:MOST_RUNS]),
         runs_left_out=max(0, len(result.runs) - MOST_RUNS),
         order=order_words(result),
@@ -360,6 +371,8 @@ def repeat_summary(result: RepeatResult) -> str:
     ]
     rest = len(findings) - _MOST
     lines += [f"- ... and {rest} more"] if rest > 0 else []
+    lines += [f"- {escaped(name)} {words}" for name, words in cost_effects(result)]
+    lines += [f"- {result.cost_note}"] if result.cost_note is not None else []
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -393,6 +406,7 @@ def render_repeat(result: RepeatResult, console: Console, *, verbose: bool = Fal
     if not verbose and len(shown) > _MOST_VARIABLES:
         console.print(f"  ... and {plural(len(shown) - _MOST_VARIABLES, 'more variable')} (-v)")
     _render_factors(result, console)
+    _render_costs(result, console, verbose=verbose)
     if verbose:
         _render_runs(result, console)
 
@@ -414,6 +428,49 @@ def _render_factors(result: RepeatResult, console: Console) -> None:
         for one in result.factors:
             if one.name == name:
                 console.print(f"  {factor_words(one, has_checks=several)}")
+
+
+def cost_text(name: str, value: float) -> str:
+    """A cost with its unit."""
+    if name.endswith("seconds"):
+        return time_text(value)
+    if name != "peak_bytes":
+        return f"{value:,.0f}"
+    return bytes_text(int(value)) if value else "no more than ciwrap's own"
+
+
+def cost_words(one: RunCost) -> str:
+    """`time: 0.3 s in the median, 0.26 s to 0.69 s`."""
+    median, least, most = (cost_text(one.name, x) for x in (one.median, one.smallest, one.largest))
+    return f"{COST_WORDS[one.name]}: {median} in the median, {least} to {most}"
+
+
+def cost_effects(result: RepeatResult) -> list[tuple[str, str]]:
+    """Each factor that acts on a cost, and how."""
+    return [
+        (one.name, _effect_words(cost.name, one))
+        for cost in result.costs
+        for one in cost.factors
+        if one.p <= LEVEL
+    ]
+
+
+def _effect_words(cost: str, one: CostEffect) -> str:
+    off, on = cost_text(cost, one.off), cost_text(cost, one.on)
+    p = short_number(one.p)
+    return f"acts on {COST_WORDS[cost]} (p = {p}): off {off}, on {on} in the median"
+
+
+def _render_costs(result: RepeatResult, console: Console, *, verbose: bool) -> None:
+    if not result.costs:
+        return
+    console.print(Text("what runs took", style="bold"))
+    for cost in result.costs if verbose else result.costs[:1]:
+        console.print(f"  {cost_words(cost)}")
+    if result.cost_note is not None:
+        console.print(f"  {result.cost_note}")
+    for name, words in cost_effects(result):
+        console.print(f"  {safe_name(name, 40)} {words}")
 
 
 def _render_runs(result: RepeatResult, console: Console) -> None:

@@ -24,6 +24,7 @@ from ciwrap.statistics.spread import (
     unequal_run_limit,
 )
 from ciwrap.studies.repeat.bounds import bound_text
+from ciwrap.studies.repeat.costs import note_of_runs, run_costs
 from ciwrap.studies.repeat.factors import factor_findings
 from ciwrap.studies.repeat.measure import Measurer
 from ciwrap.studies.repeat.summary import NOT_COMPARED, summarise
@@ -69,6 +70,8 @@ def make_result(
         runs=tuple(runs),
         variables=variables,
         factors=factors,
+        costs=run_costs(plan, runs),
+        cost_note=note_of_runs(runs),
         messages=said,
     )
 

@@ -68,6 +68,7 @@ from ciwrap.report.text import plural
 from ciwrap.snapshot.difference import environment_of_program, note_outputs
 from ciwrap.snapshot.take import ProgramWatcher, usable_cpus
 from ciwrap.statistics.factors import LEAST_RUNS_PER_CELL, Cell, Design, cells_of
+from ciwrap.studies.repeat.costs import used_by_all
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs
 from ciwrap.studies.repeat.summary import names_that_vary
 
@@ -662,6 +663,7 @@ class _Repeater:
             last.exit_code,
             last.timed_out,
             output_tail=last.output_tail,
+            used=used_by_all([one.used for one in outcomes]),
         )
         is_first = not self._found.runs
         if is_first and last.exit_code is None and not last.timed_out:
