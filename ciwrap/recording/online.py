@@ -310,6 +310,10 @@ _MOST_POINTS = 200
 _SILENT_SECONDS = 2.0
 
 
+# Why nothing of a run was compared that was recorded by itself.
+ALONE = "the run was not compared with another one"
+
+
 class NoMatch(Struct, frozen=True):
     """Where a variable first did not match: so many of its chunks."""
 
@@ -346,7 +350,7 @@ class WatchedVariable(Struct):
         why = state.reason if found is None else found.reason
         if found is None or why is not None:
             self.not_compared += 1
-            self.reason = self.reason or why or "the run was not compared with another one"
+            self.reason = self.reason or why or ALONE
             return
         self.compared += 1
         if found.max_share is not None:
@@ -415,6 +419,11 @@ class WatchedRun:
                 half = (parameters.residue_levels - 1) // 2
                 self.variables[name] = WatchedVariable(name, 1 / (half + 1) if half else None)
             self.variables[name].add(checkpoint.iteration, rank, state)
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether any of it was to be compared with another run."""
+        return any(one.compared or one.reason != ALONE for one in self.variables.values())
 
     @property
     def ranks(self) -> int:
@@ -486,6 +495,9 @@ def watch_lines(run: WatchedRun, *, has_ended: bool, has_bars: bool) -> Iterator
     has_bars: whether bars can be shown; else tenths of the bound are digits.
     """
     yield _run_line(run, has_ended=has_ended)
+    if run.variables and not run.has_reference:
+        yield "  nothing is compared: record the run with --against, or use ciwrap compare"
+        return
     width = min(_MOST_NAME, max((len(safe_name(name)) for name in run.variables), default=0))
     for one in run.variables.values():
         name = safe_name(one.name, _MOST_NAME)
@@ -527,13 +539,8 @@ def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:
     latest = one.latest
     share = latest[-1][1]
     words = f"{_bars([share for _, share in latest[-_MOST_BARS:]], has_bars)}  "
-    if share:
-        # The upper end of what residues leave open.
-        words += f"{at_most_text(min(1.0, share + (one.step or 0.0)))} of the bound"
-    elif any(one.shares.values()):
-        words += f"no drift in iteration {latest[-1][0]}"
-    else:
-        words += "no drift seen"
+    # The upper end of what residues leave open.
+    words += f"{at_most_text(min(1.0, share + (one.step or 0.0)))} of the bound"
     rise = one.rise()
     if rise is None or one.first_no_match is not None:
         return words

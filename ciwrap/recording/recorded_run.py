@@ -118,7 +118,7 @@ def keep(
     if is_same and one.any_tree is not None:
         found[name] = _with_larger_share(known, one)
         return None
-    other = f"{name} (attempt {attempt})"
+    other = f"{name} (attempt {attempt})" if attempt > 1 else f"{name} (again)"
     while other in found:
         other += "'"
     identity = VariableId(other, one.identity.iteration, one.identity.rank)
@@ -395,6 +395,7 @@ class _Merge:
         self._bounds = Bounds(NONE_GIVEN)
         self._chunk_bytes = 0
         self._suspects: list[tuple[tuple[int, int, int], VariableId]] = []
+        self._places: dict[str, tuple[str, str]] = {}  # by what a variable is called
         self.followed: dict[VariableId, int] = {}
         self.repeated: dict[VariableId, VariableId] = {}
         self.samples: dict[VariableId, dict[int, tuple[int, int]]] = {}
@@ -409,6 +410,7 @@ class _Merge:
                 attempt, seen = checkpoint.attempt, {}
             found = places.setdefault(checkpoint.iteration, {})
             for state in checkpoint.states:
+                self._refuse_two_of_a_name(reader, state.variable.name, checkpoint.point)
                 one = self._captured(reader, checkpoint, state, base)
                 identity = keep(found, one, checkpoint.attempt)
                 if one.any_tree is not None:
@@ -428,6 +430,17 @@ class _Merge:
             key = (iteration, reader.rank)
             captured = CapturedCheckpoint(key, (), tuple(variables.values()))
             self._directories[key] = append_checkpoint(writer, captured, self._run)
+
+    def _refuse_two_of_a_name(self, reader: JournalReader, name: str, point: str) -> None:
+        """Raises NotComparableError for `x@half` beside `x` at the point `half`."""
+        text = f"{name}@{point}" if point else name
+        if self._places.setdefault(text, (name, point)) != (name, point):
+            raise NotComparableError(
+                "is the name of an array, and of another one at a point",
+                file=reader.path,
+                variable=text,
+                remedy="give the array or the point another name",
+            )
 
     def _captured(
         self,

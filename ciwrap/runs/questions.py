@@ -675,12 +675,23 @@ def _refuse_fingerprint(pair: Pair, held: Variables) -> None:
         )
     why = f"with {made}, but {wanted} is asked for"
     if made == wanted:
-        why = f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
+        why = _unlike_other(pair, held, made_with)
     raise ParameterMismatchError(
         f"only its capture is at hand, which was made {why}",
         file=path,
         remedy="compare by what it was captured with, or where its data are",
     )
+
+
+def _unlike_other(pair: Pair, held: Variables, made_with: _core.TreeParameters) -> str:
+    """In what a tree was made otherwise than the other side's."""
+    sides = (pair.theirs, pair.ours) if held is pair.ours else (pair.ours, pair.theirs)
+    captured = sides[0].captured.get(pair.result.id)
+    tree = None if captured is None else captured.any_tree
+    other = None if tree is None else describe_bound(tree.parameters)
+    if other is not None and other != describe_bound(made_with):
+        return f"with {describe_bound(made_with)}, and the other side's with {other}"
+    return f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
 
 
 def _most_steps(result: VariableResult, parameters: _core.TreeParameters) -> int | None:

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "record/in_call.hpp"
+
 namespace ciwrap::record {
 
 bool is_mapped(const std::byte* first, std::size_t bytes) {
@@ -28,8 +30,9 @@ bool is_of_returned_function(const std::byte* first) {
     std::size_t size = 0;
     (void)pthread_attr_getstack(&attributes, &lowest, &size);
     (void)pthread_attr_destroy(&attributes);
-    const std::byte here{};
-    return first >= static_cast<std::byte*>(lowest) && first < &here;  // it grows downwards
+    // It grows downwards.
+    return first >= static_cast<std::byte*>(lowest) &&
+           first < static_cast<const std::byte*>(call_frame);
 #else
     (void)first;
     return false;

@@ -8,7 +8,7 @@ namespace ciwrap::record {
 // Whether all of these bytes are mapped. Costs a system call, and reads none of them.
 bool is_mapped(const std::byte* first, std::size_t bytes);
 
-// Whether they were local variables of a function that has returned. Only on Linux.
+// Whether, in a call, they were local variables of a function that has returned. Only on Linux.
 bool is_of_returned_function(const std::byte* first);
 
 }  // namespace ciwrap::record

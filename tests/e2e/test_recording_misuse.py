@@ -62,6 +62,25 @@ def test_a_program_that_failed_is_told_before_what_it_did_not_record(
     assert "add arrays" not in text
 
 
+def test_bounds_that_are_not_the_same_are_told_as_such() -> None:
+    """It was said that chunks were of another size, which they were not."""
+    for name, atol in (("a", "1e-9"), ("b", "1e-8")):
+        assert recorded("r.record(0, x=x)", "--atol", atol, to=name)[0] == ExitCode.MATCH
+    code, text = ciwrap("compare", "a", "b")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    assert "with atol=1e-9 rtol=0, and the other side's with atol=1e-8 rtol=0" in text
+    assert "chunks of" not in text
+
+
+def test_an_array_that_is_called_as_another_at_a_point_is_refused() -> None:
+    """The two were taken for one that was recorded twice."""
+    body = "r.record(0, 'half', x=x); r.record(0, **{'x@half': x})"
+    code, text = recorded(body)
+    assert code == ExitCode.NOT_COMPARABLE, text
+    said = "x@half: is the name of an array, and of another one at a point"
+    assert said in text.replace("'", "")
+
+
 def test_a_command_that_does_not_begin_is_told() -> None:
     code, text = ciwrap("record", "-o", "a", "--", "./no-such-program")
     assert code == ExitCode.NOT_COMPARABLE

@@ -101,7 +101,8 @@ def test_a_run_that_was_held_against_nothing_is_no_match(program: list[str]) -> 
     del program
     code, text = cli("watch", "a")
     assert code == ExitCode.NOT_COMPARABLE
-    assert "not compared 60 times: the run was not compared with another one" in text
+    assert "nothing is compared: record the run with --against, or use ciwrap compare" in text
+    assert "not compared 60 times" not in text
     assert cli("watch", "nowhere", "--wait", "0")[0] == ExitCode.NOT_COMPARABLE
 
 

@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "record/in_call.hpp"
 #include "record/whole_struct.hpp"
 #include "record_fixtures.hpp"
 
@@ -359,6 +360,11 @@ __attribute__((noinline)) void add_a_local(Recorder& recorder) {
     EXPECT_EQ(recorder.add(array), 1);
 }
 
+__attribute__((noinline)) void call_checkpoint(Recorder& recorder, int iteration) {
+    const InCall in_call(true);
+    EXPECT_EQ(recorder.checkpoint(iteration, "", 0), 0);
+}
+
 TEST_F(RecorderTest, SaysInDebugModeWhatIsOfAFunctionThatHasReturned) {
     setenv("CIWRAP_RECORD_DEBUG", "1", 1);
     Recorder recorder(run(), "test", 0, 1, "");
@@ -368,10 +374,10 @@ TEST_F(RecorderTest, SaysInDebugModeWhatIsOfAFunctionThatHasReturned) {
     array.data = here;
     array.extents[0] = 3;
     EXPECT_EQ(recorder.add(array), 0);
-    EXPECT_EQ(recorder.checkpoint(0, "", 0), 0);
+    call_checkpoint(recorder, 0);
     EXPECT_EQ(recorder.errors(), 0);
     add_a_local(recorder);
-    EXPECT_EQ(recorder.checkpoint(1, "", 0), 0);
+    call_checkpoint(recorder, 1);
     EXPECT_EQ(recorder.close(), 1);
 }
 #endif
