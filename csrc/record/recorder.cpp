@@ -248,7 +248,8 @@ std::string Recorder::why_not(const Variable& variable) const {
     const ArrayView& view = variable.view;
     if (!view.has_data())
         return "has no data";
-    if (view.is_on_device())
+    // What is exposed is there; what was added long ago may be gone.
+    if (view.is_on_device() || !variable.is_active)
         return "";
     if (!is_mapped(view.first_byte(), view.span_bytes()))
         return "its memory is not there any more: remove it before it goes, or expose it";
