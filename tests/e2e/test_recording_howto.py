@@ -355,6 +355,11 @@ if (run%is_on()) then
     call run%last_error(text, code)
     if (text /= "late: is exposed outside of prepare and complete" .or. code /= 1) stop 2
     if (run%errors() /= 1) stop 3
+    call run%prepare(0)
+    call run%expose("no bound", y, atol=1_int64)
+    call run%complete()
+    call run%last_error(text, code)
+    if (text /= "no bound: an error bound must be finite and not negative" .or. code /= 2) stop 4
 end if
 call run%close()
 call run%close()
@@ -370,7 +375,9 @@ def test_fortran_lends_copies_and_counts_in_64_bits(tmp_path: Path) -> None:
     assert start([program], recording(None)).returncode == 0
     assert start([program], recording(tmp_path / "run")).returncode == 0
     of_x = root(np.arange(1, 5, dtype="f4"), 1e-3)
-    assert roots(tmp_path / "run") == {
+    found = {name: one.plain for name, one in captured(tmp_path / "run").items()}
+    assert found.pop("iter 0 / rank 0 / no bound") is None
+    assert {name: one.root for name, one in found.items() if one is not None} == {
         f"iter {2**40} / rank 0 / x": of_x,
         f"iter {2**40} / rank 0 / x@half": of_x,
         f"iter {2**40 + 1} / rank 0 / doubled": root(np.array([2.0, 4.0]), 0.0),

@@ -4,6 +4,7 @@
 module ciwrap_record
     use, intrinsic :: iso_c_binding, only: c_ptr, c_null_ptr, c_char, c_int, c_int64_t, c_double, &
         c_size_t, c_null_char, c_associated, c_funptr, c_funloc
+    use, intrinsic :: ieee_arithmetic, only: ieee_value, ieee_quiet_nan
     use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, real128
     implicit none
     private
@@ -242,7 +243,7 @@ contains
         type is (integer)
             bound_of = real(given, c_double)
         class default
-            error stop "ciwrap: a bound is a real number"
+            bound_of = ieee_value(bound_of, ieee_quiet_nan)  ! which the library refuses, and counts
         end select
     end function
 
