@@ -416,7 +416,8 @@ def verify_objects(session: Session, first: Snapshot, words: tuple[str, ...]) ->
     print_line = session.console.print
     print_line(f"{len(found.equal)} of {plural(len(first.objects), 'object')} are the same builds")
     for before, after in found.other:
-        print_line(safe_text(f"  differs: {before.path}: {before.identity}, now {after.identity}"))
+        texts = before.identity_beside(after), after.identity_beside(before)
+        print_line(safe_text(f"  differs: {before.path}: {texts[0]}, now {texts[1]}"))
     for what, objects in (("not seen", found.missing), ("new", found.extra)):
         for one in objects:
             print_line(safe_text(f"  {what}: {one.path} ({one.identity})"))

@@ -20,6 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from ciwrap.base.documents import DocumentError, load_json, to_versioned_record
 from ciwrap.base.errors import (
@@ -102,10 +103,12 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
     """
     found: list[EnvironmentDifference] = []
     are_alike = (reference.seen == "program") is (new.seen == "program")
-    if "nothing" not in (reference.seen, new.seen) and reference.objects and new.objects:
-        found += _objects(reference, new)
+    packages: list[EnvironmentDifference] = []
     if are_alike and reference.packages and new.packages:
-        found += _mapping("package", reference.packages, new.packages)
+        packages += _mapping("package", reference.packages, new.packages)
+    if "nothing" not in (reference.seen, new.seen) and reference.objects and new.objects:
+        found += _objects(reference, new, packages)
+    found += packages
     # Of a program that ended before it was looked at neither objects nor variables are known.
     are_known = all(one.objects or one.variables for one in (reference, new))
     for name in dict.fromkeys((*reference.variables, *new.variables)) if are_known else ():
@@ -135,12 +138,17 @@ def ranked(found: Iterable[EnvironmentDifference]) -> tuple[EnvironmentDifferenc
     return tuple(sorted(found, key=lambda one: (RANKS.get(one.kind, len(RANKS)), one.name)))
 
 
-def _objects(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifference]:
-    """Objects that are not one build on both sides.
+def _objects(
+    reference: Snapshot, new: Snapshot, packages: list[EnvironmentDifference]
+) -> Iterator[EnvironmentDifference]:
+    """Objects that are not one build on both sides. Those of a package that has another version
+    are counted beside it, in `packages`, but for libraries of mathematics and the like.
 
     A program is looked at now and then, so it may have loaded what was not seen: that is no
     difference. Of a process that reports its own objects all are known.
     """
+    places = {one.name.lower().replace("-", "_"): at for at, one in enumerate(packages)}
+    counts = [0] * len(packages)
     for before, after in pair_objects(reference.objects, new.objects):
         if before is not None and after is not None and before.same_bits(after):
             continue
@@ -150,6 +158,10 @@ def _objects(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifferen
             after is None and new.seen == "program"
         ):
             continue
+        place = places.get(_package_folder(one)) if one.kind == "object" else None
+        if place is not None:
+            counts[place] += 1
+            continue
         yield EnvironmentDifference(
             one.kind,
             (before or one).name,
@@ -157,6 +169,17 @@ def _objects(reference: Snapshot, new: Snapshot) -> Iterator[EnvironmentDifferen
             _NOT_LOADED if after is None else _object_words(after, before),
             prove=_prove_object(one),
         )
+    for place, count in enumerate(counts):
+        if count:
+            package = packages[place]
+            text = f"{package.name} with {count} object{'s' * (count > 1)}"
+            packages[place] = replace(package, name=text)
+
+
+def _package_folder(one: LoadedObject) -> str:
+    """`scipy` of `{packages}/scipy/linalg/_flapack.so`."""
+    top, _, rest = one.path.removeprefix("{packages}/").partition("/")
+    return top.lower() if one.path.startswith("{packages}/") and rest else ""
 
 
 def pair_objects(
@@ -197,8 +220,10 @@ def _family(one: LoadedObject) -> str:
 
 
 def _object_words(one: LoadedObject, other: LoadedObject | None) -> str:
-    is_elsewhere = other is not None and one.path != other.path
-    return f"{one.identity} ({one.path})" if is_elsewhere else one.identity
+    if other is None:
+        return one.identity
+    words = one.identity_beside(other)
+    return f"{words} ({one.path})" if one.path != other.path else words
 
 
 def _mapping(

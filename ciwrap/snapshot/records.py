@@ -56,6 +56,12 @@ class LoadedObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self.sha256 == other.sha256
         return self.build_id is not None and self.build_id == other.build_id
 
+    def identity_beside(self, other: LoadedObject) -> str:
+        """The same, that also tells two of one build ID apart, as of a file that was edited."""
+        if self.identity == other.identity and self.sha256 != other.sha256:
+            return f"{self.identity}, sha256 {(self.sha256 or 'unknown')[:12]}"
+        return self.identity
+
     @property
     def identity(self) -> str:
         """What tells this build from others, short, for people."""

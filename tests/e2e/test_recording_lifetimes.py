@@ -261,7 +261,7 @@ static void act(unsigned what) {
         case 7: if (recorder) recorder->checkpoint(step); break;
         case 8: if (draw(4) == 0 && recorder) recorder->close(), has_closed = true; break;
         case 9: if (draw(4) == 0) std::atexit(at_exit); break;
-        case 10: if (!raw && draw(12) == 0) raw = ciwrap_open("raw", 0, 1); break;
+        case 10: if (draw(12) == 0 && !raw) raw = ciwrap_open("raw", 0, 1); break;
         case 11: {
             std::fflush(stdout);
             const pid_t child = fork();

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -70,6 +71,30 @@ def test_what_changes_numbers_most_often_comes_first() -> None:
         *("maths", "cpu", "threads", "runtime", "object", "package", "kernel")
     ]
     assert list(KINDS)[:4] == ["maths", "cpu", "threads", "runtime"]
+
+
+def test_objects_of_another_version_of_a_package_stand_beside_it() -> None:
+    """One changed SciPy was 38 lines, of which its own was the last."""
+
+    def of(version: str) -> Any:
+        found = [loaded(f"{{packages}}/scipy/_{n}.so", "object", f"{n}{version}") for n in range(9)]
+        found.append(loaded("{packages}/scipy/libopenblas.so", "maths", version))
+        found.append(loaded("{packages}/numpy/_core.so", "object", version))
+        return snapshot(objects=tuple(found), packages={"numpy": "2.1.0", "scipy": version})
+
+    found = [(one.name, one.golden, one.run) for one in compare_snapshots(of("1"), of("2"))]
+    assert [name for name, _, _ in found] == ["libopenblas.so", "_core.so", "scipy with 9 objects"]
+    assert found[-1][1:] == ("1", "2")
+
+
+def test_two_files_of_one_build_id_are_told_apart() -> None:
+    """It read "build d6e6 -> build d6e6"."""
+    before = loaded("/usr/lib/libm.so.6", "maths", "M")
+    before = structs.replace(before, build_id="d6e6", sha256="aa" * 32)
+    after = structs.replace(before, sha256="bb" * 32)
+    (found,) = compare_snapshots(snapshot(objects=(before,)), snapshot(objects=(after,)))
+    assert found.golden == "build d6e6, sha256 aaaaaaaaaaaa"
+    assert found.run == "build d6e6, sha256 bbbbbbbbbbbb"
 
 
 @pytest.mark.parametrize(
