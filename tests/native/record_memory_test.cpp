@@ -106,7 +106,7 @@ std::vector<int> count_records(const std::vector<char>& bytes) {
 }
 
 TEST_F(MemoryTest, LosesNoMoreThanItCounts) {
-    const std::vector<double> values(40000, 0.25);
+    const std::vector<double> values(3000, 0.25);
     const OnlineOptions alone;
     ASSERT_EQ(live(alone, values), 3);
     EXPECT_EQ(errors, 0);
