@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 import pytest
+from plugin.conftest import INI
 
 if TYPE_CHECKING:
     from plugin.conftest import Suite
@@ -85,3 +86,68 @@ def test_a_pair_beside_a_line_is_neither(tested: Suite) -> None:
     shared.write_bytes(old)
     tested.run().assert_outcomes(failed=1)
     assert any(text == "the manifest of its golden cannot be read" for *_, text in told(tested))
+
+
+WIDER = (NAME, "x", True, "atol=1e-6 rtol=0 -> atol=10 rtol=0")
+
+
+def accept_wider(suite: Suite, *options: str) -> None:
+    write(suite, "1.0", "10")
+    words = ("--ciwrap-update=all", "--ciwrap-reason=why")
+    suite.run(*words, *options).assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("folder", ["g3", "golden/v2"])
+@pytest.mark.parametrize("is_option", [False, True])
+def test_wider_bounds_beside_goldens_that_no_test_reads_any_more(
+    tested: Suite, folder: str, is_option: bool
+) -> None:
+    said = f"ciwrap_golden_dir={folder}"
+    ini = INI.replace("config\n", f"config -o {said}\n") if is_option else f"{INI}{said}\n"
+    (tested.root / "pytest.ini").write_text(f"[other]\nciwrap_golden_dir = golden\n{ini}")
+    accept_wider(tested)
+    assert (tested.root / "golden/tests/test_it.goldens").exists()
+    found = told(tested)
+    assert WIDER in found
+    assert (None, None, False, f"goldens of tests read from: golden -> {folder}") in found
+
+
+def test_goldens_in_the_new_folder_alone_are_gone_from_the_old_one(tested: Suite) -> None:
+    (tested.root / "pytest.ini").write_text("[pytest]\nciwrap_golden_dir = none\n")
+    assert (NAME, None, True, "its golden is gone") in told(tested)
+
+
+def test_a_configuration_in_the_folder_of_the_tests(tested: Suite) -> None:
+    """pytest tests, as CI may say, then has its root and its goldens there."""
+    (tested.root / "pytest.ini").write_text("[pytest]\nciwrap_unused = fail\n")
+    tested.git("add", "-A")
+    tested.git("commit", "-qm", "a root")
+    assert told(tested) == set()
+    (tested.root / "tests/pytest.ini").write_text(INI)
+    accept_wider(tested, "tests")
+    assert (tested.root / "tests/golden").exists()
+    want = "tests/pytest.ini is new: a pytest started for the tests below it goes by it"
+    assert (None, None, None, f"{want}, with goldens in tests/golden") in told(tested)
+
+
+SETTINGS = {
+    "addopts = --ciwrap-update=failed --ciwrap-update-in-ci": {
+        ("--ciwrap-update: not set -> failed", True),
+        ("--ciwrap-update-in-ci: not set -> set", True),
+        ("ciwrap_unused: fail -> not set", True),
+    },
+    "ciwrap_unused = warn": {("ciwrap_unused: fail -> warn", True)},
+    "ciwrap_unused = fail\nciwrap_all = true": {("ciwrap_all: not set -> true", False)},
+    "ciwrap_unused = fail\nciwrap_variants = a b": {("ciwrap_variants: not set -> a b", None)},
+    "ciwrap_unused = delete": {("ciwrap_unused: fail -> delete", False)},
+}
+
+
+@pytest.mark.parametrize("said", SETTINGS)
+def test_settings_of_ours_in_the_configuration_of_pytest(tested: Suite, said: str) -> None:
+    (tested.root / "pytest.ini").write_text("[pytest]\nciwrap_unused = fail\n")
+    tested.git("add", "-A")
+    tested.git("commit", "-qm", "settings")
+    (tested.root / "pytest.ini").write_text(f"[pytest]\n{said}\n")
+    want = {(None, None, wider, f"pytest's setting {text}") for text, wider in SETTINGS[said]}
+    assert told(tested) == want

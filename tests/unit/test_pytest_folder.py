@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from command_line import NO_OTHER_PLUGINS
 
-from ciwrap.studies.changes.state import WorkingTree, golden_dir_of_tests
+from ciwrap.studies.changes.pytest_files import file_that_counts
+from ciwrap.studies.changes.state import WorkingTree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,6 +44,27 @@ CASES: dict[str, tuple[dict[str, str], str | None]] = {
         {"pyproject.toml": '[tool.pytest.ini_options]\n# ciwrap_golden_dir = "kept"\n'},
         None,
     ),
+    "a decoy in another section": (
+        {"pytest.ini": "[other]\nciwrap_golden_dir = decoy\n" + SAYS},
+        "kept",
+    ),
+    "a decoy in a text of several lines": (
+        {"pyproject.toml": '[project]\nreadme = """\nciwrap_golden_dir = "decoy"\n"""\n' + TOML},
+        "kept",
+    ),
+    "toml, escaped": (
+        {"pyproject.toml": TOML.replace("ciwrap_golden_dir", '"ciwrap_golden_d\\u0069r"')},
+        "kept",
+    ),
+    "a value on the next line": ({"pytest.ini": "[pytest]\nciwrap_golden_dir =\n  kept\n"}, "kept"),
+    "joined with its option": (
+        {"pytest.ini": "[pytest]\naddopts = -ociwrap_golden_dir=kept\n"},
+        "kept",
+    ),
+    "two words": (
+        {"pyproject.toml": TOML + 'addopts = ["-o", "ciwrap_golden_dir=moved"]\n'},
+        "moved",
+    ),
     "in an option": (
         {"pytest.ini": SAYS + "addopts = -q -o ciwrap_golden_dir=moved\n"},
         "moved",
@@ -72,7 +94,7 @@ def test_it_is_read_as_pytest_reads_it(
     here.mkdir()
     for file, text in files.items():
         (here / file).write_text(text)
-    found = golden_dir_of_tests(WorkingTree(tmp_path), "here")
+    found = file_that_counts(WorkingTree(tmp_path), "here").golden_dir
     assert found == (None if wanted is None else {"../kept": "kept"}.get(wanted, f"here/{wanted}"))
     monkeypatch.chdir(here)
     ask = Ask()

@@ -11,8 +11,16 @@ from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.formats.reader import MEANING
 from ciwrap.model import StrictVariables, VariableId
 from ciwrap.model.settings import OWN_FORMATS, FormatRule, StrictDtype
-from ciwrap.project.settings import Check, CommandSettings, Config, Expectation, name_matches
+from ciwrap.project.settings import (
+    DEFAULT_GOLDEN_DIR,
+    Check,
+    CommandSettings,
+    Config,
+    Expectation,
+    name_matches,
+)
 from ciwrap.report.text import plural
+from ciwrap.studies.changes.pytest_files import PytestFile, setting_changes
 from ciwrap.studies.changes.state import Change, State, judged_by_configuration, judgement_changes
 
 
@@ -325,6 +333,8 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
     if (old.test_golden_dir or new.test_golden_dir) and folders[0] != folders[1]:
         text = f"goldens of tests read from: {folders[0] or '.'} -> {folders[1] or '.'}"
         yield Change(None, None, "check", text, wider=False)
+    for text, less in (*setting_changes(old.pytest, new.pytest), *_inner_changes(old, new)):
+        yield Change(None, None, "check", text, wider=less)
     if old.config is not None and new.config is not None:
         sides = (old.config, new.config)
         for text, wider in (*_commands(*sides), *timing_changes(*sides)):
@@ -333,6 +343,31 @@ def configuration_changes(old: State, new: State) -> Iterator[Change]:
         if was != now:
             text = f"repeat: reference: {was} -> {now}"
             yield Change(None, None, "check", text, wider=was == "golden")
+
+
+def _inner_changes(old: State, new: State) -> Iterator[tuple[str, bool | None]]:
+    """What pytest's configuration in folders of tests says otherwise. One that is new takes the
+    place of the one above it, with all that this says.
+    """
+    before = {one.name: one for one in old.inner}
+    for one in new.inner:
+        known = before.get(one.name)
+        if known is not None:
+            yield from setting_changes(known, one)
+            if known.golden_dir != one.golden_dir:
+                was, now = known.golden_dir or "as above", one.golden_dir or "as above"
+                yield f"{one.name}: goldens of tests read from: {was} -> {now}", None
+        elif new.config is None or one.says_anything or new.pytest.says_anything:
+            where = one.golden_dir or _usual(new, one)
+            text = f"{one.name} is new: a pytest started for the tests below it goes by it"
+            yield f"{text}, with goldens in {where}", None
+
+
+def _usual(state: State, inner: PytestFile) -> str:
+    """Where goldens lie without a word in pytest's configuration."""
+    if state.config is not None:
+        return state.golden_dir
+    return f"{inner.folder}/{DEFAULT_GOLDEN_DIR}"
 
 
 def check_changes(old: State, new: State, renames: Mapping[str, str]) -> Iterator[Change]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -38,6 +37,7 @@ from ciwrap.golden.places import (
     SHARED_SUFFIX,
     STAGED_SUFFIX,
     Place,
+    TestPlace,
     escape_name,
     unescape_name,
 )
@@ -49,54 +49,8 @@ from ciwrap.project.config import load_text
 from ciwrap.project.schema import MAX_BYTES, Document, Location, parse_document
 from ciwrap.project.settings import CONFIG_NAME, DEFAULT_GOLDEN_DIR, Check, Config, name_matches
 from ciwrap.report.document import MOST_BYTES
+from ciwrap.studies.changes.pytest_files import PytestFile, file_that_counts, files_within
 from ciwrap.studies.ensemble import EnsembleGolden, parse_ensemble
-
-# In the order in which pytest looks for its configuration, with the line that begins it: the first
-# file that has one is the only one that pytest reads. The others need none.
-_FILES = {
-    "pytest.toml": "",
-    ".pytest.toml": "",
-    "pytest.ini": "",
-    ".pytest.ini": "",
-    "pyproject.toml": r"""[ \t]*\[?[ \t]*["']?tool["']?[ \t]*\.[ \t]*["']?pytest\b""",
-    "tox.ini": r"\[pytest\]",
-    "setup.cfg": r"\[tool:pytest\]",
-}
-# The same in TOML, where it may be indented, be quoted, or follow the name of its table, and in the
-# other notation.
-_VALUE = r"""[ \t]*[=:][ \t]*(?:"([^"]*)"|'([^']*)'|([^#;\n]*))"""
-_IN_TOML = re.compile(
-    rf"""^(?:[^#\n]*[ \t.{{,])?["']?ciwrap_golden_dir["']?{_VALUE}""", re.MULTILINE
-)
-_IN_INI = re.compile(rf"^ciwrap_golden_dir{_VALUE}", re.MULTILINE)
-# Among `addopts`, which go before the key itself.
-_OPTION = re.compile(
-    r"""^[^#;\n]*(?:-o|--override-ini)[ =]*["']?ciwrap_golden_dir=([^\s"',\]]+)()()""", re.MULTILINE
-)
-
-
-def golden_dir_of_tests(tree: FileTree, start: str) -> str | None:
-    """The folder from the top of the repository; None where it is that of all goldens.
-
-    start: the folder that pytest is started in, or one below.
-    """
-    folder = PurePosixPath(start)
-    names = [(one / name).as_posix() for one in (folder, *folder.parents) for name in _FILES]
-    for name, data in tree.read(names, MAX_BYTES).items():
-        file = PurePosixPath(name)
-        text = data.decode("utf-8", "replace").replace("\r\n", "\n")
-        begin = re.search(f"^{_FILES[file.name]}", text, re.MULTILINE)
-        if begin is None:
-            continue
-        own = text[begin.start() :]
-        found = _OPTION.search(own) or (_IN_TOML if file.suffix == ".toml" else _IN_INI).search(own)
-        named = "" if found is None else (found[1] or found[2] or found[3] or "").strip()
-        if not named:
-            return None
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), named))
-        return "" if path == "." else path
-    return None
-
 
 _OUTSIDE = "lies outside the repository, so nothing tells what it was"
 _Golden = TypeVar("_Golden", Manifest, EnsembleGolden)
@@ -106,7 +60,8 @@ class State(Struct, frozen=True):
     """config: None where there is none, or it cannot be read (problem says why). config_name,
     golden_dir: from the top of the repository. test_golden_dir: likewise, where the goldens of
     tests lie elsewhere. manifests: of all goldens, None for one that cannot be read. ensembles:
-    likewise.
+    likewise. pytest: what its configuration says. inner: that of folders of tests, which counts
+    where pytest is started for these alone.
     """
 
     config: Config | None
@@ -117,6 +72,8 @@ class State(Struct, frozen=True):
     problem: str | None = None
     manifests: Mapping[Place, Manifest | None] = field(default_factory=dict)
     ensembles: Mapping[Place, EnsembleGolden | None] = field(default_factory=dict)
+    pytest: PytestFile = PytestFile()
+    inner: tuple[PytestFile, ...] = ()
 
     @property
     def checks(self) -> dict[str, Check]:
@@ -144,12 +101,27 @@ def state_of(tree: FileTree, where: Where, assumed: str | None = None) -> State:
     state = _state_of(tree, where, assumed)
     if where.golden_dir is not None:
         return state
-    folder = golden_dir_of_tests(tree, where.start)
-    return state if folder in (None, state.golden_dir) else _with_tests(state, tree, folder)
+    found = file_that_counts(tree, where.start)
+    state = replace(state, pytest=found)
+    if found.golden_dir not in (None, state.golden_dir):
+        state = _with_tests(state, tree, found.golden_dir)
+    inner = files_within(tree, _folders_of_tests(state, where), found.folder)
+    return replace(state, inner=tuple(inner))
+
+
+def _folders_of_tests(state: State, where: Where) -> set[str]:
+    """Folders of tests that have goldens, from the top of the repository."""
+    name = state.config_name or state.pytest.name
+    root = where.start if name is None else posixpath.dirname(name)
+    tests = [TestPlace.of(place) for place in state.manifests]
+    modules = {PurePosixPath(root) / one.module for one in tests if one is not None}
+    return {one.parent.as_posix() for one in modules}
 
 
 def _with_tests(state: State, tree: FileTree, folder: str) -> State:
-    """With goldens of tests that lie in a folder of their own."""
+    """With goldens of tests that lie in a folder of their own; those that lie where tests do not
+    look for them count no more.
+    """
     if folder.startswith(("/", "../")):
         raise UsageError(_OUTSIDE, file=folder)
     tests = _manifests(tree, folder)
@@ -157,7 +129,8 @@ def _with_tests(state: State, tree: FileTree, folder: str) -> State:
     own = _outside_of(state.manifests, state.golden_dir, folder)
     if _is_below(state.golden_dir, folder):
         own, tests = dict(state.manifests), _outside_of(tests, folder, state.golden_dir)
-    return replace(state, test_golden_dir=folder, manifests={**tests, **own})
+    of_checks = {place: one for place, one in own.items() if TestPlace.of(place) is None}
+    return replace(state, test_golden_dir=folder, manifests={**of_checks, **tests})
 
 
 def _outside_of(
@@ -178,7 +151,9 @@ def _state_of(tree: FileTree, where: Where, assumed: str | None) -> State:
     name = where.config_name or _nearest_config(tree, where.start)
     found = {} if name is None else tree.read([name], MAX_BYTES)
     if name is None or name not in found:  # tests have goldens without a configuration, too
-        usual = (PurePosixPath(where.start) / DEFAULT_GOLDEN_DIR).as_posix()
+        counted = file_that_counts(tree, where.start)
+        root = where.start if counted.name is None else counted.folder
+        usual = (PurePosixPath(root) / DEFAULT_GOLDEN_DIR).as_posix()
         folder = usual if where.golden_dir is None else where.golden_dir
         return State(None, None, folder, manifests=_manifests(tree, folder))
     path = where.top / name
