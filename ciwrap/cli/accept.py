@@ -147,14 +147,7 @@ def accept_command(
     it by the old bound and by the new one take their place. Either all that is asked for is
     captured, or nothing is written.
     """
-    if reason is not None and not reason.strip():
-        raise UsageError("--reason is empty", remedy="say why the new numbers are right")
-    if is_ci() and not (in_ci or dry_run):
-        raise UsageError(
-            "accepting is refused in CI, where a program would be compared with what it just wrote",
-            remedy="accept where somebody looks at the numbers (`ciwrap accept --from`), or add"
-            " --in-ci in a job that commits the goldens",
-        )
+    _refuse_nonsense(reason, may_write=in_ci or dry_run)
     said = (allow_wider, allow_less_evidence, allow_removed)
     allowed = tuple(word for word, is_said in zip(ALLOWED_WORDS, said, strict=True) if is_said)
     if source is None and (commit is not None or allowed):
@@ -201,6 +194,18 @@ def accept_command(
         session.console.print(DRY_RUN)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
     return 0
+
+
+def _refuse_nonsense(reason: str | None, *, may_write: bool) -> None:
+    """Raises UsageError for a reason that is none, and in CI, where nobody looks."""
+    if reason is not None and not reason.strip():
+        raise UsageError("--reason is empty", remedy="say why the new numbers are right")
+    if is_ci() and not may_write:
+        raise UsageError(
+            "accepting is refused in CI, where a program would be compared with what it just wrote",
+            remedy="accept where somebody looks at the numbers (`ciwrap accept --from`), or add"
+            " --in-ci in a job that commits the goldens",
+        )
 
 
 def _with_outputs(config_path: str | None, golden_dir: str | None, names: Sequence[str]) -> Project:

@@ -440,7 +440,15 @@ OTHER_KEYWORDS = (
 
 
 def make_fixture(request: pytest.FixtureRequest) -> CiwrapFixture:
-    """The fixture's value for the test that asks for it."""
+    """The fixture's value for the test that asks for it. Raises UsageError for one that Hypothesis
+    calls, again and again.
+    """
+    if getattr(getattr(request.node, "function", None), "is_hypothesis_test", False):
+        raise UsageError(
+            "a test with @given is called with many values, and a golden is of one",
+            file=request.node.nodeid,
+            remedy="check fixed values in a test of its own (@pytest.mark.parametrize)",
+        )
     config = request.config
     checker = config.stash.get(_CHECKER, None)
     if checker is None:

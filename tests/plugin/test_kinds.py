@@ -225,3 +225,19 @@ def test_results_are_json_of_one_line_each_worker_can_send(suite: Suite) -> None
     document = suite.document()
     assert json.loads(json.dumps(document)) == document
     assert document["checks"][0]["variables"][0]["nan_mismatch_count"] == 1
+
+
+@pytest.mark.parametrize("more", ["", "@settings(suppress_health_check=list(HealthCheck))"])
+def test_a_test_of_hypothesis_is_refused_before_it_runs(suite: Suite, more: str) -> None:
+    suite.write(f"""
+        from hypothesis import HealthCheck, given, settings, strategies
+        {more}
+        @given(strategies.integers())
+        def test_it(ciwrap, number): ciwrap.check(number)
+    """)
+    result = suite.run("--ciwrap-update=new")
+    result.assert_outcomes(errors=1)
+    text = result.stdout.str()
+    assert "a test with @given is called with many values, and a golden is of one" in text
+    assert "Falsifying" not in text
+    assert not suite.files("golden")
