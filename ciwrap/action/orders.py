@@ -407,7 +407,7 @@ def reply(text: str, number: int, repository: str, api: Api) -> None:
 
 _ORDER = re.compile(r"/ciwrap accept ([0-9a-f]{40})((?: [^\s`]{1,200})*?)(?: -- (\S.{0,499}))?\s*")
 _WORDS = " ".join(f"[--{word}]" for word in ALLOWED_WORDS)
-_FORM = f"/ciwrap accept SHA [PATTERN] {_WORDS} [-- REASON]"
+_FORM = f"/ciwrap accept SHA [PATTERN] {_WORDS} -- REASON"
 _LONGEST_ANSWER = 900
 _ASSOCIATIONS = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _PERMISSIONS = frozenset({"admin", "maintain", "write"})
@@ -489,6 +489,9 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
     repository = runner.repository
     if not inputs.workflow:
         raise UsageError("mode accept needs the input workflow")
+    said = order.reason or inputs.reason
+    if not said:
+        raise RefusedError(f"an order says why the numbers are right: `{_FORM}`")
     who = api.get(f"/repos/{repository}/collaborators/{quoted(order.login)}/permission")
     if not isinstance(who, dict) or who.get("permission") not in _PERMISSIONS:
         raise RefusedError("accepting needs write access to this repository")
@@ -506,8 +509,7 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
             raise RefusedError(f"the head of the pull request is `{clone.head}` by now")
         clone.refuse_lfs()
         by = f"Accepted by @{order.login} on #{order.number}"
-        said = order.reason or inputs.reason
-        reason = f"{said} ({by})" if said else by
+        reason = f"{said} ({by})"
         taken = take_pending(artifacts, clone.folder, inputs, reason, order.pattern, order.allowed)
         message = f"Accept goldens: {taken.title}\n\n{reason}\nPending goldens of run {run_id}.\n"
         if not clone.commit_goldens(taken.golden_dirs, message):

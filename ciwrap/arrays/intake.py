@@ -105,7 +105,11 @@ def _or_fault(part: Part) -> Iterator[Part]:
         yield part
         return
     try:
-        parts = list(_taken(part, f"{part.name}/"))
+        found = array_of_object(part.value, part.name)  # text is text there, as in a container
+        if found is None:
+            parts = list(_taken(part, f"{part.name}/"))
+        else:
+            parts = [replace(part, value=found[0]).labelled(*found[1])]
     except CiwrapError as error:
         parts = [replace(part, value=None, fault=error)]
     yield from parts

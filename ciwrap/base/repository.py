@@ -140,6 +140,12 @@ class Repository(Struct, frozen=True):
             remedy="fetch it first: a shallow clone lacks most of them",
         )
 
+    def common_commit(self, commit: str) -> str:
+        """The newest commit that this one and HEAD both come from; the commit itself where none is
+        known, in a shallow clone say.
+        """
+        return ask_git(self.top, "merge-base", commit, "HEAD") or commit
+
     def changed_files(self) -> list[str]:
         """Tracked files that are not as they were committed."""
         said = self.git("diff", "--name-only", "--no-renames", "-z", "HEAD", "--")

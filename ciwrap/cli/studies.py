@@ -732,14 +732,16 @@ def changes_command(
     """Compare what is checked here with what was checked at REF: bounds, ignored variables, masks,
     strictness, evidence, checks, variables, and goldens that were replaced.
 
-    Configuration and manifests of REF are read through git; the working tree stays as it is.
-    WIDER is said wherever less is checked than at REF, and ? where nothing tells whether it is.
+    Configuration and manifests of REF are read through git; the working tree stays as it is. Of a
+    REF that has gone on since, the commit counts that both come from: what others tightened there
+    since then is not loosened here. WIDER is said wherever less is checked than at REF, and ? where
+    nothing tells whether it is.
 
     Exit codes: 0 done, whatever was found; 2 usage or configuration; 3 git failed.
     """
     start = Path.cwd() if config_path is None else Path(config_path).absolute().parent
     repository = Repository.around(start)
-    commit = repository.commit(base)
+    commit = repository.common_commit(repository.commit(base))
     where = _where(repository, config_path, golden_dir)
     new = state_of(WorkingTree(repository.top), where)
     if new.problem is not None and new.config_name is not None:

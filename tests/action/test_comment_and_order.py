@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHA, OTHER_SHA = "a" * 40, "b" * 40
 REPOSITORY = "o/r"
-INPUTS = Inputs(mode="comment", workflow="numbers.yml")
+INPUTS = Inputs(mode="comment", workflow="numbers.yml", reason="As reviewed")
 HOSTILE = "x</details>|`@everyone` ![](http://evil/x.png) <img src=x> [a](javascript:1)\n::error::y"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,7 @@ def test_a_comment_tells_that_a_result_does_not_tell(tmp_path: Path) -> None:
 
 # --- orders ---------------------------------------------------------------------------------------
 
-INPUTS = Inputs(mode="accept", workflow="numbers.yml")
+INPUTS = Inputs(mode="accept", workflow="numbers.yml", reason="As reviewed")
 
 
 def test_orders_with_words_and_reasons() -> None:
@@ -255,6 +256,21 @@ def test_no_program_of_the_user_or_the_system_sees_the_token(
     calls = [path.read_text() for path in tmp_path.glob("git.*")]
     assert len(calls) > 5
     assert not any("s3cret" in one for one in calls)
+
+
+def test_an_order_without_a_reason_is_refused(repository: Project, tmp_path: Path) -> None:
+    repository.replace("np.arange(4.), t", "np.arange(4.) + 1, t", "p.py")
+    repository.commit()
+    repository.check()
+    runner, state, bare = served_order(repository, tmp_path)
+    before = git(bare, "rev-parse", "topic")
+    event = order_event(f"/ciwrap accept {state['pulls'][0]['head']['sha']}")
+    Path(runner.environment["GITHUB_EVENT_PATH"]).write_text(json.dumps(event))
+    with FakeGithub(state) as github:
+        assert not carry_out(replace(INPUTS, reason=""), runner, Api(github.url, "secret"))
+        (answer,) = bodies(github)
+    assert "an order says why the numbers are right: `/ciwrap accept SHA" in answer
+    assert git(bare, "rev-parse", "topic") == before
 
 
 def test_a_pattern_that_means_nothing_is_answered(repository: Project, tmp_path: Path) -> None:

@@ -196,3 +196,22 @@ def test_goldens_of_tests_within_those_of_checks_are_told_once(with_tests: GitRe
     with_tests.commit("broken", {"ciwrap.yaml": "checks: ["})
     Path("ciwrap.yaml").write_text("checks: {mesh: {outputs: x.csv, atol: 1e-6}}\n")
     assert [one["text"][:24] for one in changes()] == ["the configuration before"]
+
+
+def test_what_the_base_has_tightened_since_is_not_loosened_here(project: Path) -> None:
+    """A branch that is behind; only what it changes itself is told."""
+    repository = GitRepository(project)
+    repository.git("branch", "-q", "-M", "main")
+    repository.git("checkout", "-q", "-b", "topic")
+    repository.commit("of the branch", {"README": "x"})
+    repository.git("checkout", "-q", "main")
+    tight = CONFIG.replace("atol: 1e-6", "atol: 1e-9")
+    repository.commit("tightened", {"ciwrap.yaml": tight})
+    repository.git("checkout", "-q", "topic")
+    assert changes("--base", "main") == []
+    repository.commit("wider", {"ciwrap.yaml": CONFIG.replace("atol: 1e-6", "atol: 10")})
+    assert {(one["what"], one["wider"]) for one in changes("--base", "main")} == {("bound", True)}
+    # A history of its own has no commit in common with it.
+    repository.git("checkout", "-q", "--orphan", "other")
+    repository.commit("wider", {"ciwrap.yaml": CONFIG})
+    assert {(one["what"], one["wider"]) for one in changes("--base", "main")} == {("bound", True)}
