@@ -253,7 +253,7 @@ def _part(
         columns=tuple(one for one in _COLUMNS if any(getattr(row, one[1]) for row in rows)),
         view=view_text(result, sides) if has_view else "",
         places_title=_places_title(result),
-        places=tuple(_places(result)),
+        places=tuple(_places(result, sides)),
         facts=tuple(facts_of(result, sides)),
         levels=tuple(levels_of(result)),
     )
@@ -331,7 +331,7 @@ def _places_title(result: VariableResult) -> str:
     return "" if result.text is None else capital(summary_line(result.text) or "left out")
 
 
-def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
+def _places(result: VariableResult, sides: tuple[str, str]) -> Iterator[SimpleNamespace]:
     """The places of a text, templates of lines without partner, and what is left out."""
     text = result.text
     for one in () if text is None else text.places:
@@ -341,7 +341,7 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             golden_place=f"{one.golden.line}:{one.golden.column}",
             new_place=f"{one.new.line}:{one.new.column}",
             difference=difference_text(one),
-            remedy="; ".join(place_hints(one, with_place=True)),
+            remedy="; ".join(place_hints(one, sides, with_place=True)),
             **_both_texts(one),
         )
     for lines in () if text is None else text.unpaired:
@@ -351,7 +351,7 @@ def _places(result: VariableResult) -> Iterator[SimpleNamespace]:
             golden_place="" if lines.golden is None else lines.golden.line,
             new_place="" if lines.new is None else lines.new.line,
             difference="",
-            remedy=looks_like(lines.remedies) if lines.remedies else "",
+            remedy=looks_like(lines.remedies, sides) if lines.remedies else "",
             **_both_texts(lines),
         )
     for masked in () if text is None else text.masked:

@@ -784,12 +784,12 @@ def text_lines(variable: VariableResult, sides: tuple[str, str], *, is_verbose: 
     lines = [summary_line(text)]
     for place in text.places[:most]:
         lines.append(text_place_words(place))
-        lines += [f"  {hint}" for hint in place_hints(place, with_place=is_verbose)]
+        lines += [f"  {hint}" for hint in place_hints(place, sides, with_place=is_verbose)]
     lines += _rest(text.place_count, min(most, len(text.places)), "place")
     for one in text.unpaired[:most]:
         lines.append(unpaired_words(one, sides))
         if one.remedies:
-            lines.append(f"  {looks_like(one.remedies)}")
+            lines.append(f"  {looks_like(one.remedies, sides)}")
     lines += _rest(text.unpaired_count, min(most, len(text.unpaired)), "template")
     return lines
 
@@ -826,16 +826,18 @@ def text_place_words(place: DifferingNumbers) -> str:
     )
 
 
-def place_hints(place: DifferingNumbers, *, with_place: bool) -> list[str]:
+def place_hints(place: DifferingNumbers, sides: tuple[str, str], *, with_place: bool) -> list[str]:
     """What to know about a place, and what would leave it out."""
     hints = []
     if place.is_part:
         hints.append("may be part of a longer number, so it has to be written alike")
     if place.remedies:
-        hints.append(looks_like(place.remedies))
-    elif with_place and place.place:
-        quoted = place.place.replace("'", "''")
-        hints.append(f"to leave it out: ignore_places: ['{quoted}']")
+        hints.append(looks_like(place.remedies, sides))
+    elif with_place and place.place and safe_text(place.place) == place.place:
+        is_option = sides == A_AND_B
+        quoted = place.place.replace("'", "'\\''" if is_option else "''")
+        words = f"--ignore-places '{quoted}'" if is_option else f"ignore_places: ['{quoted}']"
+        hints.append(f"to leave it out: {words}")
     return hints
 
 
@@ -863,9 +865,12 @@ def unpaired_words(one: UnpairedLines, sides: tuple[str, str]) -> str:
     return f'no partner: "{template}": {"; ".join(parts)}'
 
 
-def looks_like(remedies: tuple[str, ...]) -> str:
-    """`looks like timings: ignore: [times]`."""
+def looks_like(remedies: tuple[str, ...], sides: tuple[str, str]) -> str:
+    """`looks like timings: ignore: [times]`, or the options where two runs are compared."""
     words = " and ".join(_LOOKS[one] for one in remedies if one in _LOOKS)
+    if sides == A_AND_B:
+        options = " ".join(f"--ignore-tokens {one}" for one in remedies)
+        return f"looks like {words}: {options}"
     return f"looks like {words}: ignore: [{', '.join(remedies)}]"
 
 

@@ -69,7 +69,7 @@ def test_two_logs_need_no_preparation(tmp_path: Path) -> None:
     assert (
         '1 x "MD| CPU time per MD step [s] #" number 1, first at 4:31: 2.555 / 15.32' in found.out
     )
-    assert "looks like timings: ignore: [times]" in found.out
+    assert "looks like timings: --ignore-tokens times" in found.out
     text = found.variable("a")["text"]
     assert text["places"][0]["golden"] == {"line": 4, "column": 31, "text": "2.555"}
     assert (text["numbers"], text["differing"]) == (9, 1)
@@ -96,7 +96,7 @@ def test_lines_that_would_fit_with_a_set_say_so(tmp_path: Path) -> None:
     new = GOLDEN.replace("/home/anna/run", "/scratch/bert/x")
     found = _compare(tmp_path, GOLDEN.encode(), new.encode())
     assert found.code == 3
-    assert "looks like paths: ignore: [paths]" in found.out
+    assert "looks like paths: --ignore-tokens paths" in found.out
     assert _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-tokens", "paths").code == 0
 
 
@@ -127,8 +127,8 @@ def test_a_place_is_left_out_and_nothing_else_of_its_line(tmp_path: Path) -> Non
         "step # E = # took {}",
         "Elapsed: {} s",
     ]
-    assert "to leave it out: ignore_places: ['Total CalculiX Time: {}']" in found.out
-    assert "looks like timings: ignore: [times]" in found.out
+    assert "to leave it out: --ignore-places 'Total CalculiX Time: {}'" in found.out
+    assert "looks like timings: --ignore-tokens times" in found.out
     options = ("--ignore-places", hints[0], "--ignore-places", "step # E = # took {}")
     options += ("--ignore-tokens", "times", "--verbose")
     found = _compare(tmp_path, TIMED, new, *options)
@@ -265,6 +265,8 @@ def test_a_golden_keeps_the_text(project: Project) -> None:
     assert found.code == 1
     place = found.variable("run.log")["text"]["places"][0]
     assert (place["golden"]["text"], place["new"]["text"]) == ("-17.164573910", "-17.164593910")
+    hint = "to leave it out: ignore_places: ['ENERGY| Total energy [a.u.]: {}']"
+    assert hint in project.run("check", "--verbose").out
     assert project.run("accept", "--reason", "new").code == 0
     assert project.run("check").code == 0
     _write(project, GOLDEN.replace(" done\n", ""))
