@@ -155,15 +155,19 @@ bool is_in_marked_digits(const Around& number) {
     return is_decimal || is_grouped(run);
 }
 
-// The -0 of -0:30, -0 30 15 and -00: the sign is the whole angle's.
+// The -1 of -1:30, and the -0 of -0 30 15 and -00: the sign is the whole angle's.
 bool is_angle(const Around& number) {
-    const std::string_view text = number.text;
-    if (text[0] != '-' || text.find_first_not_of('0', 1) != std::string_view::npos)
+    if (number.text[0] != '-' || has_point(number.text))
         return false;
     std::string_view rest = number.after;
-    take(rest, degree_sign) || take(rest, "d") || take(rest, ":");
+    const bool has_mark = take(rest, ":") || take(rest, degree_sign);
+    if (has_mark && begins_with_digit(rest))
+        return true;
+    if (number.text.find_first_not_of('0', 1) != std::string_view::npos)
+        return false;
+    take(rest, "d");
     take_all(rest, is_blank);
-    return text.size() > 2 || begins_with_digit(rest);
+    return number.text.size() > 2 || begins_with_digit(rest);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct PlacedNumber {
 // Whether nothing beside the number could belong to it. Such are: digits behind a decimal comma, a
 // separator of thousands or a second point (1,995, 1'995, 1.2.3), digits behind a single point
 // (v.5), powers and factors (10^3, 2**8, 3*0.5, 1.5 x 10^3), exponents that `number_end` leaves to
-// themselves (1d-5, 1.0+05, 1.5(3)e-5, 1.5 E-5), and the -0 of an angle (-0:30, -00 30).
+// themselves (1d-5, 1.0+05, 1.5(3)e-5, 1.5 E-5), and what has the sign of an angle (-1:30, -00 30).
 bool stands_alone(const PlacedNumber& number);
 
 // As `compare_numbers` where both stand alone; else they have to be written alike as well.
