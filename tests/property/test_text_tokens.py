@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -423,3 +424,50 @@ def test_a_place_leaves_out_one_number_of_one_template(
         assert (masked["by"], masked["number_count"] >= group["count"]) == ("ignore_places", True)
         assert masked["golden"]["line"] <= group["golden"]["line"]
         assert found["golden"]["unpaired_lines"] == found["new"]["unpaired_lines"] == 0
+
+
+_DECIMAL = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eEdD][-+]?\d+)?")
+
+
+def test_no_edit_passes_that_is_not_listed_as_left_out() -> None:
+    """With every set: any digit, also of words, in logs of programs and in our own."""
+    rng = random.Random(SEED)
+    logs = [path.read_bytes() for path in sorted(LOGS.iterdir())]
+    logs += [_text(printed_log(rng)), *(_text(TIMED) for _ in range(3))]
+    passed = 0
+    for turn in range(EDITED_LOGS):
+        golden = rng.choice(logs)
+        at = rng.choice([i for i, c in enumerate(golden) if chr(c).isdigit()])
+        digit = rng.choice([c for c in b"0123456789" if c != golden[at]])
+        new = golden[:at] + bytes((digit,)) + golden[at + 1 :]
+        found = _core.compare_texts(golden, new, ignore=TEXT_SETS)
+        if found["differing_count"] or found["golden"]["unpaired_lines"]:
+            continue
+        begin = golden.rfind(b"\n", 0, at) + 1
+        line = golden.count(b"\n", 0, at) + 1
+        is_listed = any(one["golden"]["line"] == line for one in found["masked_groups"])
+        # Of a line of which parts are left out, no number beside them may pass.
+        numbers_there = _core.text_places(golden[begin:].split(b"\n")[0], ignore=TEXT_SETS)
+        assert not any(
+            begin + one["offset"] <= at < begin + one["offset"] + one["size"]
+            and one["left_out_by"] is None
+            for one in numbers_there
+            if is_listed
+        ), f"turn {turn}"
+        numbers = [
+            [float(one.replace(b"D", b"E")) for one in _DECIMAL.findall(text[begin : at + 20])]
+            for text in (golden, new)
+        ]
+        assert is_listed or numbers[0] == numbers[1], f"turn {turn}: {golden[begin : at + 20]!r}"
+        passed += is_listed
+    assert passed > EDITED_LOGS // 50
+
+
+TIMED = [
+    "started 2026-11-22 10:01:17.125 on host: n7.site.org (10.0.0.17), pid 417",
+    "wall temperature 310.2 K, wall shear stress 5.0, k = 2.5e+03 s^-1",
+    "scf : 0.05s CPU 1m02.10s WALL ( 7 calls), 12.5 MB",
+    "Elapsed time: 3.2 s, dt = 0.5 s, memory used: 12.5 MB in /home/anna/run_3",
+    " -1         3 4.08572E-05-1.30075E-02-2.73575E-03",
+    "2 H s 0.5 p 3.25 h 1013 mb",
+]
