@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.formats.find_outputs import reader_for, reader_named
+from ciwrap.formats.find_outputs import reader_named, reader_of_suffix
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ciwrap.formats.reader import Reader
+
+
+def reader_for(path: Path) -> Reader:
+    """The reader that a file's suffix names."""
+    found = reader_of_suffix(path.suffix)
+    assert found is not None, path
+    return found
 
 
 def told(path: Path, reader: str | None = None) -> dict[str, Any]:

@@ -239,6 +239,8 @@ TEXT_LABEL = ("compared", "token by token")
 # The label of numbers in a text of which the last one ends where the file does, without a line
 # break: digits of it may be missing.
 CUT_LABEL = ("text ends", "with its last number")
+# The label of the digest of a file that no reader knows: other bytes say nothing of its numbers.
+UNREAD_LABEL = ("read by", "no reader")
 # What `ignore` may name, as the core has it (`_core.ignored_text_sets`).
 TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import Signature
+from ciwrap.arrays.values import UNREAD_LABEL, Signature
 from ciwrap.base.errors import (
     CiwrapError,
     NotComparableError,
@@ -35,7 +35,7 @@ from ciwrap.check.two_sides import (
     suspect_ranges,
     to_index,
 )
-from ciwrap.formats.find_outputs import MEMORY, kind_of
+from ciwrap.formats.find_outputs import MEMORY, glob_of, kind_of
 from ciwrap.golden.trees import (
     bound_of,
     bound_ratio,
@@ -488,7 +488,8 @@ def check_result(
         told += grouped_messages(outcome.errors)
     if of_texts:
         told += [Message(MessageLevel.WARNING, text) for text in _too_fine(of_texts)]
-    results, left_out = list(outcome.results), set(outcome.left_out)
+    results = [_unless_unread(one, wording) for one in outcome.results]
+    left_out = set(outcome.left_out)
     if outcome.missing or outcome.extra:
         for found in (outcome.missing, outcome.extra):
             # Whatever units they were found in.
@@ -529,6 +530,32 @@ def check_result(
 def _has_something(result: VariableResult) -> bool:
     """Whether elements were compared; of values that a test gives, there may be none."""
     return result.element_count != 0 or result.source_path == str(MEMORY)
+
+
+_LIKE_FORTRAN = " (it looks like records of unformatted Fortran: the reader 'fortran' takes them)"
+
+
+def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
+    """The result; of a file that no reader knows, that other bytes are not comparable."""
+    if result.verdict is not Verdict.DIFFER or UNREAD_LABEL not in result.labels:
+        return result
+    from ciwrap.formats.fortran import looks_like_fortran
+
+    path = None if result.source_path is None else Path(result.source_path)
+    looks = "" if path is None or not looks_like_fortran(path) else _LIKE_FORTRAN
+    glob = result.name if path is None else glob_of(path)
+    remedy = f"name the reader with --format '{glob}=READER', or leave it out with --exclude"
+    if wording is GOLDEN:
+        remedy = (
+            "name its reader under 'formats', or leave it out with 'exclude'; if the new bytes are"
+            " right, accept the outputs"
+        )
+    error = UnreadFileError(
+        f"differs in bytes, and no reader knows what they mean{looks}",
+        file=result.source_path,
+        remedy=remedy,
+    )
+    return replace(not_comparable(result, error), first_differences=(), first_index=None)
 
 
 def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]:

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.findings import grouped_messages
-from ciwrap.cli.compare import RuleOptions, own_files, rule_options
+from ciwrap.cli.compare import own_files
 from ciwrap.cli.json_documents import CapturedBound, CaptureDocument, CheckpointFault, WithoutTree
 from ciwrap.cli.main import Session, json_option, progress_bar, resource_options, verbose_option
+from ciwrap.cli.rule_options import RuleOptions, rule_options
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.golden.places import ensemble_path
 from ciwrap.project.outputs import files_of, folders_of_runs, is_recording
@@ -327,6 +328,7 @@ def capture_command(
     rules = chosen.make_rules()
     target = folder / DEFAULT_INSIDE if output is None else Path(output)
     found = chosen.outputs_of(folder, leave_out=own_files(folder, target))
+    chosen.refuse_unused_options([found])
     with progress_bar() as progress:
         report = capture_run(
             folder,

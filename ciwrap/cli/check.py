@@ -231,7 +231,7 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
 
 
 @click.command(name="run", short_help="Run the configured command, then check what it wrote.")
-@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.argument("names", nargs=-1, metavar="[CHECK]... [-- COMMAND...]")
 @check_option
 @pending_option
 @click.option(
@@ -255,17 +255,21 @@ def run_command(
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
-    """Run the command of ciwrap.yaml (and those of its checks), then check what it wrote.
+    """Run the command of ciwrap.yaml (and those of its checks), or COMMAND in place of all of them,
+    then check what it wrote.
 
     An output that was there before and that the command did not write again is an error: it would
     say nothing about this run. The command's own output goes to stderr. A command that fails, or
     runs out of its time, is exit code 3.
     """
+    names, words = session.split_command(names)
+    if words and own_command is not None:
+        raise UsageError("--command, and a command behind --", remedy="give one of them")
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if pending_dir is not None:
         project = with_pending(project, pending_dir)
-    if own_command is not None:
-        project = with_command(project, own_command)
+    if words or own_command is not None:
+        project = with_command(project, own_command or words)
     found, fresh = run_and_check(session, project)
     has_run = found.command is None or found.command.exit_code == 0
     if pending_dir is not None and has_run:
@@ -285,7 +289,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         raise UsageError(
             "the configuration has no command to run",
             file=project.own_config.path,
-            remedy="give one under 'run', or use `ciwrap check`",
+            remedy="give one under 'run' or as `ciwrap run -- COMMAND`, or use `ciwrap check`",
         )
     started = time.monotonic()
     stamps = Stamps(project.checks)

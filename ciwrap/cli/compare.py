@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import time
-from functools import cached_property, partial, wraps
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,22 +32,14 @@ from ciwrap.cli.main import (
     resource_options,
     verbose_option,
 )
-from ciwrap.formats.catalog import Arrangement, Rules
-from ciwrap.formats.find_outputs import Choice, find_in, outputs_within
+from ciwrap.cli.rule_options import RuleOptions, rule_options
 from ciwrap.formats.source_files import inode_of, inodes_of
 from ciwrap.model import (
-    SETTINGS,
     Message,
     MessageLevel,
     RunResult,
-    SettingsLayer,
-    StrictVariables,
-    VariableId,
-    VariableSettings,
-    fit_fill_values,
 )
-from ciwrap.model.settings import FormatRule, FormError
-from ciwrap.project.outputs import arrangement_of, is_recording
+from ciwrap.project.outputs import is_recording
 from ciwrap.recording.recorded_run import (
     capture_of,
     files_beside_journals,
@@ -73,13 +65,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from ciwrap.arrays.values import Labels, Shaped
     from ciwrap.base.progress import Progress
     from ciwrap.cli.main import Session
     from ciwrap.formats.find_outputs import FoundOutputs
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult
-    from ciwrap.project.settings import Check
     from ciwrap.runs.sides import Run
     from ciwrap.runs.spread import Pool
 
@@ -116,7 +106,7 @@ def history_options(function: _F) -> _F:
             "list_path",
             metavar="FILE",
             type=click.Path(dir_okay=False),
-            help="Write every differing element to FILE.csv or FILE.parquet (folders).",
+            help="Write every differing element to FILE.csv or FILE.parquet.",
         ),
         click.option(
             "--verify-checksums",
@@ -180,7 +170,7 @@ def _option(name: str) -> str:
 
 def refuse_without_folders(history: Mapping[str, Any]) -> None:
     """Raises UsageError for options that single files have no use for."""
-    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums", "list_path"):
+    for name in ("capture_a", "capture_b", "no_captures", "verify_checksums"):
         if history[name]:
             raise UsageError(f"{_option(name)} is for folders", remedy="give two folders")
 
@@ -223,15 +213,19 @@ def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
 
 
 def refuse_writing_over(
-    session: Session, inputs: Sequence[FoundOutputs | Path], captures: Sequence[Path]
+    session: Session,
+    inputs: Sequence[FoundOutputs | Path],
+    captures: Sequence[Path],
+    listed: str | None,
 ) -> None:
     """Raises UsageError where a document would be written over what is compared; then it is not
-    written at all. inputs, captures: what is compared, and the captures that may be.
+    written at all. inputs, captures: what is compared, and the captures that may be. listed: where
+    differing elements go.
     """
     known = set().union(*(inodes_of(one.files) for one in inputs if not isinstance(one, Path)))
     alone = [one for one in inputs if isinstance(one, Path)]
     known |= {inode_of(path) for path in (*alone, *captures) if path.exists()}
-    said = {"--json": session.json_target, "--report": session.report_target}
+    said = {"--json": session.json_target, "--report": session.report_target, "--list": listed}
     refused = {
         name: target
         for name, target in said.items()
@@ -460,285 +454,6 @@ def _opened(
     )
 
 
-# The last one is the first to be added, and the last that help shows.
-_OPTIONS = tuple(one for one in [*SETTINGS.values()][::-1] if one.option is not None)
-
-
-def _read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-    """The value of a setting, which is written as in ciwrap.yaml."""
-    try:
-        return None if value is None else SETTINGS[parameter.name or ""].form.from_text(value)
-    except FormError as error:
-        raise click.BadParameter(error.message, context, parameter) from None
-
-
-class RuleOptions(Struct, frozen=True, dict=True):
-    """What the options of `rule_options` say; what they leave open is as the check has it."""
-
-    layer: SettingsLayer
-    check_name: str | None
-    config_path: str | None
-    layout: str | None = None
-    format_texts: tuple[str, ...] = ()
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    ignore_tokens: tuple[str, ...] = ()
-    ignore_lines: tuple[str, ...] = ()
-    ignore_places: tuple[str, ...] = ()
-
-    @cached_property
-    def check(self) -> Check | None:
-        """Raises UsageError and ConfigError."""
-        if self.check_name is None:
-            if self.config_path is not None:
-                raise UsageError("--config needs --check", remedy="name a check of it")
-            return None
-        from ciwrap.review.project import load_project
-
-        return load_project(self.config_path, None, (self.check_name,)).checks[0]
-
-    def make_rules(self) -> Rules:
-        from functools import cache
-
-        check, default = self.check, VariableSettings()
-
-        @cache
-        def fitted(
-            settings: VariableSettings, dtype: str, labels: Labels, is_counted: bool
-        ) -> VariableSettings:
-            settings = settings if is_counted else self.layer.over(settings)
-            return fit_fill_values(settings, dtype, labels)
-
-        def settings_for(identity: VariableId, what: Shaped) -> VariableSettings:
-            if check is None:
-                return fitted(default, what.dtype, what.labels, False)
-            settings = check.settings_for(identity)
-            return fitted(settings, what.dtype, what.labels, check.is_counted(identity))
-
-        def arrangement() -> Arrangement | None:
-            """As the check has it, with what the options say of all its variables."""
-            said = self.layer.given.keys() & {"align_by", "across_ranks"}
-            if check is None and not said:
-                return None
-
-            if said == {"across_ranks"} and not (check and check.aligns):
-                raise UsageError(
-                    "--across-ranks has no meaning where no rows are aligned",
-                    remedy="name the id variable with --align-by",
-                )
-            if check is not None and not said:
-                return arrangement_of(check)
-
-            def unfitted(identity: VariableId) -> VariableSettings:
-                return self.layer.over(default if check is None else check.settings_for(identity))
-
-            return Arrangement(unfitted, "error" if check is None else check.duplicates)
-
-        def is_ignored(identity: VariableId) -> bool:
-            if self.ignore:
-                from ciwrap.project.settings import name_matches
-
-                if any(name_matches(pattern, identity) for pattern in self.ignore):
-                    return True
-            return check is not None and check.is_ignored(identity)
-
-        return Rules(
-            settings_for,
-            is_ignored,
-            strict_variables=StrictVariables.BOTH if check is None else check.strict.variables,
-            arrangement=arrangement(),
-            bounds_are_given=check is not None or "bound" in self.layer.given,
-            bounds_from="given"
-            if check is None or "bound" in self.layer.given
-            else f"check {check.name}",
-            general=self.layer.over(default) if check is None else None,
-            by_place=check is not None and any(" / " in rule.pattern for rule in check.rules),
-        )
-
-    def _with_text_options(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a reader of texts, and those of the command line."""
-        options = dict(options)
-        for name, more in (
-            ("ignore", self.ignore_tokens),
-            ("ignore_lines", self.ignore_lines),
-            ("ignore_places", self.ignore_places),
-        ):
-            if more:
-                options[name] = (*options.get(name, ()), *more)
-        return options
-
-    def for_pair(self, paths: tuple[Path, Path]) -> tuple[RuleOptions, str | None]:
-        """The options for two files; if these are texts that no reader knows, they are compared
-        token by token, and a note says so.
-        """
-        from ciwrap.formats.values_file import is_unknown_text
-
-        given = self._reading
-        is_open = given["format_name"] is None and not given["formats"]
-        there = [path for path in paths if path.exists()]  # of the others, that is to be reported
-        if not (is_open and there and all(is_unknown_text(path) for path in there)):
-            return self, None
-        return replace(self, format_texts=("tokens",)), (
-            "compared token by token, as texts that no reader knows; --format says otherwise"
-        )
-
-    @cached_property
-    def _reading(self) -> dict[str, Any]:
-        """How files are read, as `find_in` takes it. Raises UsageError and ConfigError."""
-        check, names, rules = self.check, [], []
-        for text in self.format_texts:
-            glob, sign, reader = text.rpartition("=")
-            if not sign:
-                names.append(reader)
-            elif glob and reader:
-                options = self._with_text_options({}) if reader == "tokens" else None
-                rules.append(FormatRule(glob, reader, options))
-            else:
-                raise UsageError(f"--format {text!r} lacks a part", remedy="write '*.e=netcdf'")
-        if len(names) > 1:
-            raise UsageError(
-                f"two formats for the same files: {names[0]} and {names[1]}",
-                remedy="say of which files each is: --format '*.e=netcdf'",
-            )
-        given = check.options if check else {}
-        has_texts = any(rule.reader == "tokens" for rule in rules)
-        return {
-            "format_name": names[0] if names else (check.format if check else None),
-            "formats": (*rules, *(check.formats if check else ())),
-            # Not of all files, if only some are texts.
-            "options": given if has_texts else self._with_text_options(given),
-        }
-
-    def is_store(self, path: Path) -> bool:
-        """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
-        return Choice(**self._reading).is_store(path, path.name)
-
-    @property
-    def text(self) -> str:
-        """All that decides verdicts, as a text that is another one as soon as something of it is.
-
-        Raises as `check` does.
-        """
-        check, names = self.check, []
-        if check is not None:
-            # Sets have no order of their own.
-            names = sorted(check.exact_names)
-            check = replace(check, command=None, line=None, exact_names=frozenset())
-        rest = (names, self.layout, self.format_texts, self.include, self.exclude, self.ignore)
-        return repr((self.layer, check, *rest))
-
-    def outputs_of(
-        self,
-        path: Path,
-        *,
-        beside: tuple[Path, ...] = (),
-        leave_out: tuple[str, ...] = (),
-        name: str | None = None,
-    ) -> FoundOutputs:
-        """The outputs of a file or a run's folder; a check's are counted from that folder. beside:
-        the runs that it is compared with. Raises as `find_in` does.
-        """
-        check = self.check
-        outputs: tuple[str, ...] = (".",)
-        if check is not None:
-            outputs, _ = outputs_within((path, *beside), check.outputs, check.exclude)
-        exclude = self.exclude_of((path, *beside))
-        return find_in(
-            path,
-            outputs=outputs,
-            layout=self.layout or (check.layout if check else None),
-            exclude=(*exclude, *leave_out),
-            include=self.include,
-            name=name,
-            **self._reading,
-        )
-
-    def exclude_of(self, runs: tuple[Path, ...]) -> tuple[str, ...]:
-        """What is left out of each of the runs; what a check excludes is counted from there."""
-        check = self.check
-        if check is None:
-            return self.exclude
-        return (*self.exclude, *outputs_within(runs, check.outputs, check.exclude)[1])
-
-
-def rule_options(function: Callable[..., int]) -> Callable[..., int]:
-    """--atol and the other settings that are options, --check, --config, --layout, --format,
-    --include, --exclude, --ignore.
-
-    The command takes all of them as `chosen`.
-    """
-    names = [name for name in RuleOptions.__struct_fields__ if name != "layer"]
-
-    @wraps(function)
-    def command(*arguments: Any, **given: Any) -> int:
-        said = {one.name: given.pop(one.name) for one in _OPTIONS}
-        layer = SettingsLayer.of({name: value for name, value in said.items() if value is not None})
-        chosen = RuleOptions(layer, **{name: given.pop(name) for name in names})
-        return function(*arguments, chosen=chosen, **given)
-
-    for decorate in (
-        click.option(
-            "--ignore-lines",
-            multiple=True,
-            metavar="PATTERN",
-            help="Leave lines of texts out; `*` stands for any text (format tokens).",
-        ),
-        click.option(
-            "--ignore-places",
-            multiple=True,
-            metavar="LINE",
-            help="Leave numbers of texts out: a line with `{}` for them and `#` for others"
-            " (format tokens).",
-        ),
-        click.option(
-            "--ignore-tokens",
-            multiple=True,
-            metavar="SET",
-            help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
-        ),
-        click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
-        click.option(
-            "--exclude",
-            multiple=True,
-            metavar="GLOB",
-            help="Leave these files out; may be repeated.",
-        ),
-        click.option(
-            "--include",
-            multiple=True,
-            metavar="GLOB",
-            help="Take these files alone; may be repeated.",
-        ),
-        click.option(
-            "--format",
-            "format_texts",
-            multiple=True,
-            metavar="[GLOB=]READER",
-            help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
-            " repeated, the first that fits counts.",
-        ),
-        click.option(
-            "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
-        ),
-        click.option(
-            "--config", "config_path", type=click.Path(), help="Where that check is configured."
-        ),
-        click.option(
-            "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
-        ),
-    ):
-        command = decorate(command)
-    for one in _OPTIONS:
-        kind = one.form.schema.get("type")
-        looks: dict[str, Any] = {"is_flag": True, "default": None}
-        if kind != "boolean":
-            metavar = "INTEGER" if kind == "integer" else "NAME" if kind == "string" else "FLOAT"
-            looks = {"metavar": metavar, "callback": _read}
-        command = click.option(f"--{one.name.replace('_', '-')}", **looks, help=one.option)(command)
-    return command
-
-
 @click.command(name="compare", short_help="Compare two files or folders with each other.")
 @click.argument("golden", metavar="A", type=click.Path())
 @click.argument("new", metavar="B", type=click.Path())
@@ -815,10 +530,12 @@ def _compare(
     started = time.monotonic()
     ours, theirs = Path(golden), Path(new)
     prints = [fingerprint_of(path) for path in (ours, theirs)]
-    chosen, note = _chosen_for((ours, theirs), prints, chosen, history)
+    _refuse_mixed((ours, theirs), prints, chosen, history)
     sides = _outputs_of((ours, theirs), prints, chosen, history)
-    if session.writes_documents:
-        refuse_writing_over(session, sides, _captures((ours, theirs), history))
+    chosen.refuse_unused_options(sides)
+    if session.writes_documents or history["list_path"]:
+        captures = _captures((ours, theirs), history)
+        refuse_writing_over(session, sides, captures, history["list_path"])
     offset = history["offset"]
     if offset:
         sides = [
@@ -839,13 +556,17 @@ def _compare(
             progress=EndableProgress(bar, told_to_end),
         )
     result = ending.result
+    if result.messages or not result.verdict.is_good:
+        from ciwrap.cli.remedies import with_options
+
+        options = {one.name or "": one.opts[0] for one in compare_command.params}
+        result = with_options(result, options)
     code = session.emit(
         RunResult(
             verdict=result.verdict,
             checks=(result,),
             kind=session.kind,
             messages=(
-                *([] if note is None else [Message(MessageLevel.NOTE, note)]),
                 *_shared_files((golden, new), sides),
                 *_unused_patterns(chosen, result),
                 *_other_processes(history),
@@ -865,16 +586,13 @@ def _compare(
     return code
 
 
-def _chosen_for(
+def _refuse_mixed(
     paths: tuple[Path, Path],
     prints: Sequence[Path | None],
     chosen: RuleOptions,
     history: Mapping[str, Any],
-) -> tuple[RuleOptions, str | None]:
-    """The options as they hold for these two, and what is to be reported of that.
-
-    Raises UsageError for a file beside a folder, and for options that are for folders alone.
-    """
+) -> None:
+    """Raises UsageError for a file beside a folder, and for options that are for folders alone."""
     is_folder = [
         one is not None or (path.is_dir() and not chosen.is_store(path))
         for path, one in zip(paths, prints, strict=True)
@@ -884,12 +602,10 @@ def _chosen_for(
             f"{paths[0]} is a {'folder' if is_folder[0] else 'file'}, {paths[1]} is not",
             remedy="give two files or two folders",
         )
-    if is_folder[0]:
-        if history["list_path"] is not None:
-            refuse_list_among_outputs(paths, history["list_path"])
-        return chosen, None
-    refuse_without_folders(history)
-    return chosen.for_pair(paths)
+    if not is_folder[0]:
+        refuse_without_folders(history)
+    elif history["list_path"] is not None:
+        refuse_list_among_outputs(paths, history["list_path"])
 
 
 def _outputs_of(

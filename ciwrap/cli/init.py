@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,24 +18,28 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
 from ciwrap.base.files import writing
+from ciwrap.base.repository import ask_git
 from ciwrap.cli.main import Session, json_option, resource_options, verbose_option
 from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import Choice, find_outputs
+from ciwrap.formats.find_outputs import Choice, ChosenBy, find_outputs, kind_of
+from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
 from ciwrap.formats.log_template import Proposal, propose
-from ciwrap.formats.look import MAX_FILES, Survey, is_text, survey
+from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import InputFile, VariableInfo
 from ciwrap.model import RunResult
 from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.settings import CONFIG_NAME
 from ciwrap.project.starter import (
+    AS_TEXT,
     FoundFile,
     FoundVariable,
     Starter,
     StarterCheck,
     make_starter,
     quoted,
+    run_line,
 )
 from ciwrap.report.document import SCHEMA_VERSION, to_document
 from ciwrap.report.terminal import render
@@ -54,9 +59,9 @@ _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 
 
 @click.command(name="init")
-@click.argument("outputs", nargs=-1, metavar="[OUTPUT]...")
+@click.argument("outputs", nargs=-1, metavar="[OUTPUT]... [-- COMMAND...]")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
-@click.option("--logs", is_flag=True, help="Propose values from the logs of two runs.")
+@click.option("--logs", is_flag=True, help="Propose values from a log, better from two runs'.")
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @json_option
 @click.pass_obj
@@ -64,7 +69,8 @@ def init_command(
     session: Session, outputs: tuple[str, ...], git: bool, logs: bool, dry_run: bool
 ) -> int:
     """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
-    --logs, OUTPUTs are the logs of two runs, and what both print is proposed.
+    --logs, OUTPUTs are the logs of one or two runs, and values that they print are proposed.
+    COMMAND is what `ciwrap run` will run; it is not run now.
 
     An existing ciwrap.yaml is never touched.
     """
@@ -75,11 +81,13 @@ def init_command(
         raise UsageError("already exists", file=target, remedy="edit it, or remove it first")
     if git and not dry_run:
         _refuse_without_git()
+    outputs, words = session.split_command(outputs)
+    command = shlex.join(words) if words else None
     if logs:
-        starter = starter_for_logs([Path(one) for one in outputs])
+        starter = starter_for_logs([Path(one) for one in outputs], command)
         left_out: list[str] = []
     else:
-        starter, left_out = starter_for(Path(), outputs)
+        starter, left_out = starter_for(Path(), outputs, command)
     checks = tuple(
         StarterCheck(check.name, tuple(check.outputs), check.file_count) for check in starter.checks
     )
@@ -111,10 +119,10 @@ def init_command(
 def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: Path) -> None:
     session.console.print(f"wrote {target}")
     for check in starter.checks:
-        session.console.print(
-            f"  check {check.name}: {plural(check.file_count, 'file')},"
-            f" {arrays_words(check.array_count, check.variable_count)}"
-        )
+        holds = arrays_words(check.array_count, check.variable_count)
+        if check.keys:
+            holds = ", ".join(f"{key}: {value}" for key, value in check.keys)
+        session.console.print(f"  check {check.name}: {plural(check.file_count, 'file')}, {holds}")
     for text in left_out:
         session.console.print(f"  left out: {safe_text(text)}")
     session.console.print(
@@ -168,9 +176,11 @@ def _add_line(path: Path, line: str) -> bool:
 _MOST_NAMED = 5
 
 
-def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]:
+def starter_for(
+    root: Path, outputs: Sequence[str], command: str | None = None
+) -> tuple[Starter, list[str]]:
     """A starter for the given outputs, or for whatever can be read below root or below the folders
-    among them; and, in words, what was left out.
+    among them; and, in words, what was left out. command: what makes them.
 
     Raises OutputMissingError if there is nothing, and the errors of reading files that were named:
     a configuration for files that cannot be read helps nobody.
@@ -178,19 +188,38 @@ def starter_for(root: Path, outputs: Sequence[str]) -> tuple[Starter, list[str]]
     folders = [one for one in outputs if _is_looked_through(root / one)]
     named = [one for one in outputs if one not in folders]
     files = _named(root, named) if named else []
-    result = _looked_through(root, folders if outputs else ["."])
-    left_out = _left_out(result)
-    files += [_found(one.path.as_posix(), one.variables) for one in result.candidates]
+    # What a program reads and its sources are in git; what it writes is not.
+    tracked = () if outputs else (ask_git(root, "ls-files", "-z") or "").split("\0")
+    result = _looked_through(root, folders if outputs else ["."], tracked)
+    files += [
+        _found(one.path.as_posix(), one.variables, _keys(one.preset)) for one in result.candidates
+    ]
+    texts = result.texts
+    if not files:  # texts may be inputs and notes, but are all that there is
+        files = [_found(path.as_posix(), (), AS_TEXT) for path in texts]
+        texts = ()
     if not files:
-        more = f" ({left_out[0]})" if left_out else ""
+        more = "".join(f" ({one})" for one in _left_out(result, texts)[:1])
         raise OutputMissingError(
             f"there is nothing here or below that ciwrap can read{more}",
             file=(root / folders[0] if folders else root).absolute(),
             remedy="run the program first, or name its outputs: ciwrap init out/*.csv",
         )
-    starter = make_starter(files)
-    text = starter.text + _comment(left_out) + _stubs(root, result)
+    others = [path.as_posix() for path in (*texts, *result.unknown, *dict(result.skipped))]
+    unopened = [path.as_posix() for path in result.unopened]
+    starter = make_starter(files, command=command, others=others, unopened=unopened)
+    left_out = _left_out(result, texts)
+    if starter.left_out:
+        left_out.append(
+            f"{plural(starter.left_out, 'file')} after the first {MAX_FILES:,}, which were not"
+            " looked into"
+        )
+    text = starter.text + _comment(left_out) + _stubs(root, result, texts)
     return replace(starter, text=text), left_out
+
+
+def _keys(preset: str | None) -> tuple[tuple[str, str], ...]:
+    return () if preset is None else (("format", "log"), ("use", preset))
 
 
 def _is_looked_through(path: Path) -> bool:
@@ -199,16 +228,19 @@ def _is_looked_through(path: Path) -> bool:
     return not Choice().is_store(path, path.name, looks_inside=False)
 
 
-def _looked_through(root: Path, folders: Sequence[str]) -> Survey:
+def _looked_through(root: Path, folders: Sequence[str], tracked: Collection[str]) -> Survey:
     """What lies below the folders, under its path from root."""
-    found = Survey((), ())
+    found = Survey()
     for folder in folders:
-        one = survey(root / folder)
+        one = survey(root / folder, tracked=tracked)
+        at = Path(folder)
         found = Survey(
-            (*found.candidates, *(replace(c, path=folder / c.path) for c in one.candidates)),
-            (*found.skipped, *((folder / path, why) for path, why in one.skipped)),
-            (*found.unknown, *(folder / path for path in one.unknown)),
-            found.is_complete and one.is_complete,
+            (*found.candidates, *(replace(c, path=at / c.path) for c in one.candidates)),
+            (*found.skipped, *((at / path, why) for path, why in one.skipped)),
+            (*found.texts, *(at / path for path in one.texts)),
+            (*found.unknown, *(at / path for path in one.unknown)),
+            (*found.unopened, *(at / path for path in one.unopened)),
+            found.tracked + one.tracked,
         )
     return found
 
@@ -219,9 +251,9 @@ def _comment(left_out: Sequence[str]) -> str:
     return "\n".join([*lines, ""]) if left_out else ""
 
 
-def _stubs(root: Path, result: Survey) -> str:
-    """Checks of raw numbers to fill in and to make part of `checks`."""
-    lines = []
+def _stubs(root: Path, result: Survey, texts: Sequence[Path]) -> str:
+    """Checks of raw numbers and of texts to fill in and to make part of `checks`."""
+    raw = []
     for path, _ in result.skipped:
         if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes:
             continue
@@ -230,11 +262,19 @@ def _stubs(root: Path, result: Survey) -> str:
         if scalar is None:
             continue
         options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
-        lines.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
-    if not lines:
-        return ""
-    head = "\n  # Raw numbers, if these are their types and shapes:\n"
-    return head + "\n".join(lines[:_MOST_NAMED]) + "\n"
+        raw.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
+    said = [
+        f"  # {quoted(path.name)}: {{outputs: {quoted(path.as_posix())}, format: tokens}}"
+        for path in texts
+    ]
+    return _commented("Raw numbers, if these are their types and shapes:", raw) + _commented(
+        "Texts, compared token by token (`ciwrap init --logs FILE --dry-run`: single values):",
+        said,
+    )
+
+
+def _commented(head: str, lines: Sequence[str]) -> str:
+    return f"\n  # {head}\n" + "\n".join(lines[:_MOST_NAMED]) + "\n" if lines else ""
 
 
 def _byte_count(path: Path) -> int:
@@ -245,15 +285,31 @@ def _byte_count(path: Path) -> int:
         return 0
 
 
-def _left_out(result: Survey) -> list[str]:
-    # Prose and lists have the suffixes of tables, too.
-    lines = [f"{path}: {why}" for path, why in result.skipped if not is_text(path)]
+def _left_out(result: Survey, texts: Sequence[Path]) -> list[str]:
+    lines = [f"{path}: {why}" for path, why in result.skipped]
     if len(lines) > _MOST_NAMED:
         lines[_MOST_NAMED:] = [f"and {len(lines) - _MOST_NAMED} more files"]
-    lines += _unknown(result)
-    if not result.is_complete:
-        lines.append(f"whatever comes after the first {MAX_FILES:,} files")
+    if texts:
+        lines.append(
+            f"{plural(len(texts), 'text')}: {_kinds(texts)}; uncomment checks of them at the end of"
+            " ciwrap.yaml"
+        )
+    if result.unknown:
+        lines.append(
+            f"{plural(len(result.unknown), 'file')} that no reader knows: {_kinds(result.unknown)};"
+            " 'formats' names a reader, 'format: bytes' compares their bytes"
+        )
+    if result.tracked:
+        lines.append(f"{plural(result.tracked, 'file')} that git tracks, taken for inputs")
     return lines
+
+
+def _kinds(paths: Sequence[Path]) -> str:
+    """`.log (2), without a suffix (1)`."""
+    counts = Counter(kind_of(path) for path in paths)
+    named = [f"{suffix} ({count})" for suffix, count in counts.most_common(_MOST_NAMED)]
+    more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
+    return ", ".join([*named, *more])
 
 
 def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
@@ -263,50 +319,42 @@ def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
             raise catalog.errors[0]
     files: list[FoundFile] = []
     for file in found.files:
+        path = file.path.relative_to(root).as_posix()
+        if file.chosen_by is ChosenBy.CONTENT and file.reader.name in ("tokens", "bytes"):
+            preset = preset_of(file.path)
+            keys = (("format", file.reader.name),) if preset is None else _keys(preset)
+            files.append(_found(path, (), keys))
+            continue
         with file.open() as source:
-            files.append(_found(file.path.relative_to(root).as_posix(), source.variables))
+            files.append(_found(path, source.variables))
     return files
 
 
-def _found(path: str, variables: Sequence[VariableInfo]) -> FoundFile:
+def _found(
+    path: str, variables: Sequence[VariableInfo], keys: tuple[tuple[str, str], ...] = ()
+) -> FoundFile:
     """A file, its variables under the names that rules know them by in every iteration."""
-    return FoundFile(
-        path, tuple(FoundVariable(v.called or v.name, v.dtype, v.shape) for v in variables)
-    )
-
-
-def _unknown(result: Survey) -> list[str]:
-    """Of files that no reader knows, those beside what was found."""
-    counts = Counter(
-        path.suffix or "without a suffix"
-        for path in result.unknown
-        if any(path.parent == one.path.parent for one in result.candidates)
-    )
-    if not counts:
-        return []
-    total = sum(counts.values())
-    named = [f"{suffix} ({count})" for suffix, count in counts.most_common(_MOST_NAMED)]
-    more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
-    kinds = ", ".join([*named, *more])
-    text = (
-        f"{plural(total, 'file')} of which no reader knows suffix or content: {kinds};"
-        " `ciwrap init --logs` proposes values of logs, 'format' names the reader of other files"
-    )
-    return [text]
+    named = tuple(FoundVariable(v.called or v.name, v.dtype, v.shape) for v in variables)
+    return FoundFile(path, named, keys)
 
 
 MOST_LIVE = 10
 _HEAD = """\
-# What ciwrap looks for in the log, and how closely. Two runs were compared with each other: a bound
-# is 10 times what they differ by, and at least 1.5 units of the last printed place.
+# What ciwrap looks for in the log, and how closely. {how}
 # `ciwrap values {path}` shows what is found, `ciwrap accept` makes the golden.
 version: 1
+
+{run}
 
 checks:
   {name}:
     format: log
     outputs: {path}
 """
+_OF_TWO = """Two runs were compared with each other: a bound
+# is 10 times what they differ by, and at least 1.5 units of the last place that is ever printed."""
+_OF_ONE = """A bound is 1.5 units of the last place that is
+# ever printed: of one run nobody knows its noise (`ciwrap repeat --write-bounds` measures it)."""
 # A step that is there again, as after `reset_timestep`, counts again.
 _TABLE = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "all"}
 _TABLES = f"""\
@@ -319,30 +367,37 @@ _IS_HEADER = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
 _IS_END = re.compile(rb"Loop time of ")
 
 
-def starter_for_logs(paths: Sequence[Path]) -> Starter:
-    """A starter for the first of two logs.
+def starter_for_logs(paths: Sequence[Path], command: str | None = None) -> Starter:
+    """A starter for a log, or for the first of two.
 
-    Raises UsageError unless there are two, NotComparableError if they have nothing in common, and
-    the errors of reading them.
+    Raises UsageError for none or more, NotComparableError if they have nothing in common, and the
+    errors of reading them.
     """
-    if len(paths) != 2:
+    if len(paths) not in (1, 2):
         raise UsageError(
-            f"--logs needs the logs of two runs, not {len(paths)}",
+            f"--logs needs the logs of one or two runs, not {len(paths)}",
             remedy="ciwrap init --logs run1.log run2.log",
         )
+    how = _OF_TWO if len(paths) == 2 else _OF_ONE
+    paths = [paths[0], paths[-1]]
     found = _that_work(propose(_lines(paths[0]), _lines(paths[1])), paths)
     has_table = all(
         any(map(one.match, _lines(path))) for path in paths for one in (_IS_HEADER, _IS_END)
     )
     if not found and not has_table:
         raise NotComparableError(
-            "the two logs have no number in common that looks like a result (7 digits or more, a"
-            " word of two letters before it, within 1 % of each other, no time, memory or rank)",
+            "there is no number that looks like a result (7 digits or more, a word of two letters"
+            " before it, no time, memory or rank; of two logs in both, within 1 % of each other)",
             file=paths[0],
-            remedy="name the values by hand (docs/how-to/logs.md)",
+            remedy="compare all of it (`ciwrap init LOG`), or name the values by hand",
         )
     name = re.sub(r"[^A-Za-z0-9_-]", "_", paths[0].stem) or "log"
-    text = _HEAD.format(name=json.dumps(name), path=json.dumps(paths[0].as_posix()))
+    text = _HEAD.format(
+        how=how,
+        run=run_line(command),
+        name=json.dumps(name),
+        path=json.dumps(paths[0].as_posix()),
+    )
     text += "" if not found else "    values:\n"
     text += "".join(_line(one, is_live=at < MOST_LIVE) for at, one in enumerate(found))
     text += _TABLES if has_table else ""

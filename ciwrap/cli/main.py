@@ -78,6 +78,12 @@ class Session(Struct):
         else:
             self.report_target = None
 
+    def split_command(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The words before and after the `--` that was given, which click does not tell of."""
+        given = self.arguments
+        count = len(given) - given.index("--") - 1 if "--" in given else 0
+        return words[: len(words) - count], words[len(words) - count :]
+
     @property
     def resources(self) -> Resources:
         from ciwrap.golden.trees import Resources

@@ -25,7 +25,6 @@ from ciwrap.base.errors import (
     WriteFailedError,
 )
 from ciwrap.check.two_sides import message_of
-from ciwrap.cli.compare import RuleOptions
 from ciwrap.cli.main import (
     Session,
     common_option,
@@ -34,6 +33,7 @@ from ciwrap.cli.main import (
     report_option,
     verbose_option,
 )
+from ciwrap.cli.rule_options import RuleOptions
 from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
 from ciwrap.model import (
     CheckResult,

@@ -1,6 +1,7 @@
 """Finds the files of a run, and which iteration, rank, variable and reader each of them has.
 
-A reader is chosen by `format:`, by suffix, or by content. Our own readers come first and cannot be
+A reader is chosen by `format:`, by suffix, or by content; what no reader knows is compared token by
+token if it is a text, and by its bytes else. Our own readers come first and cannot be
 replaced; others register in the entry-point group `ciwrap.readers` (entry name = reader name) and
 are loaded when asked for, or when no reader of ours knows a suffix. A magic number is long or odd
 enough that neither text nor random bytes are taken for the format.
@@ -8,6 +9,7 @@ enough that neither text nor random bytes are taken for the format.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import stat
@@ -35,13 +37,12 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
-from ciwrap.formats.fortran import looks_like_fortran
-from ciwrap.formats.reader import Reader
+from ciwrap.formats.reader import InputFile, Reader
 from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from importlib.metadata import EntryPoint
     from typing import BinaryIO
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from ciwrap.model.settings import FormatRule
 
 MAX_NAME_BYTES = 4096
+_MOST_LOGS = 20  # that are looked at for their program
 _DIRECTIONS = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -62,7 +64,8 @@ class ChosenBy(Enum):
 
 class OutputFile(Struct, frozen=True):
     """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
-    what says that this reader opens it. later: added to iterations that the file tells.
+    what says that this reader opens it. why: why it is not of the format that its suffix says.
+    later: added to iterations that the file tells.
     """
 
     path: Path
@@ -72,6 +75,7 @@ class OutputFile(Struct, frozen=True):
     label: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     chosen_by: ChosenBy = ChosenBy.SUFFIX
+    why: str | None = None
     later: int = 0
 
     def open(self) -> Source:
@@ -156,17 +160,15 @@ MEMORY = Path("<memory>")
 class FoundOutputs(Struct, frozen=True):
     """The files of a check in the order of their iteration, rank and label.
 
-    unmatched: files that were meant by the pattern or lie in the folder, but that no layout or
-    reader knows. They were not compared, so somebody has to hear of them. off_layout: those of them
-    that a reader knows. excluded: files that `exclude` took out, or `include` did not name,
-    relative to the root. unused: patterns of `exclude` and `formats` that no file fits, and the
-    key that each stands under.
+    unmatched: files that were meant by the pattern or lie in the folder, but that no layout
+    knows. They were not compared, so somebody has to hear of them. excluded:
+    files that `exclude` took out, or `include` did not name, relative to the root. unused: patterns
+    of `exclude` and `formats` that no file fits, and the key that each stands under.
     """
 
     files: tuple[OutputFile, ...]
     unmatched: tuple[Path, ...] = ()
     excluded: tuple[str, ...] = ()
-    off_layout: frozenset[Path] = frozenset()
     unused: tuple[tuple[str, str], ...] = ()
 
     def later(self, count: int) -> FoundOutputs:
@@ -184,20 +186,69 @@ class FoundOutputs(Struct, frozen=True):
     @property
     def unread(self) -> list[CiwrapError]:
         """Of the unmatched files, an error for each."""
-        return [_unread(path, is_known=path in self.off_layout) for path in self.unmatched]
+        return [_unread(path) for path in self.unmatched]
 
     @property
     def notes(self) -> list[str]:
-        """What was read by its content alone, in words."""
-        kinds = Counter(
-            f"{kind_of(file.path)} as {file.reader.name}"
-            for file in self.files
-            if file.chosen_by is ChosenBy.CONTENT
-        )
-        if not kinds:
-            return []
-        said = ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
-        return [f"read by content, since no suffix says how: {said}"]
+        """How files were read of which no suffix says it, in words."""
+        told = (_by_content(self.files), _as_texts(self.files), _as_bytes(self.files))
+        return [note for note in told if note is not None]
+
+
+def _by_content(files: Sequence[OutputFile]) -> str | None:
+    kinds = Counter(
+        f"{kind_of(file.path)} as {file.reader.name}"
+        for file in files
+        if file.chosen_by is ChosenBy.CONTENT and file.reader.name not in ("tokens", "bytes")
+    )
+    said = ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
+    return f"read by content, since no suffix says how: {said}" if said else None
+
+
+def _as_texts(files: Sequence[OutputFile]) -> str | None:
+    found = [f for f in files if f.chosen_by is ChosenBy.CONTENT and f.reader.name == "tokens"]
+    if not found:
+        return None
+    text = f"compared token by token, as texts that no reader knows: {kinds_text(found)}"
+    empty = sum(file.path.exists() and file.path.stat().st_size == 0 for file in found)
+    text += f", {empty} of them empty" if empty else ""
+    other = next((file for file in found if file.why is not None), None)
+    text += "" if other is None else f"; {other.label} is no table: {other.why}"
+    return "; ".join((text, *_known_logs(found)))
+
+
+def _known_logs(files: Sequence[OutputFile]) -> Iterator[str]:
+    """Of logs that rules are shipped for, how they are compared by these."""
+    from ciwrap.formats.known_logs import preset_of, program_of
+
+    said: set[str] = set()
+    for file in files[:_MOST_LOGS]:
+        preset = preset_of(file.path)
+        if preset is not None and preset not in said:
+            said.add(preset)
+            yield (
+                f"{file.path.name} is a log of {program_of(preset)}:"
+                f" --format '{glob_of(file.path)}={preset}' (ciwrap.yaml: 'format: log' and"
+                f" 'use: {preset}') compares its values by name"
+            )
+
+
+def glob_of(path: Path) -> str:
+    """A glob that means the files of one kind."""
+    return f"*{path.suffix}" if path.suffix else path.name
+
+
+def _as_bytes(files: Sequence[OutputFile]) -> str | None:
+    found = [f for f in files if f.chosen_by is ChosenBy.CONTENT and f.reader.name == "bytes"]
+    if not found:
+        return None
+    return f"compared by their bytes alone, since no reader knows them: {kinds_text(found)}"
+
+
+def kinds_text(files: Sequence[OutputFile]) -> str:
+    """`.out (2), without a suffix (1)`."""
+    kinds = Counter(kind_of(file.path) for file in files)
+    return ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
 
 
 def kind_of(path: Path) -> str:
@@ -205,32 +256,11 @@ def kind_of(path: Path) -> str:
     return path.suffix or "without a suffix"
 
 
-def _unread(path: Path, *, is_known: bool) -> UnreadFileError:
-    if path.is_symlink() and not path.exists():
-        return UnreadFileError(
-            "is a broken link",
-            file=path,
-            remedy="fix the link, or leave it out with 'exclude'",
-        )
-    if is_known:
-        return UnreadFileError(
-            "no layout fits its path",
-            file=path,
-            remedy="fix 'layout', or leave it out with 'exclude'",
-        )
-    if looks_like_fortran(path):
-        return UnreadFileError(
-            "no reader knows its suffix or its content, which looks like records of unformatted"
-            " Fortran",
-            file=path,
-            remedy="leave it out with 'exclude', or describe it with 'formats' and the reader"
-            " 'fortran' (options: records)",
-        )
+def _unread(path: Path) -> UnreadFileError:
     return UnreadFileError(
-        "no reader knows its suffix or its content",
+        "no layout fits its path",
         file=path,
-        remedy="leave it out with 'exclude', or say what reads it with 'formats' (as options of"
-        " `ciwrap compare`: --exclude and --format 'GLOB=READER')",
+        remedy="fix 'layout', or leave it out with 'exclude'",
     )
 
 
@@ -261,26 +291,12 @@ def reader_of_suffix(suffix: str) -> Reader | None:
     return None
 
 
-def reader_for(path: Path) -> Reader:
-    """The reader for a file, by its suffix.
+def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
+    """The reader of that name.
 
     Raises UnknownReaderError (a ConfigError) if there is none, ReaderPluginError if it is
     registered but cannot be loaded.
     """
-    reader = reader_of_suffix(path.suffix)
-    if reader is not None:
-        return reader
-    suffix = path.suffix.lower()
-    raise UnknownReaderError(
-        f"no reader knows the suffix {suffix!r}" if suffix else "the file has no suffix",
-        file=path,
-        remedy=f"name one with 'format' ({', '.join(reader_names())}), or leave the file out with"
-        " 'exclude'",
-    )
-
-
-def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
-    """The reader of that name; raises as `reader_for` does."""
     import difflib
 
     if name in OWN_FORMATS:
@@ -369,6 +385,50 @@ def formats_of(path: Path) -> tuple[str, ...]:
     return ()
 
 
+# As much as tells a text from what is none; the comparison looks at all of it.
+SNIFFED_BYTES = 64 << 10
+# Beside white space: the bell, the backspace and the escape of programs that draw on terminals.
+_TEXT_BYTES = frozenset(b"\a\b\t\n\v\f\r\x1b") | frozenset(range(0x20, 0x7F))
+_MOST_OTHER_BYTES = 0.25  # of a text that is not UTF-8, such as Latin-1
+
+
+def looks_like_text(path: Path) -> bool:
+    """Whether a file begins as texts do: without control characters, in UTF-8 or nearly ASCII.
+
+    Raises as `InputFile` does.
+    """
+    file = InputFile(path)
+    head = file.read_some(0, SNIFFED_BYTES)
+    file.close()
+    high = sum(byte > 0x7F for byte in head) if not head.isascii() else 0
+    if head.translate(None, bytes((*_TEXT_BYTES, *range(0x80, 0x100)))):
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
+    except UnicodeDecodeError:
+        return high <= _MOST_OTHER_BYTES * len(head)
+    return True
+
+
+def reader_by_content(path: Path) -> Reader:
+    """The reader for a file of which neither a person nor its suffix says how it is read."""
+    inside = formats_of(path)
+    if inside:
+        return reader_named(inside[0])
+    try:
+        is_text = looks_like_text(path)
+    except CiwrapError:
+        is_text = False  # whoever opens it says why
+    return reader_named("tokens") if is_text else _unknown_reader()
+
+
+@cache
+def _unknown_reader() -> Reader:
+    from ciwrap.formats.whole_file import UnknownReader
+
+    return UnknownReader()
+
+
 def _formats_in(file: BinaryIO) -> tuple[str, ...]:
     head = file.read(_HEAD_BYTES)
     for name, matches in _MAGIC.items():
@@ -435,7 +495,8 @@ def _user_blocks(byte_count: int) -> list[int]:
 
 class Choice:
     """Chooses readers. formats: the first rule whose glob fits a file counts; format_name: of all
-    files that no rule names; options: of readers for which no rule has any.
+    files that no rule names; options: of readers for which no rule has any; shared_options: of
+    those readers alone that have them, over all others.
 
     Raises ConfigError for a glob that is none.
     """
@@ -445,18 +506,21 @@ class Choice:
         formats: Sequence[FormatRule] = (),
         format_name: str | None = None,
         options: Mapping[str, Any] | None = None,
+        shared_options: Mapping[str, Any] | None = None,
     ) -> None:
         self._rules = [(file_glob(rule.glob, "formats"), rule) for rule in formats]
         # The globs of rules that fitted no file so far.
         self.unused = dict.fromkeys(rule.glob for rule in formats)
         self._format_name = format_name
         self.options: Mapping[str, Any] = dict(options or {})
+        self._shared: Mapping[str, Any] = dict(shared_options or {})
 
-    def of(self, path: Path, name: str) -> OutputFile | None:
-        """The file, to be read as the choice is; None if nothing tells. name: relative to the run's
-        folder. Raises UnknownReaderError and ReaderPluginError.
+    def of(self, path: Path, name: str) -> OutputFile:
+        """The file, to be read as the choice is. name: relative to the run's folder.
+
+        Raises UnknownReaderError and ReaderPluginError.
         """
-        reader, options, chosen_by = None, self.options, ChosenBy.PERSON
+        options, chosen_by, why = self.options, ChosenBy.PERSON, None
         fitting = [rule for pattern, rule in self._rules if pattern.match(name)]
         for rule in fitting:  # all of them are used, though only the first one counts
             self.unused.pop(rule.glob, None)
@@ -465,13 +529,19 @@ class Choice:
             options = self.options if fitting[0].options is None else fitting[0].options
         elif self._format_name is not None:
             reader = reader_named(self._format_name)
-        elif reader := reader_of_suffix(path.suffix):
-            chosen_by = ChosenBy.SUFFIX
-        elif inside := formats_of(path):
-            reader, chosen_by = reader_named(inside[0]), ChosenBy.CONTENT
-        if reader is None:
-            return None
-        return OutputFile(path, reader, options=options, chosen_by=chosen_by)
+        else:
+            by_suffix = reader_of_suffix(path.suffix)
+            # Options are of somebody who knows what the file is.
+            is_said = bool(options) or (by_suffix and self._shared_of(by_suffix))
+            why = by_suffix.why_other(path) if by_suffix and not is_said else None
+            is_known = by_suffix is not None and why is None
+            chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
+            reader = by_suffix if by_suffix and is_known else reader_by_content(path)
+        options = {**options, **self._shared_of(reader)}
+        return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
+
+    def _shared_of(self, reader: Reader) -> dict[str, Any]:
+        return {key: self._shared[key] for key in self._shared if key in reader.option_names}
 
     def is_store(self, path: Path, name: str, *, looks_inside: bool = True) -> bool:
         """Whether a folder is one output, as a Zarr store is. Raises as `of`.
@@ -517,6 +587,7 @@ def find_outputs(
     exclude: Sequence[str] = (),
     include: Sequence[str] = (),
     formats: Sequence[FormatRule] = (),
+    shared_options: Mapping[str, Any] | None = None,
 ) -> FoundOutputs:
     """The files that `outputs` (paths, folders, globs or templates, relative to root) mean.
 
@@ -526,12 +597,12 @@ def find_outputs(
     that fits a file, else files are named by their path in the folder. `layout` also serves globs
     without fields. include: the only files that count, as globs. formats: which reader opens which
     files, the first that fits; the others are opened by `format_name`, else as their suffix says,
-    else as their content does.
+    else as their content does. shared_options: as of `Choice`.
 
     Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for
     what cannot be looked at, ConfigError, UnknownReaderError, ReaderPluginError.
     """
-    choice = Choice(formats, format_name, options)
+    choice = Choice(formats, format_name, options, shared_options)
     search = _Search(root, layout, choice, exclude, include)
     try:
         for text in outputs:
@@ -552,6 +623,7 @@ def find_in(
     exclude: Sequence[str] = (),
     include: Sequence[str] = (),
     formats: Sequence[FormatRule] = (),
+    shared_options: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> FoundOutputs:
     """The outputs of a file or folder given by itself (`ciwrap compare A B`).
@@ -559,7 +631,7 @@ def find_in(
     outputs: relative to the folder. name: what to call the array of a single .npy or raw file, so
     that `a.npy` and `b.npy` can be compared with each other. Raises as `find_outputs` does.
     """
-    choice = Choice(formats, format_name, options)
+    choice = Choice(formats, format_name, options, shared_options)
     if path.is_dir() and not choice.is_store(path, path.name):
         return find_outputs(
             path,
@@ -570,12 +642,13 @@ def find_in(
             exclude=exclude,
             include=include,
             formats=formats,
+            shared_options=shared_options,
         )
     if not path.exists():
         raise OutputMissingError(
             "does not exist", file=path, remedy="fix the path, or run what writes it"
         )
-    file = choice.of(path, path.name) or OutputFile(path, reader_for(path), options=choice.options)
+    file = choice.of(path, path.name)
     if name is not None and not file.reader.names_inside:
         file = replace(file, label=name)
     return FoundOutputs((file,))
@@ -632,7 +705,7 @@ class _Search:
         self._unused = dict.fromkeys(exclude)
         self._included = [file_glob(text, "include") for text in include]
         self._files: dict[Path, OutputFile] = {}
-        self._unmatched: dict[Path, bool] = {}  # whether a reader knows it
+        self._unmatched: set[Path] = set()
         self._left_out: set[str] = set()
 
     def result(self) -> FoundOutputs:
@@ -642,13 +715,12 @@ class _Search:
         }
         files = [self._files[path] for path in sorted(order, key=order.__getitem__)]
         unmatched = sorted(path for path in self._unmatched if path not in self._files)
-        off_layout = frozenset(path for path in unmatched if self._unmatched[path])
         excluded = tuple(sorted(self._left_out))
         unused = [("exclude", text) for text in self._unused]
         if self._layout is not None and not self._uses_layout:
             unused.append(("layout", self._layout.text))
         unused += [("formats", glob) for glob in self._choice.unused]
-        return FoundOutputs(tuple(files), tuple(unmatched), excluded, off_layout, tuple(unused))
+        return FoundOutputs(tuple(files), tuple(unmatched), excluded, tuple(unused))
 
     def add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
@@ -659,8 +731,6 @@ class _Search:
             names = self._kept(base, self._root / text, None, "the folder holds no files")
             self._take([(name, self._in_folder(base, name)) for name in names])
         elif (self._root / text).exists():
-            if self._choice.of(self._root / text, text) is None:
-                reader_for(self._root / text)  # asked for by name, so it must be known
             self._take([(text, self._from_layout(text))])
         else:
             pattern = PathPattern(text)
@@ -712,16 +782,17 @@ class _Search:
         for name, place in places:
             path = self._root / name
             chosen = self._choice.of(path, name)
-            if chosen is not None:
-                companions.update(chosen.reader.companions(path))
+            companions.update(chosen.reader.companions(path))
             found.append((path, place, chosen))
         for path, place, chosen in found:
             if path in companions or path in self._files:
                 continue
-            if place is None or chosen is None:
-                self._unmatched[path] = chosen is not None
+            if place is None:
+                self._unmatched.add(path)
                 continue
             label = place.label or ("" if chosen.reader.names_inside else place.fallback)
+            if chosen.why is not None:  # a table may lie beside it that is called the same
+                label += path.suffix
             self._files[path] = replace(
                 chosen, iteration=place.iteration, rank=place.rank, label=label
             )

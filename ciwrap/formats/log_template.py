@@ -465,9 +465,13 @@ def _escaped(word: str) -> bytes:
 
 LEAST_DIGITS = 7
 MOST_RELATIVE = 1e-2
-# The bound is so many times what two runs differ by, and so many units of the last printed place.
+# The bound is so many times what two runs differ by, and so many units of the finest printed place,
+# but no more than a part of the values' spread.
 TIMES_VARIATION = 10
 PRINTED_UNITS = 1.5
+MOST_OF_SPREAD = 1e-3
+# A spread of fewer units of that place says nothing: the values are one value.
+_LEAST_UNITS = 1000
 MOST_PROPOSED = 200
 _MOST_LINES = 100_000
 # What depends on the machine, not on what is computed.
@@ -485,14 +489,25 @@ _COUNTED = re.compile(
 )
 _LEADING = ("energy", "total", "potential", "pressure", "force", "temperature", "charge")
 _LETTERS = re.compile(r"[A-Za-z]+")
+_BEFORE_LETTERS = re.compile(r"\A[^A-Za-z]+")
+_STEP = "iteration"
 
 
 class _Place(Struct):
-    """A number in lines of one kind, over a whole log."""
+    """A number in lines of one kind, over a whole log. exponent: of the finest printed place; None
+    where none was decimal. is_whole: whether all are whole numbers.
+    """
 
     values: list[float] = field(default_factory=list)
     digits: int = 0
-    exponent: int = -400
+    exponent: int | None = None
+    is_whole: bool = True
+
+    @property
+    def is_step(self) -> bool:
+        """Whether the numbers count the lines they stand in."""
+        pairs = zip(self.values, self.values[1:], strict=False)
+        return self.is_whole and len(self.values) > 1 and all(a < b for a, b in pairs)
 
 
 class _Kind(Struct):
@@ -519,7 +534,7 @@ class Proposal(Struct, frozen=True):
 def propose(first: Iterable[bytes], second: Iterable[bytes]) -> list[Proposal]:
     """Values from the lines of two logs, the likeliest ones first."""
     ours, theirs = _kinds(first), _kinds(second)
-    found: list[tuple[tuple[int, ...], _Kind, int, _Place, float]] = []
+    found: list[tuple[tuple[int, ...], _Kind, int, float, bool]] = []
     for position, (key, kind) in enumerate(ours.items()):
         other = theirs.get(key)
         words = key.replace(_MARK, b" ").replace(_OTHER_MARK, b" ").decode("utf-8", "replace")
@@ -527,14 +542,16 @@ def propose(first: Iterable[bytes], second: Iterable[bytes]) -> list[Proposal]:
             continue
         for number, (mine, yours) in enumerate(zip(kind.places, other.places, strict=True)):
             largest = _variation(mine, yours)
-            if largest is not None:
+            atol = None if largest is None else _bound(mine, largest)
+            if atol is not None:
                 rank = (*_rank(words), number, position)
-                found.append((rank, kind, number, mine, largest))
+                has_steps = all(one.places[0].is_step for one in (kind, other))
+                found.append((rank, kind, number, atol, has_steps))
     found.sort(key=lambda one: one[0])
     proposals: list[Proposal] = []
-    names: set[str] = set()
-    for _, kind, number, place, largest in found[:MOST_PROPOSED]:
-        made = _proposal(kind, number, place, largest, names)
+    names = {_STEP}
+    for _, kind, number, atol, has_steps in found[:MOST_PROPOSED]:
+        made = _proposal(kind, number, atol, names, has_steps=has_steps)
         if made is not None:
             proposals.append(made)
     return proposals
@@ -556,7 +573,10 @@ def _kinds(lines: Iterable[bytes]) -> dict[bytes, _Kind]:
             place.values.append(_value(text))
             digits, exponent = printed_digits(text)
             place.digits = max(place.digits, digits)
-            place.exponent = max(place.exponent, exponent) if digits else place.exponent
+            place.is_whole = place.is_whole and WHOLE.fullmatch(found[0]) is not None
+            if digits:
+                is_first = place.exponent is None
+                place.exponent = exponent if is_first else min(place.exponent or 0, exponent)
     return kinds
 
 
@@ -589,6 +609,24 @@ def _variation(ours: _Place, theirs: _Place) -> float | None:
     return largest
 
 
+def _bound(place: _Place, largest: float) -> float | None:
+    """The bound for values that differ by so much from run to run; None if they differ by too much
+    for any bound that is narrow beside what the values go through.
+    """
+    finite = [abs(one) for one in place.values if math.isfinite(one)]
+    if place.exponent is None or not finite:
+        return None
+    unit = 10.0 ** max(place.exponent, -300)
+    values = [one for one in place.values if math.isfinite(one)]
+    spread = max(values) - min(values)
+    most = MOST_OF_SPREAD * (spread if spread >= _LEAST_UNITS * unit else max(finite))
+    if largest > most:
+        return None
+    atol = min(max(TIMES_VARIATION * largest, PRINTED_UNITS * unit), most)
+    short = float(f"{atol:.2g}")
+    return short if largest <= short <= most else atol
+
+
 def _rank(words: str) -> tuple[int, ...]:
     """How likely a line is to be a result: what people look at first."""
     lower = [one.lower() for one in _LETTERS.findall(words)]
@@ -597,28 +635,50 @@ def _rank(words: str) -> tuple[int, ...]:
 
 
 def _proposal(
-    kind: _Kind, number: int, place: _Place, largest: float, names: set[str]
+    kind: _Kind, number: int, atol: float, names: set[str], *, has_steps: bool
 ) -> Proposal | None:
-    start, end = _numbers(kind.example)[number].span()
+    """What finds a number of lines of one kind: the words before it, else its column. has_steps:
+    whether the first number of each line is its step.
+    """
+    place, spans = kind.places[number], [one.span() for one in _numbers(kind.example)]
+    start, end = spans[number]
     before = kind.example[:start].decode("utf-8", "replace")
     counted = _COUNTED.search(kind.example)
     assert counted is not None
     first = counted.start()
     lead = " ".join(kind.example[:first].decode("utf-8", "replace").split())
-    letters = _LETTERS.findall(lead) or _LETTERS.findall(before)
+    leading = _LETTERS.findall(lead)
+    label = _label(kind.example, start)
+    own = _LETTERS.findall(label)
+    # What stands before it takes the place of as many words before the first number.
+    letters = (leading[: max(0, len(leading) - len(own))] + own) or _LETTERS.findall(before)
     if len("".join(letters)) < 2:
         return None
-    name = _free_name("_".join(one.lower() for one in letters[-4:]), names)
-    atol = max(TIMES_VARIATION * largest, PRINTED_UNITS * 10.0 ** max(place.exponent, -300))
-    atol = float(f"{atol:.2g}")
-    escaped = lead.replace("{", "{{").replace("}", "}}")
-    if start == first:
-        return Proposal(name, f"^{escaped} {{{name}}}", None, atol, kind.count, place.digits)
+    is_labelled = len("".join(own)) >= 2 and bool(lead)
     is_word = not before[-1:].strip() and not kind.example[end : end + 1].strip()
-    if not is_word or not lead:
+    if start != first and not is_labelled and not (is_word and lead):
         return None
-    column = len(before.split()) + 1
-    return Proposal(name, f"^{escaped}", column, atol, kind.count, place.digits)
+    name = _free_name("_".join(one.lower() for one in letters[-4:]), names)
+    begin, facts = f"^{_braced(lead)}", (atol, kind.count, place.digits)
+    if start == first:
+        return Proposal(name, f"{begin} {{{name}}}", None, *facts)
+    if is_labelled:
+        step = f" {{{_STEP}:int}}" if has_steps and spans[0][0] == first else ""
+        return Proposal(name, f"{begin}{step} {{*}} {_braced(label)} {{{name}}}", None, *facts)
+    return Proposal(name, begin, len(before.split()) + 1, *facts)
+
+
+def _label(line: bytes, end: int) -> str:
+    """The words between a number and what is counted before it; '' unless they are there once."""
+    start = max((one.end() for one in _COUNTED.finditer(line) if one.end() <= end), default=0)
+    rest = " ".join(line[start:].decode("utf-8", "replace").split())
+    label = " ".join(_BEFORE_LETTERS.sub("", line[start:end].decode("utf-8", "replace")).split())
+    return label if label and rest.count(label) == 1 else ""
+
+
+def _braced(text: str) -> str:
+    """The text as a template has it."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _free_name(name: str, names: set[str]) -> str:

@@ -13,18 +13,18 @@ import os
 import pickle
 import select
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import IO
 
 from msgspec import Struct
 
-from ciwrap.base.errors import CiwrapError, CorruptFileError
+from ciwrap.base.errors import CiwrapError, CorruptFileError, UnreadFileError
 from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
 from ciwrap.formats.entries import Listing
-from ciwrap.formats.find_outputs import Choice
+from ciwrap.formats.find_outputs import Choice, ChosenBy, formats_of
+from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo
-from ciwrap.model.settings import OWN_FORMATS
 
 _IDLE_SECONDS = 1.0
 _LENGTH = struct.Struct("<Q")
@@ -136,39 +136,76 @@ def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> N
 MAX_FILES = 2000
 MAX_TEXT_BYTES = 64 << 20
 _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
-_TEXT_SUFFIXES = set(OWN_FORMATS["text"].suffixes)
 
 
 class Candidate(Struct, frozen=True):
-    """A file that a reader can open. path: relative to the folder looked through."""
+    """A file that a reader can open. path: relative to the folder looked through. preset: of a
+    log, the shipped rules for it.
+    """
 
     path: Path
-    variables: tuple[VariableInfo, ...]
+    variables: tuple[VariableInfo, ...] = ()
+    preset: str | None = None
 
 
 class Survey(Struct, frozen=True):
-    """What was found. skipped: files of a known format that could not be opened, and why. unknown:
-    files that neither their suffix nor their first bytes say how to read.
-
-    is_complete: false if there were more than MAX_FILES files to look at.
+    """What was found. skipped: files of a known format that could not be opened, or hold no number,
+    and why. texts, unknown: files that no reader knows, by their content. unopened: those after the
+    first MAX_FILES. tracked: how many were passed over since git tracks them.
     """
 
-    candidates: tuple[Candidate, ...]
-    skipped: tuple[tuple[Path, str], ...]
+    candidates: tuple[Candidate, ...] = ()
+    skipped: tuple[tuple[Path, str], ...] = ()
+    texts: tuple[Path, ...] = ()
     unknown: tuple[Path, ...] = ()
-    is_complete: bool = True
+    unopened: tuple[Path, ...] = ()
+    tracked: int = 0
 
 
-def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
-    """Opens every file below the folder that a reader knows by suffix or content; hidden ones,
-    virtual environments and the folders named in leave_out are passed over, and so are text files
-    without a column of numbers.
+def survey(
+    folder: Path,
+    *,
+    leave_out: tuple[str, ...] = ("golden",),
+    tracked: Collection[str] = (),
+) -> Survey:
+    """Opens the files below the folder. Hidden ones, virtual environments and the folders named in
+    leave_out are passed over, and so are the paths in `tracked`.
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
+    texts: list[Path] = []
     unknown: list[Path] = []
-    count = 0
     choice = Choice()
+    paths = list(_paths_below(folder, choice, leave_out))
+    kept = [path for path in paths if path.relative_to(folder).as_posix() not in tracked]
+    for path in kept[:MAX_FILES]:
+        relative = path.relative_to(folder)
+        chosen = choice.of(path, path.name)
+        try:
+            if "{" in relative.as_posix():
+                skipped.append((relative, "a path with a brace in it cannot be an output"))
+            elif chosen.chosen_by is not ChosenBy.CONTENT or formats_of(path):
+                found.append(Candidate(relative, _variables(path, chosen.reader)))
+            elif (preset := preset_of(path)) is not None:
+                found.append(Candidate(relative, (), preset))
+            else:
+                is_text = chosen.reader.name == "tokens"
+                (texts if is_text else unknown).append(relative)
+        except CiwrapError as error:
+            why = f"{error.message}; {error.remedy}" if error.remedy else error.message
+            skipped.append((relative, why))
+    return Survey(
+        tuple(found),
+        tuple(skipped),
+        tuple(texts),
+        tuple(unknown),
+        tuple(path.relative_to(folder) for path in kept[MAX_FILES:]),
+        len(paths) - len(kept),
+    )
+
+
+def _paths_below(folder: Path, choice: Choice, leave_out: tuple[str, ...]) -> Iterator[Path]:
+    """All files below the folder that may be outputs, and folders that are one."""
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(
             name
@@ -182,30 +219,11 @@ def survey(folder: Path, *, leave_out: tuple[str, ...] = ("golden",)) -> Survey:
             name for name in folders if choice.is_store(Path(here, name), name, looks_inside=False)
         ]
         folders[:] = [name for name in folders if name not in stores]
-        for name in sorted([*files, *stores]):
-            path = Path(here, name)
-            if name.startswith("."):
-                continue
-            count += 1
-            if count > MAX_FILES:
-                return Survey(tuple(found), tuple(skipped), tuple(unknown), is_complete=False)
-            relative = path.relative_to(folder)
-            chosen = choice.of(path, name)
-            if chosen is None:
-                unknown.append(relative)
-                continue
-            if "{" in relative.as_posix():
-                skipped.append((relative, "a path with a brace in it cannot be an output"))
-                continue
-            try:
-                variables = _variables(path, chosen.reader)
-            except CiwrapError as error:
-                why = f"{error.message}; {error.remedy}" if error.remedy else error.message
-                skipped.append((relative, why))
-                continue
-            if variables:
-                found.append(Candidate(relative, variables))
-    return Survey(tuple(found), tuple(skipped), tuple(unknown))
+        yield from (
+            Path(here, name)
+            for name in sorted([*files, *stores])
+            if not name.startswith(".") and name != "ciwrap.yaml"
+        )
 
 
 def _is_there(path: Path) -> bool:
@@ -215,20 +233,15 @@ def _is_there(path: Path) -> bool:
         return False  # of a folder that nobody lets us look into
 
 
-def is_text(path: Path) -> bool:
-    """Whether a file has the suffix of a text table, which prose has, too."""
-    return path.suffix.lower() in _TEXT_SUFFIXES
-
-
 def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
-    """The file's variables; none for prose and lists that happen to have a table's suffix."""
-    if is_text(path) and _byte_count(path) > MAX_TEXT_BYTES:
-        return ()
+    """The file's variables. Raises UnreadFileError for a table that is large, or of words alone."""
+    if reader.name == "text" and _byte_count(path) > MAX_TEXT_BYTES:
+        raise UnreadFileError(f"is a table of more than {MAX_TEXT_BYTES >> 20} MiB; name it")
     with reader.open(path) as source:
-        if is_text(path) and not any(
+        if reader.name == "text" and not any(
             info.dtype[1] in "if" and info.shape[0] for info in source.variables
         ):
-            return ()
+            raise UnreadFileError("holds no column of numbers")
         return source.variables
 
 

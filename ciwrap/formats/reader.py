@@ -225,6 +225,12 @@ class Reader(ABC):
         ConfigError, and nothing else, whatever the bytes are.
         """
 
+    def why_other(self, path: Path) -> str | None:
+        """Why a file is not of this format although its suffix says so; None if it is, or if only
+        opening it tells. For suffixes that other files have, too.
+        """
+        return None
+
     def is_output(self, path: Path) -> bool:
         """Whether a folder is an output of this format, if that `is_folder`."""
         return self.is_folder and path.suffix.lower() in self.suffixes
@@ -399,6 +405,12 @@ class InputFile:
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""
         count = min(count, self.byte_count - offset)
         return bytes(self.read_at(offset, count)) if count > 0 else b""
+
+    def end_after_line(self, most_bytes: int) -> None:
+        """Has a longer file end after its last line break within so many bytes, or there."""
+        if self.byte_count > most_bytes:
+            head = self.read_at(0, most_bytes)
+            self.byte_count = head.rfind(b"\n") + 1 or most_bytes
 
     def close(self) -> None:
         if self._descriptor >= 0:

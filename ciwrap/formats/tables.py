@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from ciwrap.arrays.values import CUT_LABEL, Labels, SeriesFacts, StoredSteps
 from ciwrap.base.errors import (
+    CiwrapError,
     ConfigError,
     CorruptFileError,
     DuplicateVariableError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 
 BLOCK_BYTES = 1 << 18
+_FIRST_BYTES = 1 << 15  # tell tables from other texts
 MAX_LINE_CHARACTERS = 16 << 20
 _GAPS = re.compile(r"\t| {2,}")
 _WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
@@ -523,15 +525,32 @@ class TextReader(CheckedReader):
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return TextSource(path, options)
 
+    def why_other(self, path: Path) -> str | None:
+        """Logs and lists have the suffixes of tables between blanks, too: the first lines tell."""
+        if path.suffix.lower() in _DELIMITERS:
+            return None
+        options = {"final_newline": False}
+        try:
+            with TextSource(path, options, most_bytes=_FIRST_BYTES) as source:
+                return None if source.variables[0].shape[0] else "holds no rows of numbers"
+        except (CorruptFileError, DuplicateVariableError, UnreadFileError) as error:
+            return error.message
+        except CiwrapError:
+            return None  # opening it will say so
+
 
 class TextSource(Source):
     """An open table. It is read through once to learn its columns, and once to convert them, into a
-    temporary file if it is large.
+    temporary file if it is large. most_bytes: only the lines within so many bytes count.
     """
 
-    def __init__(self, path: Path, options: dict[str, Any]) -> None:
+    def __init__(
+        self, path: Path, options: dict[str, Any], *, most_bytes: int | None = None
+    ) -> None:
         self.path = path
         self._file = InputFile(path)
+        if most_bytes is not None:
+            self._file.end_after_line(most_bytes)
         self._spool: IO[bytes] | None = None
         self._is_guessed = False  # whether its commas may be those of decimal numbers
         self._empty_is_nan = bool(options.get("empty_is_nan", True))

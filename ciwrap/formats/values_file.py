@@ -24,7 +24,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.base.yaml_documents import load_yaml
 from ciwrap.formats.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
-from ciwrap.formats.find_outputs import formats_of, reader_of_suffix
+from ciwrap.formats.find_outputs import SNIFFED_BYTES
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
@@ -200,8 +200,6 @@ def _plain(items: list[Any]) -> NDArray[Any] | None:
     return None
 
 
-# As much as tells a text from what is none; the comparison looks at all of it.
-SNIFFED_BYTES = 64 << 10
 # What a number that was cut off may end with, and still be one.
 _ENDS = tuple(bytes((one,)) for one in b"0123456789.")
 
@@ -239,20 +237,6 @@ class TokensSource(Source):
 
     def close(self) -> None:
         self._file.close()
-
-
-def is_unknown_text(path: Path) -> bool:
-    """Whether no reader knows the file by its suffix or content, and its beginning is a text.
-
-    Raises as `InputFile` does, and ReaderPluginError.
-    """
-    if not path.is_file() or reader_of_suffix(path.suffix) or formats_of(path):
-        return False
-    file = InputFile(path)
-    try:
-        return b"\0" not in file.read_at(0, min(file.byte_count, SNIFFED_BYTES))
-    finally:
-        file.close()
 
 
 def _rules(options: Mapping[str, Any], path: Path) -> TextRules:

@@ -790,7 +790,14 @@ _STATED = (
         "compressed size up to which `auto` keeps its residues",
         OnTrees.NOTHING,
     ),
-    Setting("equal_nan", FLAG, "whether NaN equals NaN", OnTrees.DECIDES, in_api=True),
+    Setting(
+        "equal_nan",
+        FLAG,
+        "whether NaN equals NaN",
+        OnTrees.DECIDES,
+        in_api=True,
+        option="Whether NaN equals NaN (it does).",
+    ),
     Setting(
         "fill_values",
         FILL_VALUES,
@@ -798,6 +805,7 @@ _STATED = (
         " the variable's type; NaN may be among them",
         OnTrees.DECIDES,
         in_api=True,
+        option='What means "missing": a number, or several as [-999, 1e20].',
     ),
     Setting(
         "mask",
@@ -805,6 +813,7 @@ _STATED = (
         "name of a boolean variable of the same shape, iteration and rank, whose true elements"
         " count as zero on both sides; it is itself compared",
         OnTrees.BEYOND,
+        option="Boolean variable whose true elements are left out on both sides.",
     ),
     Setting(
         "align_by",
@@ -828,6 +837,7 @@ _STATED = (
         " last axis (0: none); goes with `atol` alone",
         OnTrees.BEYOND,
         in_api=True,
+        option="Differences are modulo this number, or [one, for, each] component.",
     ),
     Setting(
         "mixed_precision",
@@ -845,6 +855,7 @@ _STATED = (
         " have to hold; or the larger one, so that `either` is enough. Goldens need their data"
         " for the latter two",
         OnTrees.BEYOND,
+        option="How atol and rtol make one bound: sum, both or either.",
     ),
 )
 # In the order in which they are stated, by name.
@@ -1083,6 +1094,7 @@ OWN_FORMATS = {
     "raw": OwnFormat("ciwrap.formats.raw:RawReader", (".bin", ".raw")),
     "text": OwnFormat("ciwrap.formats.tables:TextReader", (".csv", ".tsv", ".txt", ".dat")),
     "tokens": OwnFormat("ciwrap.formats.values_file:TokensReader", ()),
+    "bytes": OwnFormat("ciwrap.formats.whole_file:BytesReader", ()),
     "hdf5": OwnFormat("ciwrap.formats.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
     "netcdf": OwnFormat("ciwrap.formats.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
     "zarr": OwnFormat("ciwrap.formats.zarr:ZarrReader", (".zarr",)),

@@ -5,6 +5,7 @@ A check's own rules for logs count before those that it includes, and these befo
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,16 @@ from msgspec import Struct, field
 from ciwrap.base.errors import ConfigError, ConfigMissingError, UsageError
 from ciwrap.base.patterns import PathPattern
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
-from ciwrap.model.settings import BOUND_PARTS, OWN_FORMATS, FormatRule, FormError, nearest
+from ciwrap.model.settings import (
+    BOUND_PARTS,
+    OWN_FORMATS,
+    STRICT_KEYS,
+    FormatRule,
+    FormError,
+    nearest,
+)
 from ciwrap.project.schema import (
+    BOUND,
     CONFIG,
     LOG_KEYS,
     LOG_VALUES,
@@ -48,7 +57,7 @@ from ciwrap.project.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ciwrap.formats.log_rules import LogRules
 
@@ -461,10 +470,79 @@ def _reader_options(
     if section["format"] not in (None, *OWN_FORMATS):
         return {str(key): plain_value(value) for key, value in written.items()}
     try:
-        own = OPTIONS.from_text(written)
+        return _given(OPTIONS.from_text(written))
     except FormError as error:
         raise _refused(document, error, (*location, "options")) from None
-    return _given(own)
+
+
+def options_in_words(said: Sequence[str]) -> dict[str, Any]:
+    """Options of readers, each as NAME=VALUE, the value as ciwrap.yaml has it.
+
+    Those of our own readers have their forms; of others, a value is what YAML makes of it. Raises
+    UsageError.
+    """
+    written = {name: value_in_words(name, text) for name, text in _pairs(said, "option")}
+    own = {name: value for name, value in written.items() if name in OPTIONS.keys}
+    try:
+        return {**{k: plain_value(v) for k, v in written.items()}, **_given(OPTIONS.from_text(own))}
+    except FormError as error:
+        raise UsageError(f"--option {'.'.join(map(str, error.path))}: {error.message}") from None
+
+
+def rules_in_words(said: Sequence[str]) -> tuple[VariableRule, ...]:
+    """Settings of single variables, each as PATTERN=NAME=VALUE,... with the settings' own names.
+
+    Raises UsageError and InvalidBoundError.
+    """
+    rules = []
+    for pattern, text in _pairs(said, "bound"):
+        words = _pairs(re.split(r"[\s,]+(?=[a-z_]+=)", text.strip()), "bound")
+        written = {name: value_in_words(name, value) for name, value in words}
+        try:
+            rules.append(VariableRule(pattern, _layer(BOUND.from_text(written))))
+        except FormError as error:
+            raise UsageError(f"--bound {pattern}: {error.message}") from None
+    return tuple(rules)
+
+
+def strictness_in_words(said: Sequence[str]) -> dict[str, Any]:
+    """What of `strict` is said, each as NAME=VALUE, by name. Raises UsageError."""
+    found = {}
+    for name, text in _pairs(said, "strict"):
+        if name not in STRICT_KEYS:
+            raise UsageError(f"--strict knows no {name!r} (it knows {', '.join(STRICT_KEYS)})")
+        try:
+            found[name] = STRICT_KEYS[name][0].from_text(text)
+        except FormError as error:
+            raise UsageError(f"--strict {name}: {error.message}") from None
+    return found
+
+
+def _pairs(said: Sequence[str], option: str) -> Iterator[tuple[str, str]]:
+    for one in said:
+        name, sign, text = one.partition("=")
+        if not (sign and name.strip() and text.strip()):
+            raise UsageError(f"--{option} {one!r} lacks a part", remedy=_HOW[option])
+        yield name.strip(), text.strip()
+
+
+_HOW = {
+    "option": "write 'empty_is_nan=true'",
+    "bound": "write 'CD=atol=1e-6,rtol=1e-9'",
+    "strict": "write 'dtype=false'",
+}
+
+
+def value_in_words(name: str, text: str) -> Any:
+    """A value of the command line as the nodes of ciwrap.yaml have it: lists, mappings and quotes
+    are YAML's, all else stands for itself. Raises UsageError.
+    """
+    if not text.startswith(("[", "{", "'", '"')):
+        return text
+    try:
+        return parse_document(text, Path(name)).value
+    except ConfigError as error:
+        raise UsageError(f"{name}={text}: {error.message}") from None
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:

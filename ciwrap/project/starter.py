@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from msgspec import Struct
+
+from ciwrap.base.patterns import PathPattern
 
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
@@ -20,6 +23,10 @@ _MOST_CHECKS = 30
 _INEXACT = re.compile(r"[<>|=]?(f|c|bf)\d+")
 
 
+# Of a text that is compared token by token.
+AS_TEXT = (("format", "tokens"),)
+
+
 class FoundVariable(Struct, frozen=True):
     """A variable of an output, as its reader lists it."""
 
@@ -29,17 +36,24 @@ class FoundVariable(Struct, frozen=True):
 
 
 class FoundFile(Struct, frozen=True):
-    """An output. path: relative to the configuration, with '/'."""
+    """An output. path: relative to the configuration, with '/'. keys: what a check of it says of
+    how it is read, as keys and values of ciwrap.yaml.
+    """
 
     path: str
-    variables: tuple[FoundVariable, ...]
+    variables: tuple[FoundVariable, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
 
 
 class _Group(Struct, frozen=True):
-    """Files that one entry of `outputs` means."""
+    """Files that one entry of `outputs` means. more: further ones that nobody has looked into.
+    exclude: others that the entry would mean.
+    """
 
     pattern: str
     files: tuple[FoundFile, ...]
+    more: int = 0
+    exclude: tuple[str, ...] = ()
 
     @property
     def is_template(self) -> bool:
@@ -47,20 +61,26 @@ class _Group(Struct, frozen=True):
 
 
 class StarterCheck(Struct, frozen=True):
-    """One check of a starter. array_count: of all its variables in all its files and iterations."""
+    """One check of a starter. array_count: of all its variables in all its files and iterations.
+    keys: as in FoundFile, where nobody has looked for variables.
+    """
 
     name: str
     outputs: tuple[str, ...]
     file_count: int
     variable_count: int
     array_count: int
+    keys: tuple[tuple[str, str], ...] = ()
 
 
 class Starter(Struct, frozen=True):
-    """A configuration that loads as it stands, and the checks in it."""
+    """A configuration that loads as it stands, and the checks in it. left_out: how many of the
+    files that nobody has looked into no check means.
+    """
 
     checks: tuple[StarterCheck, ...]
     text: str
+    left_out: int = 0
 
 
 _HEAD = """\
@@ -97,41 +117,60 @@ _NOTHING = """\
 """
 
 
-def make_starter(found: Iterable[FoundFile], *, command: str | None = None) -> Starter:
+def make_starter(
+    found: Iterable[FoundFile],
+    *,
+    command: str | None = None,
+    others: Collection[str] = (),
+    unopened: Sequence[str] = (),
+) -> Starter:
     """A configuration that checks these files.
 
     Files whose paths differ in an iteration, a rank or a variable's name only share one check.
     Without any files it holds an example to fill in. command: what makes the outputs, if that is
-    known.
+    known. others: files that are there, and of which there is to be no check. unopened: files that
+    nobody has looked into; those that lie where the found ones do belong to their checks.
     """
-    groups = _groups(sorted(found, key=lambda file: file.path))
-    run = f"run: {quoted(command)}" if command else "# run: ./simulate --output out"
-    text = _HEAD.replace("{run}", run) + ("" if groups else _NOTHING)
+    further = Counter(map(_template, unopened))
+    groups = _groups(sorted(found, key=lambda file: file.path), further, others)
+    text = _HEAD.replace("{run}", run_line(command)) + ("" if groups else _NOTHING)
     checks: list[StarterCheck] = []
     names: set[str] = set()
     for group in groups[:_MOST_CHECKS]:
         name = _check_name(group.pattern, names)
         listed = _listed(group)
         arrays = sum(map(len, listed.values()))
-        checks.append(StarterCheck(name, (group.pattern,), len(group.files), len(listed), arrays))
+        count = len(group.files) + group.more
+        keys = group.files[0].keys
+        checks.append(StarterCheck(name, (group.pattern,), count, len(listed), arrays, keys))
         text += "\n".join(_check(name, group, listed)) + "\n\n"
     if len(groups) > _MOST_CHECKS:
         text += f"  # Files in {len(groups) - _MOST_CHECKS} more places are not listed here.\n"
-    return Starter(tuple(checks), text.rstrip("\n") + "\n")
+    left_out = len(unopened) - sum(group.more for group in groups[:_MOST_CHECKS])
+    return Starter(tuple(checks), text.rstrip("\n") + "\n", left_out)
 
 
-def _groups(files: Sequence[FoundFile]) -> list[_Group]:
-    """Files by the template that their paths share; alone, under their own path."""
-    by_pattern: dict[str, list[FoundFile]] = {}
+def _groups(
+    files: Sequence[FoundFile], further: Mapping[str, int], others: Collection[str]
+) -> list[_Group]:
+    """Files by the template that their paths share; alone, under their own path. further: how many
+    files that nobody has looked into have a template.
+    """
+    by_pattern: dict[tuple[str, tuple[tuple[str, str], ...]], list[FoundFile]] = {}
     for file in files:
-        by_pattern.setdefault(_template(file.path), []).append(file)
+        by_pattern.setdefault((_template(file.path), file.keys), []).append(file)
     groups: list[_Group] = []
-    for pattern, members in sorted(by_pattern.items()):
+    for (pattern, keys), members in sorted(by_pattern.items()):
         has_history = "{iteration" in pattern or "{rank" in pattern
-        if len(members) > 1 or has_history:
-            groups.append(_Group(pattern, tuple(members)))
-        else:
+        more = 0 if keys else further.get(pattern, 0)
+        if len(members) == 1 and not has_history and not more:
             groups.append(_Group(members[0].path, tuple(members)))
+            continue
+        glob = PathPattern(pattern)
+        own = {file.path for file in members}
+        alike = [one for one in (*(file.path for file in files), *others) if one not in own]
+        exclude = tuple(sorted(one for one in alike if glob.match(one)))
+        groups.append(_Group(pattern, tuple(members), more, exclude))
     return groups
 
 
@@ -165,8 +204,13 @@ def _listed(group: _Group) -> dict[str, list[FoundVariable]]:
 def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) -> list[str]:
     lines = [f"  {quoted(name)}:", f"    outputs: {quoted(group.pattern)}"]
     if group.is_template:
-        count = len(group.files)
+        count = len(group.files) + group.more
         lines[1] += f"  # {count} file{'s' if count > 1 else ''} now"
+    if group.exclude:
+        lines.append(f"    exclude: [{', '.join(map(quoted, group.exclude))}]")
+    lines += [f"    {key}: {value}" for key, value in group.files[0].keys]
+    if group.files[0].keys == AS_TEXT:
+        lines.append("    # options: {ignore: [dates, times]}    # what two honest runs print anew")
     if listed:
         lines.append(
             "    # Bounds of single variables, by name or pattern, in place of the defaults:"
@@ -212,6 +256,11 @@ def _check_name(pattern: str, names: set[str]) -> str:
         name, number = f"{base}_{number}", number + 1
     names.add(name)
     return name
+
+
+def run_line(command: str | None) -> str:
+    """The line that says what makes the outputs, as a comment if nobody has said it."""
+    return "# run: ./simulate --output out" if command is None else f"run: {quoted(command)}"
 
 
 def quoted(text: str) -> str:

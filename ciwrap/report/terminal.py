@@ -203,8 +203,9 @@ def _render_check(
 ) -> None:
     if check.command is not None:
         _render_command(check.command, console)
-    if check.bounds_from is not None:
-        console.print(Text(f"    {bounds_line(check)}"))
+    bounds = "" if check.bounds_from is None else bounds_line(check)
+    if bounds:
+        console.print(Text(f"    {bounds}"))
     for message in check.messages:
         render_message(message, console, indent=4)
     good = [variable for variable in check.variables if variable.verdict is Verdict.MATCH]

@@ -158,7 +158,7 @@ def _exact_words(one: VariableResult) -> str:
 
 
 def bounds_line(check: CheckResult) -> str:
-    """By which bounds two runs were compared, and who asked for them."""
+    """By which bounds two runs were compared, and who asked for them; '' where nothing was."""
     origin = check.bounds_from or ""
     if origin == "none given":
         return "bound: none given, compared exactly"
@@ -174,7 +174,7 @@ def bounds_line(check: CheckResult) -> str:
     words = {"given": "as given"}.get(origin, f"of {origin}")
     if [*kinds] == [_EXACT_BY_TYPE]:
         return f"bound: {_EXACT_BY_TYPE}"  # whatever was given
-    return f"bound: {', '.join(said)}{more}, {words}" if said else f"bound: {words}"
+    return f"bound: {', '.join(said)}{more}, {words}" if said else ""
 
 
 def arrays_words(arrays: int, variables: int) -> str:

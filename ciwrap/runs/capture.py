@@ -458,9 +458,9 @@ def capture_run(
     for path in found.unmatched:
         report.left_alone.append(
             UnsupportedFormatError(
-                "is not captured: no reader knows its suffix, or no layout fits its path",
+                "is not captured: no layout fits its path",
                 file=path,
-                remedy="leave it out with 'exclude', or give 'format' or 'layout'",
+                remedy="fix the layout, or leave it out with --exclude",
             )
         )
     with contextlib.ExitStack() as stack:

@@ -159,6 +159,8 @@ class _Comparison:
                 for identity in both:
                     self._work.progress.advance(0)
                     self._variable(identity, ours, theirs)
+                if ours.errors and theirs.errors:
+                    self._equal_files(key, ours, theirs, told)
                 for one in (ours, theirs):
                     # Each part has files to open: another worker may have opened them all.
                     self._outcome.errors.extend(one.errors)
@@ -171,6 +173,17 @@ class _Comparison:
                     self._trees.finish(self._fail)
                     opened.pop_all().close()
             self._trees.descend(self._fail)
+
+    def _equal_files(
+        self, key: CheckpointKey, ours: Variables, theirs: Variables, told: Findings
+    ) -> None:
+        """Compares by their bytes the files that neither side can read."""
+        from ciwrap.runs.equal_files import take_equal_files
+
+        for result, note in take_equal_files(ours, theirs):
+            self.keys_of[result.id] = key
+            told.results.append(result)
+            told.notes.append(note)
 
     def _opened(self, side: Run, key: CheckpointKey, opened: ExitStack) -> Variables:
         found = Variables(side, key)

@@ -78,6 +78,7 @@ def compare_summaries(
     if not reference or not new:
         return ()
     found = []
+    knows_variables = _knows_program(reference) and _knows_program(new)
     for key in dict.fromkeys((*reference, *new)):
         before, after = reference.get(key), new.get(key)
         # ciwrap's own libraries take no part in the program.
@@ -88,10 +89,18 @@ def compare_summaries(
             continue
         if _is_seen_less(before, after):
             continue
-        if None in (before, after) and not kind_of_variable(key):
-            continue  # what was not looked for is no difference
+        if None in (before, after) and not (kind_of_variable(key) and knows_variables):
+            continue  # what was not looked for, or not seen, is no difference
         found.append(_difference(kind_of_fact(key), key, before, after))
     return ranked(found)
+
+
+def _knows_program(facts: Mapping[str, str]) -> bool:
+    """Whether anything of a program is known: one that ended before it was looked at has neither
+    libraries nor variables, and nobody knows which it had.
+    """
+    libraries = ("blas", "libm", "compiler_runtime")
+    return any(key in libraries or kind_of_variable(key) for key in facts)
 
 
 def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDifference, ...]:

@@ -169,19 +169,23 @@ def test_init_writes_a_check_of_raw_numbers_to_fill_in(project: Project) -> None
     assert "match  field" in project.run("check").out
 
 
-def test_init_counts_files_that_no_reader_knows(project: Project) -> None:
-    """Those beside outputs, not sources elsewhere."""
+def test_init_tells_of_texts_and_of_what_no_reader_knows(project: Project) -> None:
+    """With checks of the texts to uncomment."""
     (project.folder / "ciwrap.yaml").unlink()
-    (project.folder / "src").mkdir()
-    (project.folder / "src" / "main.c").write_text("int main;\n")
-    for name in ("a.log", "b.log", "restart", "x.ener"):
-        (project.folder / "out" / name).write_text("1\n")
+    for name in ("a.log", "b.log", "restart"):
+        (project.folder / "out" / name).write_text("E = 1\n")
+    (project.folder / "out" / "x.chk").write_bytes(bytes(9))
     outcome = project.run("init")
     assert outcome.code == 0, outcome
-    assert (
-        "  left out: 4 files of which no reader knows suffix or content: .log (2), without a suffix"
-        " (1), .ener (1); `ciwrap init --logs` proposes" in outcome.out
-    )
+    texts = [line for line in outcome.out.splitlines() if "left out: " in line and "text" in line]
+    assert "left out: 1 file that no reader knows: .chk (1);" in outcome.out
+    path = project.folder / "ciwrap.yaml"
+    for name in ("a.log", "b.log", "restart"):
+        stub = f"{name}: {{outputs: out/{name}, format: tokens}}"
+        assert f"\n  # {stub}\n" in path.read_text(), texts
+        path.write_text(path.read_text().replace(f"# {stub}", stub))
+    assert project.run("accept").code == 0
+    assert project.run("check", "a.log").code == 0
 
 
 def test_init_looks_into_files_whose_suffix_says_nothing(project: Project) -> None:

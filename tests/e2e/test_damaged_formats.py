@@ -93,9 +93,11 @@ def test_a_library_that_is_not_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_hdf5(tmp_path / "a.h5")
+    (tmp_path / "b.h5").write_bytes((tmp_path / "a.h5").read_bytes() + b"\0")
     monkeypatch.setitem(sys.modules, "h5py", None)
-    assert run(["compare", str(tmp_path / "a.h5"), str(tmp_path / "a.h5")]) == 3
-    assert "pip install 'ciwrap[hdf5]'" in capsys.readouterr().out
+    for other, code in (("b.h5", 3), ("a.h5", 0)):
+        assert run(["compare", str(tmp_path / "a.h5"), str(tmp_path / other)]) == code
+        assert "pip install 'ciwrap[hdf5]'" in capsys.readouterr().out
 
 
 def test_links_to_other_files_are_not_followed(

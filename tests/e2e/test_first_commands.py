@@ -33,11 +33,10 @@ def test_in_the_order_of_the_readme(tmp_path: Path) -> None:
 
     program = tmp_path / "program.py"
     program.write_text(PROGRAM.replace("SHIFT", "0"))
-    call_program = f"{sys.executable} program.py"
+    call_program = [sys.executable, "program.py"]
     config = tmp_path / "ciwrap.yaml"
-    subprocess.run(call_program.split(), cwd=tmp_path, check=True)
-    assert ciwrap(tmp_path, "init")[0] == 0
-    config.write_text(config.read_text() + f"\nrun: {call_program}\n")
+    subprocess.run(call_program, cwd=tmp_path, check=True)
+    assert ciwrap(tmp_path, "init", "--", *call_program)[0] == 0
     code, said = ciwrap(tmp_path, "repeat", "--write-bounds")
     assert code == 0, said
     assert re.search(r"field: \{atol: \S+\}", config.read_text())
@@ -52,6 +51,10 @@ def test_in_the_order_of_the_readme(tmp_path: Path) -> None:
     assert "in the means of all" in said
     assert ciwrap(tmp_path, "accept", "--reason", "a better scheme")[0] == 0
     assert ciwrap(tmp_path, "run")[0] == 0
+    # Another command for once.
+    program.with_name("other.py").write_text(program.read_text())
+    assert ciwrap(tmp_path, "run", "--", sys.executable, "other.py")[0] == 0
+    assert ciwrap(tmp_path, "run", "out", "--", sys.executable, "-c", "exit(4)")[0] == 3
 
 
 def test_a_golden_of_digests_alone_says_that_no_bound_will_do(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -82,10 +83,11 @@ def test_what_is_told_of_a_table_is_what_is_found(tmp_path: Path) -> None:
 
 def test_mistakes(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("nothing\n", encoding="utf-8")
-    code, out = run(tmp_path, "init", "--logs", "a.log")
-    assert (code, "needs the logs of two runs" in out) == (2, True)
-    code, out = run(tmp_path, "init", "--logs", "a.log", "a.log")
-    assert (code, "no number in common" in out) == (3, True)
+    code, out = run(tmp_path, "init", "--logs")
+    assert (code, "needs the logs of one or two runs" in out) == (2, True)
+    for logs in (["a.log"], ["a.log", "a.log"]):
+        code, out = run(tmp_path, "init", "--logs", *logs)
+        assert (code, "no number that looks like a result" in out) == (3, True)
     code, out = run(tmp_path, "init", "--logs", "a.log", "b.log")
     assert (code, "does not exist" in out) == (3, True)
     code, out = run(tmp_path, "compare", ".", "b.log")
@@ -122,3 +124,72 @@ def test_a_path_that_would_be_taken_for_a_pattern_is_left_out(tmp_path: Path) ->
     code, out = run(tmp_path, "init")
     assert (code, "left out: out/{x}/y.npy: a path with a brace" in out) == (0, True), out
     assert run(tmp_path, "accept")[0] == 0
+
+
+def test_texts_alone_are_compared_token_by_token(tmp_path: Path) -> None:
+    (tmp_path / "run.out").write_text("E = 1\n", encoding="utf-8")
+    code, out = run(tmp_path, "init")
+    assert (code, "check run: 1 file, format: tokens" in out) == (0, True), out
+    assert run(tmp_path, "accept")[0] == 0
+    (tmp_path / "run.out").write_text("E = 2\n", encoding="utf-8")
+    assert run(tmp_path, "check")[0] == 1
+
+
+def test_logs_of_known_programs_have_rules(tmp_path: Path) -> None:
+    (tmp_path / "pw.out").write_text(
+        "     Program PWSCF v.6.7 starts on\n!    total energy  =  -15.84 Ry\n JOB DONE.\n",
+        encoding="utf-8",
+    )
+    for name in ("cp2k.out", "log.lammps", "pyscf.log"):
+        shutil.copy(DATA / name, tmp_path / name)
+    assert run(tmp_path, "init")[0] == 0
+    checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    assert {one["outputs"]: (one["format"], one["use"]) for one in checks.values()} == {
+        "cp2k.out": ("log", "cp2k"),
+        "log.lammps": ("log", "lammps"),
+        "pw.out": ("log", "qe"),
+        "pyscf.log": ("log", "pyscf"),
+    }
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "check")[0] == 0
+
+
+def test_what_is_left_out_is_told_and_left_out(tmp_path: Path) -> None:
+    """A text whose path the tables' pattern fits, a table of words, a file that git tracks."""
+    (tmp_path / "out").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "out" / f"{name}.txt").write_text("1 2\n3 4\n", encoding="utf-8")
+    (tmp_path / "out" / "stdout.txt").write_text("step 1 E = 2\nended\n", encoding="utf-8")
+    (tmp_path / "out" / "names.csv").write_text("a,b\nc,d\n", encoding="utf-8")
+    (tmp_path / "input.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    for words in (("init", "-q"), ("add", "input.csv")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, env=environment())
+    code, out = run(tmp_path, "init")
+    assert code == 0, out
+    assert "left out: out/names.csv: holds no column of numbers" in out
+    assert "left out: 1 text: .txt (1); uncomment" in out
+    assert "left out: 1 file that git tracks, taken for inputs" in out
+    (check,) = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))[
+        "checks"
+    ].values()
+    assert check == {"outputs": "out/{name}.txt", "exclude": ["out/stdout.txt"]}
+    assert "4 variables" in run(tmp_path, "accept")[1]
+
+
+def test_values_of_one_log_are_labelled_by_their_steps(tmp_path: Path) -> None:
+    lines = [f"step {n} t= {n / 10} energy = {-76.02676 - n / 3:.7f}\n" for n in range(3)]
+    (tmp_path / "a.log").write_text("".join(lines), encoding="utf-8")
+    assert run(tmp_path, "init", "--logs", "a.log", "--", "./simulate", "a b")[0] == 0
+    made = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))
+    assert made["run"] == "./simulate 'a b'"
+    assert made["checks"]["a"]["values"] == {
+        "energy": {"match": "^step {iteration:int} {*} energy = {energy}", "atol": 1.5e-7}
+    }
+    assert run(tmp_path, "accept")[0] == 0
+    lines[2] = lines[2].replace("energy = -76", "energy = -77")
+    (tmp_path / "a.log").write_text("".join(lines), encoding="utf-8")
+    code, out = run(tmp_path, "check")
+    assert (code, "at iteration 2" in out or "iteration=2" in out or "step 2" in out) == (
+        1,
+        True,
+    ), out

@@ -64,7 +64,8 @@ def test_survey_finds_outputs_and_says_what_it_could_not_open(tmp_path: Path) ->
         *(f"out/iter_{i}/{name}" for i in ("0000", "0010") for name in names),
     }
     assert "odd.bin" in {str(path) for path, _ in result.skipped}
-    assert result.is_complete
+    assert {str(path) for path in result.texts} == {"notes.txt", "requirements.txt"}
+    assert not result.unopened
 
 
 def test_survey_passes_over_folders_that_it_may_not_look_into(
@@ -83,7 +84,7 @@ def test_survey_passes_over_folders_that_it_may_not_look_into(
 def test_survey_ends(tmp_path: Path) -> None:
     for number in range(MAX_FILES + 1):
         (tmp_path / f"{number}.bin").touch()
-    assert not survey(tmp_path).is_complete
+    assert len(survey(tmp_path).unopened) == 1
 
 
 def test_starter_means_what_was_found(tmp_path: Path) -> None:
@@ -170,3 +171,11 @@ def test_many_places_are_not_all_listed(tmp_path: Path) -> None:
     starter = make_starter(found)
     assert len(starter.checks) == len(load_text(starter.text, tmp_path / "c.yaml").checks) == 30
     assert "Files in 10 more places" in starter.text
+
+
+def test_files_that_nobody_has_looked_into_belong_to_their_neighbours(tmp_path: Path) -> None:
+    found = [FoundFile(f"d/{n}.csv", (FoundVariable("x", "<f8", (2,)),)) for n in "ab"]
+    starter = make_starter(found, unopened=["d/c.csv", "e/c.csv", "d/c.h5"])
+    assert [(one.file_count, one.variable_count) for one in starter.checks] == [(3, 2)]
+    assert "# 3 files now" in starter.text
+    assert starter.left_out == 2

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from optional_libraries import needs
+from told_by_readers import reader_for
 
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.formats import tables as parquet
-from ciwrap.formats.find_outputs import reader_for
 from ciwrap.formats.safetensors import SafetensorsReader
 from ciwrap.formats.tables import ParquetReader
 from ciwrap.testing import ReaderSuite

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from told_by_readers import reader_for
 
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError
-from ciwrap.formats.find_outputs import formats_of, reader_for, reader_named
+from ciwrap.formats.find_outputs import formats_of, reader_named
 from ciwrap.formats.reader import Source
 from ciwrap.testing import ReaderSuite
 

@@ -15,7 +15,6 @@ from ciwrap.base.errors import (
     ConfigError,
     CorruptFileError,
     OutputMissingError,
-    UnknownReaderError,
     UnreadableFileError,
 )
 from ciwrap.base.patterns import PathPattern
@@ -135,14 +134,22 @@ def test_exclude(tmp_path: Path) -> None:
     assert find("*.log", "d/*/*") == ["e/tmp/w", "x"]
 
 
-def test_files_that_nobody_reads_are_told(tmp_path: Path) -> None:
+def test_files_that_no_reader_knows_are_texts_or_bytes(tmp_path: Path) -> None:
     make(tmp_path, "d/x.npy", "d/run.log", "d/.hidden.npy", "d/.git/x.npy", "d/odd/y.npy")
+    (tmp_path / "d/state").write_bytes(b"\0\1")
+    (tmp_path / "d/empty.txt").touch()
     found = find_outputs(tmp_path, ["d"])
-    assert found.unmatched == (tmp_path / "d/run.log",)
+    read = {file.label: file.reader.name for file in found.files if file.reader.name != "npy"}
+    assert read == {"empty.txt": "tokens", "run.log": "tokens", "state": "bytes"}
+    assert not found.unmatched
+    texts_note, bytes_note = found.notes
+    assert texts_note.endswith(
+        ": .log (1), .txt (1), 1 of them empty; empty.txt is no table: holds no rows"
+    )
+    assert bytes_note.endswith("no reader knows them: without a suffix (1)")
     found = find_outputs(tmp_path, ["d"], layout="d/{name}.npy")
-    assert found.unmatched == (tmp_path / "d/odd/y.npy", tmp_path / "d/run.log")
-    with pytest.raises(UnknownReaderError, match=r"\.log"):
-        find_outputs(tmp_path, ["d/run.log"])
+    assert [path.name for path in found.unmatched] == ["empty.txt", "y.npy", "run.log", "state"]
+    assert texts(find_outputs(tmp_path, ["d/run.log"])) == ["run"]
     assert texts(find_outputs(tmp_path, ["d/run.log"], format_name="text")) == ["t"]
 
 
@@ -151,8 +158,7 @@ def test_sidecars_are_no_outputs(tmp_path: Path) -> None:
     (tmp_path / "d/x.bin").write_bytes(b"12345678")
     (tmp_path / "d/y.raw").write_bytes(b"12345678")
     found = find_outputs(tmp_path, ["d"])
-    assert [file.path.name for file in found.files] == ["x.bin", "y.raw"]
-    assert found.unmatched == (tmp_path / "d/z.json",)
+    assert [file.path.name for file in found.files] == ["x.bin", "y.raw", "z.json"]
 
 
 @pytest.mark.parametrize(

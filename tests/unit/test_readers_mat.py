@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import scipy.sparse
 from scipy.io import savemat
+from told_by_readers import reader_for
 
 from ciwrap.base.errors import CorruptFileError, FileLimitError, ReaderPluginError, UnreadFileError
-from ciwrap.formats.find_outputs import reader_for, reader_named
+from ciwrap.formats.find_outputs import reader_named
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from told_by_readers import reader_for
 
 from ciwrap.base.errors import (
     CiwrapError,
@@ -28,7 +29,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.formats import fortran
 from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import find_outputs, reader_for
+from ciwrap.formats.find_outputs import find_outputs
 from ciwrap.formats.fortran import FortranOrder
 from ciwrap.formats.reader import Source
 from ciwrap.model import VariableId

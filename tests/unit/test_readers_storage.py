@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from optional_libraries import needs
-
-from ciwrap.formats.find_outputs import reader_for
+from told_by_readers import reader_for
 
 if TYPE_CHECKING:
     from pathlib import Path

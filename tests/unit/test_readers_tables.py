@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from told_by_readers import reader_for
 
 from ciwrap.base.errors import (
     CiwrapError,
@@ -23,7 +24,7 @@ from ciwrap.base.errors import (
     OutputMissingError,
     UnreadFileError,
 )
-from ciwrap.formats.find_outputs import reader_for, reader_named
+from ciwrap.formats.find_outputs import reader_named
 from ciwrap.formats.reader import Source
 from ciwrap.formats.tables import _cells_of, parse_float
 

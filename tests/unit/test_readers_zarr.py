@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from optional_libraries import needs
-from told_by_readers import told
+from told_by_readers import reader_for, told
 
 from ciwrap.base.errors import UnsupportedDtypeError
-from ciwrap.formats.find_outputs import reader_for
 
 if TYPE_CHECKING:
     from pathlib import Path

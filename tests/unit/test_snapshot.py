@@ -194,6 +194,7 @@ def test_summaries_tell_what_both_sides_looked_for() -> None:
         "git_commit": "1",
         "kokkos": "4",
         "python": "CPython 3.11",
+        "blas": "openblas",
     }
     new = {"cpu": "b", "kernel": "Linux 7", "git_commit": "2", "kokkos": "5", "libm": "libm.so.6"}
     new |= {"python": "CPython 3.11.7", "OMP_NUM_THREADS": "4"}
@@ -201,6 +202,9 @@ def test_summaries_tell_what_both_sides_looked_for() -> None:
     assert [one.name for one in found] == ["cpu", "OMP_NUM_THREADS", "kernel"]
     assert found[1].golden == "not set"
     assert compare_summaries({}, new) == ()
+    # A program that ended before it was looked at: its variables are not known.
+    del old["blas"]
+    assert [one.name for one in compare_summaries(old, new)] == ["cpu", "kernel"]
 
 
 @pytest.mark.parametrize(
