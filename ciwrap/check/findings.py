@@ -543,13 +543,14 @@ def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
 
     path = None if result.source_path is None else Path(result.source_path)
     looks = "" if path is None or not looks_like_fortran(path) else _LIKE_FORTRAN
-    glob = result.name if path is None else glob_of(path)
-    remedy = f"name the reader with --format '{glob}=READER', or leave it out with --exclude"
+    own = Path(result.name)
+    # Of a capture the path says nothing, and a file given by itself is called without its suffix.
+    glob = glob_of(path if path is not None and path.name.startswith(own.name) else own)
+    remedy = (
+        f"say --format '{glob}=READER' (ciwrap.yaml: 'formats'), or leave it out with 'exclude'"
+    )
     if wording is GOLDEN:
-        remedy = (
-            "name its reader under 'formats', or leave it out with 'exclude'; if the new bytes are"
-            " right, accept the outputs"
-        )
+        remedy += ", or, if the new bytes are right, accept the outputs"
     error = UnreadFileError(
         f"differs in bytes, and no reader knows what they mean{looks}",
         file=result.source_path,

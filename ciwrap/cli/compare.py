@@ -556,7 +556,7 @@ def _compare(
             progress=EndableProgress(bar, told_to_end),
         )
     result = ending.result
-    if result.messages or not result.verdict.is_good:
+    if chosen.check_name is None and (result.messages or not result.verdict.is_good):
         from ciwrap.cli.remedies import with_options
 
         options = {one.name or "": one.opts[0] for one in compare_command.params}
@@ -567,6 +567,7 @@ def _compare(
             checks=(result,),
             kind=session.kind,
             messages=(
+                *_unused_patterns(chosen, result),
                 *_shared_files((golden, new), sides),
                 *_unused_patterns(chosen, result),
                 *_other_processes(history),
@@ -637,6 +638,14 @@ def _captures(paths: tuple[Path, Path], history: Mapping[str, Any]) -> list[Path
     """Where captures of either run may lie."""
     given = [Path(history[name]) for name in ("capture_a", "capture_b") if history[name]]
     return [*given, *(one for path in paths for one in capture_paths(path))]
+
+
+def _unused_patterns(chosen: RuleOptions, result: CheckResult) -> Iterator[Message]:
+    """A warning for each pattern of variables that has no effect."""
+    alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
+    known = [*(one.id for one in result.variables), *alone]
+    for text in chosen.unused_patterns(known) if known else ():
+        yield Message(MessageLevel.WARNING, text)
 
 
 def _offset_note(offset: int, result: CheckResult) -> Message:

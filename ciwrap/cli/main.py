@@ -28,7 +28,7 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.model.settings import FLAG, Form, FormError
+from ciwrap.model.settings import FLAG, Form, FormError, nearest
 from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
 
 if TYPE_CHECKING:
@@ -245,13 +245,9 @@ class LazyGroup(click.Group):
             command = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
             assert isinstance(command, click.Command)
             return command
-        from difflib import get_close_matches
-
-        near = get_close_matches(cmd_name, COMMANDS, 1)
-        if near:
-            raise click.UsageError(
-                f"there is no command {cmd_name!r}; did you mean {near[0]!r}?", ctx
-            )
+        near = nearest(cmd_name, list(COMMANDS), 0.6)
+        if near is not None:
+            raise click.UsageError(f"there is no command {cmd_name!r}; did you mean {near!r}?", ctx)
         return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

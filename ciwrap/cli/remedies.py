@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ciwrap.model import CheckResult
 
-_KEY = re.compile(r"'([a-z_]+)'")
+_KEY = re.compile(r"(?<!ciwrap\.yaml: )'([a-z_]+)'")
 _SET = re.compile(r"'([a-z_]+): ([\w-]+)'")
 _OTHER_NAMES = {
     "format": "--format",

@@ -531,11 +531,13 @@ class TextReader(CheckedReader):
             return None
         options = {"final_newline": False}
         try:
+            is_whole = path.stat().st_size <= _FIRST_BYTES
             with TextSource(path, options, most_bytes=_FIRST_BYTES) as source:
-                return None if source.variables[0].shape[0] else "holds no rows of numbers"
+                is_table = source.variables[0].shape[0] or not is_whole
+                return None if is_table else "holds no rows of numbers"
         except (CorruptFileError, DuplicateVariableError, UnreadFileError) as error:
             return error.message
-        except CiwrapError:
+        except (CiwrapError, OSError):
             return None  # opening it will say so
 
 

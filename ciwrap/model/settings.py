@@ -141,10 +141,23 @@ def _perhaps(word: str | None) -> str | None:
     return None if word is None else f"did you mean {word!r}?"
 
 
+# What other tools call it.
+_CALLED_ELSEWHERE = {
+    **dict.fromkeys(("abs", "abs_tol", "epsilon", "tol", "tolerance"), "atol"),
+    **dict.fromkeys(("rel", "rel_tol", "relative"), "rtol"),
+    **dict.fromkeys(("list", "status"), "doctor"),
+    **dict.fromkeys(("test", "verify"), "check"),
+    **dict.fromkeys(("diff", "cmp"), "compare"),
+    **dict.fromkeys(("approve", "update"), "accept"),
+}
+
+
 def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
     """The one of the words that may have been meant."""
     import difflib
 
+    if _CALLED_ELSEWHERE.get(word) in words:
+        return _CALLED_ELSEWHERE[word]
     return next(iter(difflib.get_close_matches(word, words, 1, cutoff)), None)
 
 

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Refuse = Callable[[Document, FormError, Location], ConfigError]
 
+_NEAR_NAMES = ("ciwrap.yml", ".ciwrap.yaml", ".ciwrap.yml")
 _PRESETS = Path(__file__).parent / "presets"
 _GROUPS = ("values", "tables", "steps", "counts")
 _WHOLES = (BOUND_PARTS, ("expect", "range"))
@@ -316,6 +317,11 @@ def find_config(start: Path) -> Path:
         candidate = folder / CONFIG_NAME
         if candidate.is_file():
             return candidate
+        for name in _NEAR_NAMES:
+            if (folder / name).is_file():
+                raise ConfigMissingError(
+                    f"is not called {CONFIG_NAME}", file=folder / name, remedy="rename it"
+                )
         if (folder / ".git").exists():
             break
     raise ConfigMissingError(

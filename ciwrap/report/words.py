@@ -941,7 +941,7 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
 def _passing_words(one: Explanation) -> str:
     """The bound under which the variable would match, in all checkpoints."""
     beside = f" ({safe_name(one.words)})" if one.words else ""
-    return f"all of it would match with atol={short_number(one.values[0])}{beside}"
+    return f"all of this variable would match with atol={short_number(one.values[0])}{beside}"
 
 
 def remedy_words(one: Explanation) -> str:

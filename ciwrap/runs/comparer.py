@@ -259,7 +259,7 @@ class _Comparison:
             if not is_series:
                 refuse_other_labels(signature.labels, other.labels, RUNS)
             is_plain = settings.has_own_trees and not is_series and not ours.is_aligned(identity)
-            is_plain &= not signature.is_text
+            is_plain &= not signature.is_text or _has_equal_trees(identity, ours, theirs)
             has_data = ours.has_data and theirs.has_data
             has_elements = math.prod(other.shape) > 0
             if is_plain and signature == other and (has_elements or not has_data):
@@ -342,6 +342,17 @@ class _Comparison:
             ids = None if orders[0] is None else orders[0].ids
             for parameters, chosen in parts:
                 self._differences.add_values(identity, parameters, golden, chosen, circle, ids)
+
+
+def _has_equal_trees(identity: VariableId, ours: Variables, theirs: Variables) -> bool:
+    """Whether captures tell that two texts are equal byte for byte; what differs in them no tree
+    tells.
+    """
+    mine, other = ours.captured.get(identity), theirs.captured.get(identity)
+    if mine is None or other is None or mine.plain is None or other.plain is None:
+        return False
+    one, two = mine.plain, other.plain
+    return one.made_with == two.made_with and one.root == two.root
 
 
 def _nothing() -> None:

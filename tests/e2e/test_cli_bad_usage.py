@@ -49,6 +49,8 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
     [
         (("check", "mehs"), ("no check 'mehs'", "mesh")),
         (("chekc",), ("no command 'chekc'", "check")),
+        (("diff",), ("no command 'diff'", "did you mean 'compare'")),
+        (("update",), ("no command 'update'", "did you mean 'accept'")),
         (("check", "--config", "nowhere.yaml"), ("nowhere.yaml",)),
         (("run",), ("no command",)),
         (("accept", "--reason", "  "), ("--reason",)),

@@ -90,6 +90,23 @@ def test_bounds_of_single_variables(tmp_path: Path) -> None:
     assert verdicts(ciwrap(tmp_path, "compare", *pair, *more)[1])["CL"] == "differ"
 
 
+def test_patterns_without_effect_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = tables(tmp_path, "CD\n1.0\n")
+    (tmp_path / "ciwrap.yaml").write_text(
+        "checks: {c: {outputs: a.csv, variables: {Cd: {rtol: 0.1}, CD: {rtol: 1}}}}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    more = ("--ignore", "CX", "--bound", "CL=atol=1", "--bound", "C*=atol=1", "--check", "c")
+    code, document = ciwrap(tmp_path, "compare", *pair, *more)
+    told = [one["text"] for one in document["messages"] if one["level"] == "warning"]
+    assert code == 0
+    assert [one.partition(" matches")[0] for one in told] == [
+        "the pattern 'CX' (--ignore)",
+        "the pattern 'CL' (--bound)",
+        "the pattern 'Cd' (of the check)",
+    ]
+
+
 def test_bounds_over_those_of_a_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = tables(tmp_path, "CD,CL\n1.0,1.0\n", "CD,CL\n1.01,1.01\n")
     (tmp_path / "ciwrap.yaml").write_text("checks: {c: {outputs: a.csv, rtol: 0.1}}\n")

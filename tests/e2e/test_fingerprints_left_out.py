@@ -36,6 +36,7 @@ def test_a_file_that_no_reader_knows(tmp_path: Path) -> None:
     for name, byte in (("a", b"1"), ("b", b"2"), ("c", b"1")):
         run = written(tmp_path / name)
         (run / "odd.xyzzy").write_bytes(b"\0" + byte)
+        (run / "run.log").write_text("E = 1.5\n")
         tree = tmp_path / f"{name}1.tree"
         assert ciwrap(tmp_path, "capture", run, "--settle=0", "-o", tree)[0] == 0
     first, second = tmp_path / "a1.tree", tmp_path / "b1.tree"
@@ -49,8 +50,15 @@ def test_a_file_that_no_reader_knows(tmp_path: Path) -> None:
         assert (code, document["verdict"]) == (3, "not_comparable")
         (odd,) = (one for one in document["checks"][0]["variables"] if "odd" in one["name"])
         assert "differs in bytes, and no reader knows what they mean" in odd["reason"]
+        assert "--format '*.xyzzy=READER'" in odd["reason"]
     assert ciwrap(tmp_path, "compare", first, tmp_path / "c1.tree")[0] == 0
-    assert ciwrap(tmp_path, "compare", first, tmp_path / "c")[0] == 0
+    assert ciwrap(tmp_path, "compare", first, tmp_path / "c", "--ignore", "run.log")[0] == 0
+    # Of two texts captures tell that they are equal, and no more.
+    (tmp_path / "c" / "run.log").write_text("E = 1.50\n")
+    ciwrap(tmp_path, "capture", tmp_path / "c", "--settle=0", "-o", tmp_path / "c1.tree")
+    code, document = ciwrap(tmp_path, "compare", first, tmp_path / "c1.tree")
+    assert (code, document["coverage"]["compared_variables"]) == (3, 3)
+    assert ciwrap(tmp_path, "compare", tmp_path / "a", tmp_path / "c")[0] == 0
 
 
 def test_what_was_captured_in_the_end_is_not_left_out(tmp_path: Path) -> None:

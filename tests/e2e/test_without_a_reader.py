@@ -67,6 +67,7 @@ def test_other_bytes_are_not_comparable(tmp_path: Path) -> None:
     assert reason is not None
     assert "differs in bytes" in reason
     assert "--format '*.movecs=READER'" in reason
+    assert "leave it out with --exclude" in reason
     assert ciwrap(tmp_path, "compare", first, second, "--format", "*.movecs=bytes")[0] == 1
     single = ciwrap(tmp_path, "compare", first / "w.movecs", second / "w.movecs")
     assert single[0] == 3
@@ -126,4 +127,5 @@ def test_a_check_keeps_digests(tmp_path: Path) -> None:
     state.write_bytes(bytes(101))
     found = project.run("check")
     assert found.code == 3
-    assert "name its reader under 'formats'" in found.out
+    assert "--format '*.movecs=READER' (ciwrap.yaml: 'formats')" in found.out
+    assert "leave it out with 'exclude', or, if the new bytes are right, accept" in found.out

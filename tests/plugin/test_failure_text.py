@@ -194,7 +194,9 @@ def test_the_bound_that_would_have_passed_does(
     suite.write(f"def test_it(ciwrap): ciwrap.check({golden}, **{bound})")
     suite.run("--ciwrap-update=new")
     suite.write(f"def test_it(ciwrap): ciwrap.check({new}, **{bound})")
-    (line,) = [one for one in suite.run().outlines if "all of it would match with" in one]
+    (line,) = [
+        one for one in suite.run().outlines if "all of this variable would match with" in one
+    ]
     told = dict(re.findall(r"(atol|rtol)=([^ ,;]+)", line))
     wide = {**bound, **{key: float(number) for key, number in told.items()}}
     assert compare_arrays(np.array(golden), np.array(new), **wide).verdict == "match"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.config_texts import FULL, check_with, load
 
-from ciwrap.base.errors import ConfigError, ExitCode
+from ciwrap.base.errors import ConfigError, ConfigMissingError, ExitCode
 from ciwrap.model import VariableId
+from ciwrap.project.config import find_config
 
 # Each: what is written, then parts that the message must hold, the place first.
 MISTAKES = {
@@ -106,6 +109,7 @@ MISTAKES = {
         "4:25: checks.a.strict.variables: must be true, false or allow-new, not 'new-allowed'",
         "did you mean 'allow-new'",
     ),
+    "called elsewhere": (check_with("tolerance: 1e-6"), "unknown key", "did you mean 'atol'"),
     "strict key": (check_with("strict: {variable: no}"), "4:14", "did you mean 'variables'"),
     "run empty": (check_with("run: {}"), "checks.a.run.command: is required"),
     "run list empty": (check_with("run: []"), "4:10: checks.a.run: must hold at least one word"),
@@ -257,3 +261,11 @@ def test_mutated_configurations_load_or_are_config_errors(data: st.DataObject) -
     except ConfigError as error:
         message = str(error)
         assert message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["ciwrap.yml", ".ciwrap.yaml"])
+def test_a_configuration_that_is_called_otherwise(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("checks: {}\n")
+    (tmp_path / "below").mkdir()
+    with pytest.raises(ConfigMissingError, match=rf"{name}: is not called ciwrap.yaml; rename it"):
+        find_config(tmp_path / "below")

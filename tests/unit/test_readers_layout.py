@@ -147,6 +147,10 @@ def test_files_that_no_reader_knows_are_texts_or_bytes(tmp_path: Path) -> None:
         ": .log (1), .txt (1), 1 of them empty; empty.txt is no table: holds no rows"
     )
     assert bytes_note.endswith("no reader knows them: without a suffix (1)")
+    found = find_outputs(tmp_path, ["d"], options={"header": False, "ignore": ["dates"]})
+    assert {file.label: file.options for file in found.files if file.label == "run.log"} == {
+        "run.log": {"ignore": ["dates"]}
+    }
     found = find_outputs(tmp_path, ["d"], layout="d/{name}.npy")
     assert [path.name for path in found.unmatched] == ["empty.txt", "y.npy", "run.log", "state"]
     assert texts(find_outputs(tmp_path, ["d/run.log"])) == ["run"]
