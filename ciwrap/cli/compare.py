@@ -567,7 +567,6 @@ def _compare(
             checks=(result,),
             kind=session.kind,
             messages=(
-                *_unused_patterns(chosen, result),
                 *_shared_files((golden, new), sides),
                 *_unused_patterns(chosen, result),
                 *_other_processes(history),
@@ -640,14 +639,6 @@ def _captures(paths: tuple[Path, Path], history: Mapping[str, Any]) -> list[Path
     return [*given, *(one for path in paths for one in capture_paths(path))]
 
 
-def _unused_patterns(chosen: RuleOptions, result: CheckResult) -> Iterator[Message]:
-    """A warning for each pattern of variables that has no effect."""
-    alone = (*result.missing_variables, *result.extra_variables, *result.ignored_variables)
-    known = [*(one.id for one in result.variables), *alone]
-    for text in chosen.unused_patterns(known) if known else ():
-        yield Message(MessageLevel.WARNING, text)
-
-
 def _offset_note(offset: int, result: CheckResult) -> Message:
     """How iterations were paired, and which run's numbers they are called by."""
     compared = (one.id for one in result.variables)
@@ -700,6 +691,7 @@ def _unused_patterns(chosen: RuleOptions, result: CheckResult) -> Iterator[Messa
     known = {*(one.id for one in result.variables), *(one for some in lists for one in some)}
     patterns = () if chosen.check is None else chosen.check.variable_patterns
     told = [*unused_words(chosen.ignore, known, "of --ignore")]
+    told += unused_words([rule.pattern for rule in chosen.rules], known, "of --bound")
     told += unused_words(patterns, known, "under 'variables' or 'ignore'")
     yield from (Message(MessageLevel.WARNING, safe_text(text)) for text in told if known)
 

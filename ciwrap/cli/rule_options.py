@@ -230,22 +230,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
                     remedy="leave it out, or name the reader with --format 'GLOB=READER'",
                 )
 
-    def unused_patterns(self, identities: Sequence[VariableId]) -> list[str]:
-        """A warning for each pattern that means none of these variables."""
-        said = [("--ignore", one) for one in self.ignore]
-        said += [("--bound", rule.pattern) for rule in self.rules]
-        if self.check is not None:
-            said += [("of the check", one) for one in self.check.unused_rules([*identities])]
-        if not said:
-            return []
-        from ciwrap.project.settings import name_matches
-
-        return [
-            f"the pattern {pattern!r} ({where}) matches no variable; is it misspelt?"
-            for where, pattern in said
-            if not any(name_matches(pattern, one) for one in identities)
-        ]
-
     def is_store(self, path: Path) -> bool:
         """Whether a folder is one output, as a Zarr store is, and no run. Raises as `find_in`."""
         return Choice(**self._reading).is_store(path, path.name)
