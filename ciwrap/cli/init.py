@@ -25,7 +25,8 @@ from ciwrap.formats.find_outputs import Choice, ChosenBy, find_outputs, kind_of
 from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
-from ciwrap.formats.log_template import Proposal, propose
+from ciwrap.formats.log_rules import STEP_SUFFIX
+from ciwrap.formats.log_template import Proposal, count_numbers, propose
 from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import InputFile, VariableInfo
 from ciwrap.model import RunResult
@@ -84,8 +85,7 @@ def init_command(
     outputs, words = session.split_command(outputs)
     command = shlex.join(words) if words else None
     if logs:
-        starter = starter_for_logs([Path(one) for one in outputs], command)
-        left_out: list[str] = []
+        starter, left_out = starter_for_logs([Path(one) for one in outputs], command)
     else:
         starter, left_out = starter_for(Path(), outputs, command)
     checks = tuple(
@@ -355,6 +355,7 @@ _OF_TWO = """Two runs were compared with each other: a bound
 # is 10 times what they differ by, and at least 1.5 units of the last place that is ever printed."""
 _OF_ONE = """A bound is 1.5 units of the last place that is
 # ever printed: of one run nobody knows its noise (`ciwrap repeat --write-bounds` measures it)."""
+_OTHERS = "a check with 'format: tokens' takes all of them"
 # A step that is there again, as after `reset_timestep`, counts again.
 _TABLE = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "all"}
 _TABLES = f"""\
@@ -367,8 +368,10 @@ _IS_HEADER = re.compile(rb"\s*Step\s+[A-Za-z_]\S*(\s+[A-Za-z_]\S*)*\s*$")
 _IS_END = re.compile(rb"Loop time of ")
 
 
-def starter_for_logs(paths: Sequence[Path], command: str | None = None) -> Starter:
-    """A starter for a log, or for the first of two.
+def starter_for_logs(
+    paths: Sequence[Path], command: str | None = None
+) -> tuple[Starter, list[str]]:
+    """A starter for a log, or for the first of two; and, in words, what was left out.
 
     Raises UsageError for none or more, NotComparableError if they have nothing in common, and the
     errors of reading them.
@@ -401,18 +404,23 @@ def starter_for_logs(paths: Sequence[Path], command: str | None = None) -> Start
     text += "" if not found else "    values:\n"
     text += "".join(_line(one, is_live=at < MOST_LIVE) for at, one in enumerate(found))
     text += _TABLES if has_table else ""
-    count = _count_found(found[:MOST_LIVE], paths[0], has_table=has_table)
+    count, looked_for = _count_found(found[:MOST_LIVE], paths[0], has_table=has_table)
     check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
-    return Starter((check,), text)
+    others = count_numbers(_lines(paths[0])) - looked_for
+    left_out = [f"{plural(others, 'other number')} of the log; {_OTHERS}"] if others > 0 else []
+    return Starter((check,), text + _comment(left_out)), left_out
 
 
-def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> int:
-    """How many variables the rules that were written find: of a table each column is one."""
+def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> tuple[int, int]:
+    """How many variables the rules that were written find, of a table each column is one, and how
+    many numbers.
+    """
     options: dict[str, Any] = {"values": {one.name: _rule(one) for one in found}}
     if has_table:
         options["tables"] = {"thermo": _TABLE}
     with LogReader().open(path, options=options) as source:
-        return len(source.variables)
+        values = [one for one in source.variables if not one.name.endswith(STEP_SUFFIX)]
+        return len(source.variables), sum(one.element_count for one in values)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -537,9 +537,11 @@ class Choice:
             is_known = by_suffix is not None and why is None
             chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
             reader = by_suffix if by_suffix and is_known else reader_by_content(path)
-        if chosen_by is ChosenBy.CONTENT:  # nobody has named this reader, so they may be of others
+        if options and chosen_by is ChosenBy.CONTENT:
+            # Nobody has named this reader, so they may be of others.
             options = {key: options[key] for key in options if key in reader.option_names}
-        options = {**options, **self._shared_of(reader)}
+        if self._shared:
+            options = {**options, **self._shared_of(reader)}
         return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
 
     def _shared_of(self, reader: Reader) -> dict[str, Any]:

@@ -557,6 +557,11 @@ def propose(first: Iterable[bytes], second: Iterable[bytes]) -> list[Proposal]:
     return proposals
 
 
+def count_numbers(lines: Iterable[bytes]) -> int:
+    """How many numbers the lines of a log hold."""
+    return sum(len(_numbers(line)) for line in lines)
+
+
 def _kinds(lines: Iterable[bytes]) -> dict[bytes, _Kind]:
     kinds: dict[bytes, _Kind] = {}
     for count, line in enumerate(lines):

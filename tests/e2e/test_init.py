@@ -179,7 +179,9 @@ def test_what_is_left_out_is_told_and_left_out(tmp_path: Path) -> None:
 def test_values_of_one_log_are_labelled_by_their_steps(tmp_path: Path) -> None:
     lines = [f"step {n} t= {n / 10} energy = {-76.02676 - n / 3:.7f}\n" for n in range(3)]
     (tmp_path / "a.log").write_text("".join(lines), encoding="utf-8")
-    assert run(tmp_path, "init", "--logs", "a.log", "--", "./simulate", "a b")[0] == 0
+    code, out = run(tmp_path, "init", "--logs", "a.log", "--", "./simulate", "a b")
+    # A step and a time in each line.
+    assert (code, "left out: 6 other numbers of the log; a check with" in out) == (0, True), out
     made = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))
     assert made["run"] == "./simulate 'a b'"
     assert made["checks"]["a"]["values"] == {

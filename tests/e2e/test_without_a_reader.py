@@ -69,8 +69,10 @@ def test_other_bytes_are_not_comparable(tmp_path: Path) -> None:
     assert "--format '*.movecs=READER'" in reason
     assert "leave it out with --exclude" in reason
     assert ciwrap(tmp_path, "compare", first, second, "--format", "*.movecs=bytes")[0] == 1
-    single = ciwrap(tmp_path, "compare", first / "w.movecs", second / "w.movecs")
-    assert single[0] == 3
+    other = shutil.copy(second / "w.movecs", tmp_path / "other.movecs")
+    code, document = ciwrap(tmp_path, "compare", first / "w.movecs", other)
+    assert code == 3
+    assert "--format '*.movecs=READER'" in str(reasons(document)["w"])
 
 
 def test_records_of_fortran_are_named(tmp_path: Path) -> None:
