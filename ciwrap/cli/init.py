@@ -313,7 +313,7 @@ def _kinds(paths: Sequence[Path]) -> str:
 
 
 def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
-    found = find_outputs(root, outputs)
+    found = find_outputs(root, outputs, trusts_suffixes=False)
     with Catalog(found) as catalog:
         if catalog.errors:
             raise catalog.errors[0]

@@ -213,7 +213,10 @@ def _as_texts(files: Sequence[OutputFile]) -> str | None:
     empty = sum(file.path.exists() and file.path.stat().st_size == 0 for file in found)
     text += f", {empty} of them empty" if empty else ""
     other = next((file for file in found if file.why is not None), None)
-    text += "" if other is None else f"; {other.label} is no table: {other.why}"
+    if other is not None:
+        has_suffix = other.label.endswith(other.path.suffix)
+        name = other.label if has_suffix else other.path.name
+        text += f"; {name} is no table: {other.why}"
     return "; ".join((text, *_known_logs(found)))
 
 
@@ -515,8 +518,9 @@ class Choice:
         self.options: Mapping[str, Any] = dict(options or {})
         self._shared: Mapping[str, Any] = dict(shared_options or {})
 
-    def of(self, path: Path, name: str) -> OutputFile:
-        """The file, to be read as the choice is. name: relative to the run's folder.
+    def of(self, path: Path, name: str, *, is_named: bool = False) -> OutputFile:
+        """The file, to be read as the choice is. name: relative to the run's folder. is_named:
+        whether somebody means files of this suffix, so that it holds what the suffix says.
 
         Raises UnknownReaderError and ReaderPluginError.
         """
@@ -532,7 +536,7 @@ class Choice:
         else:
             by_suffix = reader_of_suffix(path.suffix)
             # Options are of somebody who knows what the file is.
-            is_said = bool(options) or (by_suffix and self._shared_of(by_suffix))
+            is_said = is_named or bool(options) or (by_suffix and self._shared_of(by_suffix))
             why = by_suffix.why_other(path) if by_suffix and not is_said else None
             is_known = by_suffix is not None and why is None
             chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
@@ -592,6 +596,7 @@ def find_outputs(
     include: Sequence[str] = (),
     formats: Sequence[FormatRule] = (),
     shared_options: Mapping[str, Any] | None = None,
+    trusts_suffixes: bool = True,
 ) -> FoundOutputs:
     """The files that `outputs` (paths, folders, globs or templates, relative to root) mean.
 
@@ -601,13 +606,14 @@ def find_outputs(
     that fits a file, else files are named by their path in the folder. `layout` also serves globs
     without fields. include: the only files that count, as globs. formats: which reader opens which
     files, the first that fits; the others are opened by `format_name`, else as their suffix says,
-    else as their content does. shared_options: as of `Choice`.
+    else as their content does. shared_options: as of `Choice`. trusts_suffixes: whether what is
+    named in `outputs`, and not found in a folder, holds what its suffix says.
 
     Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for
     what cannot be looked at, ConfigError, UnknownReaderError, ReaderPluginError.
     """
     choice = Choice(formats, format_name, options, shared_options)
-    search = _Search(root, layout, choice, exclude, include)
+    search = _Search(root, layout, choice, exclude, include, trusts_suffixes=trusts_suffixes)
     try:
         for text in outputs:
             search.add(text)
@@ -699,8 +705,11 @@ class _Search:
         choice: Choice,
         exclude: Sequence[str],
         include: Sequence[str],
+        *,
+        trusts_suffixes: bool,
     ) -> None:
         self._root = root
+        self._trusts_suffixes = trusts_suffixes
         self._layout = None if layout is None else PathPattern(layout, anywhere=True, key="layout")
         self._uses_layout = False
         self._default_layouts = [PathPattern(f"**/{text}") for text in DEFAULT_LAYOUTS]
@@ -733,9 +742,9 @@ class _Search:
         if (self._root / text).is_dir() and not is_store:
             base = "" if text == "." else f"{text}/"
             names = self._kept(base, self._root / text, None, "the folder holds no files")
-            self._take([(name, self._in_folder(base, name)) for name in names])
+            self._take([(name, self._in_folder(base, name)) for name in names], is_named=False)
         elif (self._root / text).exists():
-            self._take([(text, self._from_layout(text))])
+            self._take([(text, self._from_layout(text))], is_named=self._trusts_suffixes)
         else:
             pattern = PathPattern(text)
             if pattern.is_literal:
@@ -743,7 +752,10 @@ class _Search:
             base = pattern.fixed_folder
             nothing = f"nothing matches {text!r}"
             names = self._kept(base, self._root / base, pattern, nothing)
-            self._take([(name, self._by_pattern(pattern, name)) for name in names])
+            is_named = self._trusts_suffixes and bool(Path(text).suffix)
+            self._take(
+                [(name, self._by_pattern(pattern, name)) for name in names], is_named=is_named
+            )
 
     def _kept(
         self, base: str, folder: Path, pattern: PathPattern | None, nothing: str
@@ -779,13 +791,15 @@ class _Search:
             nothing, file=folder if pattern is None else self._root, remedy=remedy
         )
 
-    def _take(self, places: list[tuple[str, _Place | None]]) -> None:
-        """Takes files by their names relative to root; None: no layout fits the name."""
+    def _take(self, places: list[tuple[str, _Place | None]], *, is_named: bool) -> None:
+        """Takes files by their names relative to root; None: no layout fits the name. is_named: as
+        of `Choice.of`.
+        """
         found = []
         companions: set[Path] = set()
         for name, place in places:
             path = self._root / name
-            chosen = self._choice.of(path, name)
+            chosen = self._choice.of(path, name, is_named=is_named)
             companions.update(chosen.reader.companions(path))
             found.append((path, place, chosen))
         for path, place, chosen in found:

@@ -157,6 +157,21 @@ def test_files_that_no_reader_knows_are_texts_or_bytes(tmp_path: Path) -> None:
     assert texts(find_outputs(tmp_path, ["d/run.log"], format_name="text")) == ["t"]
 
 
+def test_what_is_named_is_what_its_suffix_says(tmp_path: Path) -> None:
+    """A table that a run has spoilt does not become a text; one in a folder may be either."""
+    make(tmp_path, "d/x.npy")
+    (tmp_path / "d/t.dat").write_text("1 2\n3\n")
+    for outputs in ("d/t.dat", "d/*.dat", "d/{name}.dat"):
+        (file,) = find_outputs(tmp_path, [outputs]).files
+        assert file.reader.name == "text"
+    for found in (
+        find_outputs(tmp_path, ["d"], include=["*.dat"]),
+        find_outputs(tmp_path, ["d/t.dat"], trusts_suffixes=False),
+    ):
+        (file,) = found.files
+        assert file.reader.name == "tokens"
+
+
 def test_sidecars_are_no_outputs(tmp_path: Path) -> None:
     make(tmp_path, "d/x.bin.yaml", "d/y.raw.json", "d/z.json")
     (tmp_path / "d/x.bin").write_bytes(b"12345678")
