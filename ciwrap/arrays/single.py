@@ -53,7 +53,7 @@ def library_name(kind: type) -> str:
 def kind_of_object(value: Any) -> str | None:
     """What an object is that has an exact text: "str", "bytes", "date", ...; None for others.
 
-    One of a class derived from these may carry more, and is none of them.
+    One of a class derived from these that carries more is none of them.
     """
     kind = type(value)
     if kind is str or kind is np.str_:
@@ -68,7 +68,15 @@ def kind_of_object(value: Any) -> str | None:
     if library.startswith("cftime."):
         year = ", with a year 0" if value.has_year_zero else ""
         return f"datetime, {value.calendar or 'no'} calendar{year}"
-    return _OF_LIBRARIES.get(library)
+    return _OF_LIBRARIES.get(library) or _kind_of_derived(value)
+
+
+def _kind_of_derived(value: Any) -> str | None:
+    """Of an object whose class derives from one of these, and that carries nothing else."""
+    for base, word in _AS_TEXT.items():
+        if isinstance(value, base):
+            return None if own_attributes(value).keys() - vars(base).keys() else word
+    return None
 
 
 def is_nothing(value: Any) -> bool:

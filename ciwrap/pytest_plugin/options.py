@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ciwrap.base.ci import is_ci
-
 UPDATE_MODES = ("none", "new", "failed", "all")
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
 DEFAULT_VARIANTS = ("{system}-{machine}",)
@@ -88,12 +86,17 @@ def refuse_nonsense(config: pytest.Config) -> None:
             f"--ciwrap-update={mode} replaces goldens, which needs a reason;"
             " add --ciwrap-reason='why the new numbers are right'"
         )
-    if config.option.ciwrap_update_in_ci or not is_ci():
+    deletes = unused_mode(config) == "delete"
+    if config.option.ciwrap_update_in_ci or not (deletes or mode != "none"):
+        return
+    from ciwrap.base.ci import is_ci  # no module of ours is loaded where nothing is asked for
+
+    if not is_ci():
         return
     if mode != "none":
         instead = "take the pending goldens that the run leaves (`ciwrap accept --from`)"
         raise _refused_in_ci(f"--ciwrap-update={mode}", instead)
-    if unused_mode(config) == "delete":
+    if deletes:
         instead = "say --ciwrap-unused=fail, and prune where you work (`ciwrap prune`)"
         raise _refused_in_ci("--ciwrap-unused=delete", instead)
 

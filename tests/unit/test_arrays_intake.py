@@ -5,6 +5,7 @@ Stand-ins have what the libraries' own types have; `test_arrays_libraries.py` ha
 
 from __future__ import annotations
 
+import datetime
 from collections import namedtuple
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,14 @@ class Mapping(dict[str, Any]):
     def __init__(self) -> None:
         self["a"] = 1.0
         self.grid = "coarse"
+
+
+class Frozen(datetime.datetime):
+    """As a library has it that stops the clock."""
+
+
+class Place(datetime.datetime):
+    where = ""
 
 
 class Number(float):
@@ -215,6 +224,7 @@ class LazyFrame:
         ({"a": Path("x")}, "text or a path"),
         ({"a": {1.0}}, "type set has no defined comparison"),
         ({}, "an empty mapping holds nothing"),
+        ({"at": carrying(Place(2020, 1, 1), "where")}, "type Place has no defined comparison"),
         ([ArrayLike()], "type ArrayLike has no defined comparison"),
         ([carrying(Number(1), "error")], "Number carries error, which would be lost; give float"),
         ({"a": ArrayLike(), "b": 1.0}, "leave it out: ignore=['a']"),
@@ -228,6 +238,11 @@ def test_where_taking_apart_ends(value: Any, says: str | None) -> None:
         catalog_of(value, "x")
     assert says in str(caught.value)
     assert caught.value.remedy or "holds nothing" in says
+
+
+def test_a_class_derived_from_one_that_has_a_text() -> None:
+    derived, plain = ({"at": kind(2020, 1, 1)} for kind in (Frozen, datetime.datetime))
+    assert of_plugin(derived) == of_plugin(plain)
 
 
 def test_a_list_that_holds_itself() -> None:

@@ -96,3 +96,38 @@ def test_a_class_that_is_no_more_than_its_elements() -> None:
 def test_what_cannot_be_registered(kind: Any, how: Any) -> None:
     with pytest.raises(UsageError):
         ciwrap.register_type(kind, how)
+
+
+class Tensor:
+    """As PyTorch has it."""
+
+    __module__ = "torch"
+    is_quantized = False
+    layout = "torch.strided"
+
+    def __init__(self, values: Any, *names: str) -> None:
+        self.values, self.names = np.asarray(values), names or (None,) * np.ndim(values)
+
+    def detach(self) -> Tensor:
+        return self
+
+    def rename(self, _: None) -> Tensor:
+        return Tensor(self.values)
+
+    resolve_conj = resolve_neg = detach
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        return self.values
+
+
+def test_tensors() -> None:
+    assert names_of(Tensor(X)) == ["x"]
+    assert names_of([Tensor(1.0), Tensor(2.0)]) == ["x"]
+    assert names_of([Tensor(X), Tensor([1.0])]) == ["0", "1"]
+    with catalog_of(Tensor(np.eye(2), "rows", "columns"), "x") as catalog:
+        (entry,) = catalog.entries.values()
+    assert dict(entry.info.labels) == {"dims": "rows columns"}
+    scattered = Tensor(X)
+    scattered.layout = "torch.sparse_coo"
+    with pytest.raises(CiwrapError, match=r"sparse or quantized.*to_dense"):
+        names_of(scattered)
