@@ -202,7 +202,7 @@ def order_state(sha: str, data: bytes) -> dict[str, Any]:
 
 
 def order_payload(sha: str, pattern: str = "") -> dict[str, Any]:
-    body = f"/ciwrap accept {sha} {pattern}".strip()
+    body = f"/ciwrap accept {sha} {pattern}".strip() + " -- As reviewed"
     return {
         "action": "created",
         "issue": {"number": 5, "pull_request": {"url": "x"}},

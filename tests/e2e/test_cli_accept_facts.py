@@ -21,7 +21,7 @@ ACTIONS = {
 
 
 def test_who_started_the_job_stands_in_the_log(project: Project) -> None:
-    assert project.run("accept", **ACTIONS).code == 0
+    assert project.run("accept", "--in-ci", **ACTIONS).code == 0
     (entry,) = manifest_of(project)["accepted"]
     assert entry["actor"] == "mona"
     assert entry["run"] == "https://forge.example/mona/model/actions/runs/7"
