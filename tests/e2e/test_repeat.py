@@ -350,7 +350,7 @@ def test_a_relative_bound_of_the_whole_value_is_not_suggested(project: Project) 
     found = variable(outcome)
     if found["kind"] == "noise":
         assert found["suggested_bound"] is None
-        assert "where any value could become 0" in texts(outcome)
+        assert "which lets any value become 0" in texts(outcome)
 
 
 def test_two_groups_of_runs_are_told(project: Project) -> None:

@@ -149,7 +149,7 @@ def test_kinds_in_words() -> None:
     assert variable_words(equal) == ["equal in all runs"]
     words = variable_words(variable())
     assert words[:2] == ["2 different results from iteration 10 on", "|d| up to 3 (run 2)"]
-    assert "grows by e every 1.25 iterations" in words
+    assert "doubles every 0.866 iterations" in words
 
 
 def test_what_does_not_fit_is_said_to_be_left_out() -> None:

@@ -97,8 +97,8 @@ def _refusal(
         until = f" up to iteration {bound.until_iteration}"
         remedy = "compare fewer iterations, or judge it by `capture --ensemble`"
     return (
-        f"no bound is suggested: it would take `{bound_text(bound)}`{until}, where {why}, so"
-        f" nothing would fail; {_elements_words(named, worst)}: fix what makes them vary (is a"
+        f"no bound is suggested: it would take `{bound_text(bound)}`{until}, {why}, so hardly"
+        f" anything would fail; {_elements_words(named, worst)}: fix what makes them vary (is a"
         f" random seed left open?), or {remedy}"
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 
@@ -98,7 +99,7 @@ def _results_words(one: RepeatedVariable) -> str:
 def _growth_of(one: RepeatedVariable) -> list[str]:
     if one.growth_rate is None:
         return []
-    words = [f"grows by e every {short_number(1 / one.growth_rate)} iterations"]
+    words = [f"doubles every {short_number(math.log(2) / one.growth_rate)} iterations"]
     reached = [
         f"{what} at iteration {iteration:.0f}"
         for what, iteration in (

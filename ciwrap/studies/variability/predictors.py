@@ -71,7 +71,7 @@ def triangulate(points: Numbers, heights: Numbers) -> Surface:
     try:
         inner = interpolate.LinearNDInterpolator(spatial.Delaunay(points), heights)
     except spatial.QhullError:
-        raise NotAvailableError("the configurations lie in a plane") from None
+        raise NotAvailableError("the configurations lie in a plane in these units") from None
     nearest = interpolate.NearestNDInterpolator(points, heights)
     centre = points.mean(axis=0)
 

@@ -151,9 +151,10 @@ def influence_words(one: MapSummary) -> list[str]:
 def _influence_words(term: Influence) -> str:
     names = [safe_name(name, 60) for name in term.parameters]
     share = percent_text(term.share)
+    change = f"{short_number(term.factor)}-fold"
     if len(names) == 1:
-        return f"{names[0]}: {share} of the variance; sigma changes {term.factor:.2g}-fold"
-    return f"{names[0]} with {names[1]}: {share}; beyond each alone, {term.factor:.2g}-fold"
+        return f"{names[0]}: {share} of the variance; sigma changes {change}"
+    return f"{names[0]} with {names[1]}: {share}; beyond each alone, {change}"
 
 
 def score_rows(one: MapSummary) -> list[tuple[str, str, str]]:
