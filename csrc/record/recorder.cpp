@@ -353,11 +353,15 @@ int Recorder::expose(const ciwrap_array& array) {
     variable.view.move(nullptr);
     if (one == nullptr)
         return -1;
-    batch_->hash_now(*one);
-    if (is_debugging_ && !one->is_stable())
-        one->fault = changed_meanwhile;
-    if (online_)
-        online_->look_at(*one);
+    try {
+        batch_->hash_now(*one);
+        if (is_debugging_ && !one->is_stable())
+            one->fault = changed_meanwhile;
+        if (online_)
+            online_->look_at(*one);
+    } catch (const std::bad_alloc&) {
+        one->has_memory = false;  // leaves a hole
+    }
     one->view.move(nullptr);
     return one->fault.empty() && one->has_memory ? 0 : -1;
 }

@@ -10,7 +10,7 @@ program waves
     implicit none
     integer, parameter :: nx = 400, steps = 10
     type(ciwrap_recorder) :: recorder
-    real(real64), target :: u(0:nx + 1, 2), energy(nx)
+    real(real64) :: u(0:nx + 1, 2), energy(nx)
     integer :: n, i, old, new, errors, wrong_step
     character(16) :: argument
 
@@ -24,7 +24,6 @@ program waves
     end do
 
     call recorder%open("waves")
-    call recorder%add("energy", energy, atol=1e-9_real64)
     old = 1
     do n = 1, steps
         new = 3 - old
@@ -32,8 +31,10 @@ program waves
             + 0.25_real64 * (u(0:nx - 1, new) - 2 * u(1:nx, new) + u(2:nx + 1, new))
         if (n == wrong_step) u(nx / 2, old) = u(nx / 2, old) + 1e-3_real64
         energy = (u(1:nx, old) - u(1:nx, new))**2
-        call recorder%add("u", u(1:nx, old))
-        call recorder%checkpoint(n)
+        call recorder%prepare(n)
+        call recorder%expose("energy", energy, atol=1e-9)
+        call recorder%expose("u", u(1:nx, old))
+        call recorder%complete()
         old = new
     end do
     call recorder%close(errors)
