@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "ciwrap/error.hpp"
 #include "record/memory_checks.hpp"

@@ -4,6 +4,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <new>
+
 #if defined(__APPLE__)
 #include <pthread/qos.h>
 #elif !CIWRAP_POSIX_ONLY
