@@ -265,7 +265,7 @@ def _run(
     watcher: ProgramWatcher | None,
 ) -> CommandOutcome:
     started = time.perf_counter()
-    process: _Process | None = None
+    process: subprocess.Popen[bytes] | None = None
     output: CommandOutput | None = None
     try:
         with later_interrupts():  # else it might run before anybody knows whom to end
@@ -279,8 +279,9 @@ def _run(
             guard.watch(process.pid)
             assert process.stdout is not None
             output = CommandOutput(process.stdout, sys.stderr.buffer if is_shown else None)
+        reaper = _Reaper(process)
         with _watching(watcher, process.pid, settings):
-            timed_out = not _wait(process, settings.timeout_seconds, stop)
+            timed_out = not _wait(reaper, settings.timeout_seconds, stop)
     except BaseException:
         try:
             if process is not None:
@@ -302,28 +303,30 @@ def _run(
         seconds,
         timed_out=timed_out,
         output_tail=bytes(output.tail).decode("utf-8", "replace"),
-        used=None if is_ended else process.used,
+        used=None if is_ended else reaper.used,
     )
 
 
-class _Process(subprocess.Popen[bytes]):
-    """A process that tells what it has used. used: once `reap` has returned, if that is known."""
+class _Reaper:
+    """Waits for the end of a process. used: what it used, once it has ended, if that is known."""
 
-    used: Used | None = None
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.used: Used | None = None
+        # The most memory of this process, which is where the system begins to count a new one's.
+        self._own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def reap(self, own_peak: int) -> None:
-        """Waits for its end. own_peak: the most memory of this process when that one began, which
-        is where the system begins to count.
-        """
-        if self.returncode is not None:
+    def reap(self) -> None:
+        """Returns when the process has ended."""
+        if self.process.returncode is not None:
             return
         try:
-            _, status, usage = os.wait4(self.pid, 0)
+            _, status, usage = os.wait4(self.process.pid, 0)
         except ChildProcessError:  # somebody else has waited for it
-            self.wait()
+            self.process.wait()
             return
-        self.returncode = os.waitstatus_to_exitcode(status)
-        has_peak = usage.ru_maxrss > own_peak
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        has_peak = usage.ru_maxrss > self._own_peak
         self.used = Used(
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             voluntary_switches=usage.ru_nvcsw,
@@ -334,10 +337,10 @@ class _Process(subprocess.Popen[bytes]):
         )
 
 
-def _begin(settings: CommandSettings) -> _Process:
+def _begin(settings: CommandSettings) -> subprocess.Popen[bytes]:
     """Starts a command in a process group of its own. Raises OSError."""
     with _on_cores(settings.cores):
-        return _Process(
+        return subprocess.Popen(
             settings.words if isinstance(settings.words, str) else list(settings.words),
             shell=isinstance(settings.words, str),
             cwd=settings.working_dir,
@@ -367,36 +370,35 @@ def _watching(
     return watcher.watch(pid, has_shell=isinstance(settings.words, str))
 
 
-def _wait(process: _Process, seconds: float | None, stop: threading.Event | None) -> bool:
+def _wait(reaper: _Reaper, seconds: float | None, stop: threading.Event | None) -> bool:
     """Waits for a command's end, or until it is to be ended; False if its time was up."""
-    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if stop is None and seconds is None:
-        process.reap(own_peak)
+        reaper.reap()
         return True
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    with _end_of(process, own_peak) as has_ended:
+    with _end_of(reaper) as has_ended:
         while stop is None or not stop.is_set():
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
             if has_ended(min(left, _COMMAND_LOOK_SECONDS)):
-                process.reap(own_peak)
+                reaper.reap()
                 return True
     return True
 
 
 @contextlib.contextmanager
-def _end_of(process: _Process, own_peak: int) -> Iterator[Callable[[float], bool]]:
+def _end_of(reaper: _Reaper) -> Iterator[Callable[[float], bool]]:
     """A function that waits for so many seconds and says whether the process has ended.
 
     The kernel tells at once, where Python's own wait with a limit looks every 50 ms, by which run
     times would be off.
     """
     try:
-        descriptor = os.pidfd_open(process.pid)
+        descriptor = os.pidfd_open(reaper.process.pid)
     except (AttributeError, OSError):  # macOS, an old C library or kernel, or a sandbox
         ended = threading.Event()
-        threading.Thread(target=_tell_end, args=(process, own_peak, ended), daemon=True).start()
+        threading.Thread(target=_tell_end, args=(reaper, ended), daemon=True).start()
         yield ended.wait
         return
     try:
@@ -407,9 +409,9 @@ def _end_of(process: _Process, own_peak: int) -> Iterator[Callable[[float], bool
         os.close(descriptor)
 
 
-def _tell_end(process: _Process, own_peak: int, ended: threading.Event) -> None:
+def _tell_end(reaper: _Reaper, ended: threading.Event) -> None:
     """Waits without a limit, which is reported at once, too."""
-    process.reap(own_peak)
+    reaper.reap()
     ended.set()
 
 
