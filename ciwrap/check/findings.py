@@ -528,8 +528,11 @@ def check_result(
 
 
 def _has_something(result: VariableResult) -> bool:
-    """Whether elements were compared; of values that a test gives, there may be none."""
-    return result.element_count != 0 or result.source_path == str(MEMORY)
+    """Whether elements were compared, or lines of a text; of values that a test gives, there may be
+    none.
+    """
+    has_lines = result.text is not None and result.text.lines != (0, 0)
+    return result.element_count != 0 or has_lines or result.source_path == str(MEMORY)
 
 
 _LIKE_FORTRAN = " (it looks like records of unformatted Fortran: the reader 'fortran' takes them)"

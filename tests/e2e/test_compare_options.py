@@ -34,11 +34,11 @@ def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
 
 def test_options_of_readers(tmp_path: Path) -> None:
     pair = tables(tmp_path, "t,p\n0,1.5\n1,\n", "t,p\n0,1.5\n1,2\n")
-    assert ciwrap(tmp_path, "compare", *pair)[0] == 3
-    assert ciwrap(tmp_path, "compare", *pair, "--option", "empty_is_nan=true")[0] == 1
+    assert ciwrap(tmp_path, "compare", *pair)[0] == 1
+    assert ciwrap(tmp_path, "compare", *pair, "--option", "empty_is_nan=false")[0] == 3
     pair = tables(tmp_path, "a,b\n1.5,2.5", "a,b\n1.5,2.50")
-    assert ciwrap(tmp_path, "compare", *pair)[0] == 3
-    assert ciwrap(tmp_path, "compare", *pair, "--option", "final_newline=false")[0] == 0
+    assert ciwrap(tmp_path, "compare", *pair)[0] == 0
+    assert ciwrap(tmp_path, "compare", *pair, "--option", "final_newline=true")[0] == 3
     pair = tables(tmp_path, "step,e\n0,0\n", "step,e\n0,4e-17\n")
     more = ("--atol", "1e-6", "--option", "types={e: float}")
     assert ciwrap(tmp_path, "compare", *pair, *more)[0] == 0
@@ -101,9 +101,9 @@ def test_patterns_without_effect_are_told(tmp_path: Path, monkeypatch: pytest.Mo
     told = [one["text"] for one in document["messages"] if one["level"] == "warning"]
     assert code == 0
     assert [one.partition(" matches")[0] for one in told] == [
-        "the pattern 'CX' (--ignore)",
-        "the pattern 'CL' (--bound)",
-        "the pattern 'Cd' (of the check)",
+        "the pattern 'CX' of --ignore",
+        "the pattern 'CL' of --bound",
+        "the pattern 'Cd' under 'variables' or 'ignore'",
     ]
 
 

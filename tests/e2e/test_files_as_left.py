@@ -355,7 +355,7 @@ def test_values_next_to_zero_are_so_beside_the_bound(compare: Compare) -> None:
     np.save("a.npy", [1.0, 1e-17, 2.0, 3.0])
     np.save("b.npy", [1.0, 4e-17, 2.0, 3.0])
     text = compare("a.npy", "b.npy", "--rtol", "1e-9")["text"]
-    assert "A is next to zero; all of it would match with atol=3e-17" in text
+    assert "A is next to zero; all of this variable would match with atol=3e-17" in text
 
 
 # --- dimensions that can grow ---------------------------------------------------------------------
