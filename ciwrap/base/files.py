@@ -13,6 +13,8 @@ from typing import BinaryIO
 from ciwrap.base.errors import CiwrapError, FileLimitError, UnreadableFileError, WriteFailedError
 
 _PIECE = 1 << 20
+# What begins a file that Git LFS has not fetched.
+LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read_regular(path: Path, limit: int) -> bytes:

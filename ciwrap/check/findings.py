@@ -35,7 +35,7 @@ from ciwrap.check.two_sides import (
     suspect_ranges,
     to_index,
 )
-from ciwrap.formats.find_outputs import MEMORY, glob_of, kind_of
+from ciwrap.formats.find_outputs import glob_of, kind_of
 from ciwrap.golden.trees import (
     bound_of,
     bound_ratio,
@@ -501,10 +501,6 @@ def check_result(
     elif not results:
         text = "nothing was compared: no variable is on both sides and not ignored"
         told.append(Message(MessageLevel.ERROR, text))
-    elif verdict is Verdict.MATCH and not any(map(_has_something, results)):
-        verdict = Verdict.NOT_COMPARABLE
-        text = f"nothing was compared: {grouped_plural(len(results), 'variable')} without elements"
-        told.append(Message(MessageLevel.ERROR, text))
     if verdict is not Verdict.MATCH:
         results = _with_known_masks(results)
         if explain is not None:
@@ -527,12 +523,20 @@ def check_result(
     )
 
 
-def _has_something(result: VariableResult) -> bool:
-    """Whether elements were compared, or lines of a text; of values that a test gives, there may be
-    none.
+def _has_lines(result: VariableResult) -> bool:
+    return result.text is not None and result.text.lines != (0, 0)
+
+
+def refuse_nothing(check: CheckResult) -> CheckResult:
+    """The result of files; not comparable where all that matches has neither elements nor lines of a
+    text, as tables of a program that never ran.
     """
-    has_lines = result.text is not None and result.text.lines != (0, 0)
-    return result.element_count != 0 or has_lines or result.source_path == str(MEMORY)
+    some = any(one.element_count != 0 or _has_lines(one) for one in check.variables)
+    if check.verdict is not Verdict.MATCH or some or not check.variables:
+        return check
+    count = grouped_plural(len(check.variables), "variable")
+    told = Message(MessageLevel.ERROR, f"nothing was compared: {count} without elements")
+    return replace(check, verdict=Verdict.NOT_COMPARABLE, messages=(*check.messages, told))
 
 
 _LIKE_FORTRAN = " (it looks like records of unformatted Fortran: the reader 'fortran' takes them)"

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, InterruptedCallError, UsageError
 from ciwrap.base.processes import endings_call
+from ciwrap.check.findings import refuse_nothing
 from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.cli.main import (
     INTERRUPTED,
@@ -390,7 +391,9 @@ def compare_sides(
 
     tidy = None if list_path is None else partial(_remove_former_lists, list_path, spread)
     return HistoryEnding(
-        result, tidy, pool.end if pool is not None and spread.has_ended_early else None
+        refuse_nothing(result),
+        tidy,
+        pool.end if pool is not None and spread.has_ended_early else None,
     )
 
 

@@ -758,8 +758,9 @@ def time_axis(
     """The dimension that goes through time; None if there is none.
 
     names: of all dimensions. unlimited: those that can grow. timed: those whose coordinate says
-    that it is time. Only those named like time, of several the unlimited one, else `timed`, are
-    taken, and only if that leaves no choice: whether another one can grow is how it is stored.
+    that it is time. Only what is named `time`, else like it, of several the unlimited one, else
+    `timed`, is taken, and only if that leaves no choice: whether another dimension can grow is how
+    it is stored.
     """
     if not rule.is_on:
         return None
@@ -767,7 +768,8 @@ def time_axis(
     if rule.axis != "auto":
         return rule.axis if rule.axis in known else None
     called = [name for name in known if _TIME_NAME.fullmatch(name)]
-    for choice in (called, [name for name in unlimited if name in called], list(timed)):
+    plain = [name for name in called if name.lower() == "time"]
+    for choice in (plain, called, [name for name in unlimited if name in called], list(timed)):
         if len(choice) == 1:
             return choice[0]
     return None

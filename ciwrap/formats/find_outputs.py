@@ -36,6 +36,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
     one_line,
 )
+from ciwrap.base.files import LFS_POINTER
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
 from ciwrap.formats.reader import InputFile, Reader
 from ciwrap.model import VariableId
@@ -83,6 +84,7 @@ class OutputFile(Struct, frozen=True):
         names could not be stored or shown.
         """
         self.reader.check_options(self.options, self.path)
+        _refuse_pointer(self.path)
         options = self.options
         if self.iteration is not None and "iterations" in self.reader.option_names:
             # The path has said which iteration the whole file is of.
@@ -151,6 +153,23 @@ def name_fault(name: str) -> str | None:
     if len(name.encode()) > MAX_NAME_BYTES:
         return f"is longer than {MAX_NAME_BYTES} bytes"
     return None
+
+
+_MOST_POINTER_BYTES = 1024
+
+
+def _refuse_pointer(path: Path) -> None:
+    """Raises UnsupportedFormatError for what stands for a file that Git LFS has not fetched."""
+    start = b""
+    with contextlib.suppress(OSError):  # of which opening it tells
+        status = path.stat()
+        if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_POINTER_BYTES:
+            with path.open("rb") as file:
+                start = file.read(len(LFS_POINTER))
+    if start == LFS_POINTER:
+        raise UnsupportedFormatError(
+            "is a pointer of Git LFS, not the file itself", file=path, remedy="run `git lfs pull`"
+        )
 
 
 # The file that arrays of tests are in.

@@ -360,9 +360,15 @@ def _classic_variable(
     attributes: AttributeRule,
 ) -> None:
     dtype, read = np.dtype(one.dtype), classic.reader(one)
+    width = _text_width(dtype, one.shape, steps)
     packing = Packing.of(one.attributes, dtype)
-    labels = attributes.labels(one.dimensions, one.attributes, packing)
-    if packing is not None:
+    dimensions = one.dimensions[:-1] if width else one.dimensions
+    labels = attributes.labels(dimensions, one.attributes, packing)
+    if width:
+        texts = _texts(read, width)
+        dtype, shape = np.dtype(f"S{width}"), one.shape[:-1]
+        listing.add(one.name, dtype, shape, texts, steps=steps, labels=labels)
+    elif packing is not None:
         listing.add(
             one.name, packing.dtype, one.shape, packing.reader(read), steps=steps, labels=labels
         )
@@ -382,6 +388,31 @@ def _classic_variable(
                 iteration=step,
                 labels=labels,
             )
+
+
+# Characters along a longer axis are one for each place, not those of a text.
+_MOST_CHARACTERS = 4096
+
+
+def _text_width(dtype: np.dtype[Any], shape: Sequence[int], steps: Sequence[int] | None) -> int:
+    """How many characters along the last axis are one text; 0 if they are none. steps: those that
+    the first axis goes through, if it does.
+    """
+    axes = len(shape) - (steps is not None)
+    is_text = dtype == np.dtype("S1") and axes > 0 and 0 < shape[-1] <= _MOST_CHARACTERS
+    return int(shape[-1]) if is_text else 0
+
+
+def _texts(
+    read: Callable[[int, int], NDArray[Any]], width: int
+) -> Callable[[int, int], NDArray[Any]]:
+    """Texts of so many characters each, without the NUL bytes at their ends."""
+
+    def joined_characters(first: int, count: int) -> NDArray[Any]:
+        characters = np.ascontiguousarray(read(first * width, count * width))
+        return characters.view(f"S{width}")
+
+    return joined_characters
 
 
 def _whole(by_name: Mapping[str, Any], classic: ClassicFile, name: str) -> Any:
@@ -555,6 +586,12 @@ class _Walk:
         is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
         packing = None if is_text else Packing.of(variable.attrs, dtype)
         dimensions = _dimension_names(one)
+        width = 0 if is_text else _text_width(dtype, shape, steps)
+        if width and dataset is not None and tuple(dataset.shape or ()) == shape:
+            dimensions = None if dimensions is None else dimensions[:-1]
+            labels = self._attributes.labels(dimensions, variable.attrs)
+            self._characters(dataset, name, width, {"steps": steps, "labels": labels})
+            return
         labels = self._attributes.labels(dimensions, variable.attrs, packing)
         if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
             opened, place = self._opened, Place(name)
@@ -581,6 +618,22 @@ class _Walk:
             steps=steps,
             labels=labels,
         )
+
+    def _characters(self, dataset: Any, name: str, width: int, facts: dict[str, Any]) -> None:
+        """Lists texts that are stored as single characters."""
+        shape, chunks = tuple(dataset.shape), dataset.chunks
+        fault = storage_fault(self._h5py, dataset)
+        if fault is not None:
+            self._listing.add_fault(name, fault, labels=facts["labels"])
+            return
+
+        def make(values: Any) -> FlatReader:
+            return FlatReader(shape, np.dtype("S1"), box_reader(values), chunks[0] if chunks else 0)
+
+        read = _texts(self._opened.reader(dataset.name, None, make), width)
+        stored = dataset.id.get_storage_size()
+        dtype = np.dtype(f"S{width}")
+        self._listing.add(name, dtype, shape[:-1], read, stored_bytes=stored, **facts)
 
 
 def _dimension_names(one: _Found) -> Sequence[str] | None:

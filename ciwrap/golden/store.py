@@ -38,7 +38,7 @@ from ciwrap.base.errors import (
     UsageError,
     WriteFailedError,
 )
-from ciwrap.base.files import flush, flush_folder, read_regular, remove, write_text
+from ciwrap.base.files import LFS_POINTER, flush, flush_folder, read_regular, remove, write_text
 from ciwrap.base.late import numpy as np
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
@@ -65,8 +65,6 @@ from ciwrap.golden.places import (
 )
 from ciwrap.model import VariableId
 from ciwrap.model.results import command_words
-
-_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read_golden_file(path: Path) -> tuple[list[_core.GoldenVariable], str]:
@@ -108,7 +106,7 @@ def decode(data: bytes, source: Path, remedy: str | None = None) -> list[_core.G
 
 def refuse_pointer(data: bytes, source: Path) -> None:
     """Raises GoldenToMendError for what stands for a file that Git LFS has not fetched."""
-    if data.startswith(_LFS_POINTER):
+    if data.startswith(LFS_POINTER):
         raise GoldenToMendError(
             "is a pointer of Git LFS, not the golden itself",
             file=source,

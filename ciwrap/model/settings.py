@@ -241,6 +241,10 @@ def size_text(value: int) -> str:
 
 
 def accept_number(value: object) -> float | int:
+    if getattr(getattr(value, "dtype", None), "kind", "") == "m":  # to NumPy a whole number
+        raise FormError(
+            f"must be a number, not the duration {value}: durations are compared exactly"
+        )
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise FormError(f"must be a number, not {shown(value)}")
     try:

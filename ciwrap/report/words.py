@@ -148,12 +148,13 @@ _MOST_BOUNDS = 3
 OF_TWO_RUNS = frozenset({"compare", "record"})
 
 
-_EXACT_BY_TYPE = "exact for whole numbers and texts"
+_EXACT_BY_TYPE = "exact by type"
 
 
 def _exact_words(one: VariableResult) -> str:
     """`exact`; of a type that rtol and ulps do not apply to, that it is why."""
-    is_by_type = one.dtype is not None and one.dtype[1:2] in ("i", "u", "S", "U")
+    dtype = one.dtype or ""
+    is_by_type = dtype[1:2] in ("i", "u", "S", "U") or dtype[1:] == "b1"
     return _EXACT_BY_TYPE if is_by_type else "exact"
 
 

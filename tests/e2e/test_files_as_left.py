@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ciwrap.base.errors import InvalidBoundError
 from ciwrap.cli.main import run
 from ciwrap.formats.entries import IterationRule
 from ciwrap.formats.netcdf import _netcdf4
 from ciwrap.formats.reader import AttributeRule
+from ciwrap.model import ErrorBound
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -394,3 +396,45 @@ def test_tables_as_pandas_writes_them(compare: Compare) -> None:
     found = compare("a.csv", "b.csv")
     assert found["code"] == NOT_COMPARABLE
     assert "on the first side the text ends with its last number" in found["text"]
+
+
+# --- what is no file ------------------------------------------------------------------------------
+
+
+def test_a_pointer_of_git_lfs_is_called_so(compare: Compare) -> None:
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n"
+    for name in ("a", "b"):
+        for suffix in ("log", "csv", "nc"):
+            Path(f"{name}.{suffix}").write_text(pointer.format(name * 64))
+    for suffix in ("log", "csv", "nc"):
+        found = compare(f"a.{suffix}", f"b.{suffix}")
+        assert found["code"] == NOT_COMPARABLE
+        assert "is a pointer of Git LFS, not the file itself" in found["text"]
+        assert "run `git lfs pull`" in found["text"]
+
+
+def test_a_duration_is_no_bound() -> None:
+    for length in (np.timedelta64(2, "ms"), np.array(2, "m8[ms]")):
+        with pytest.raises(InvalidBoundError, match="durations are compared exactly"):
+            ErrorBound(atol=length)
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF4"])
+def test_characters_of_netcdf_are_texts(compare: Compare, kind: str) -> None:
+    """However many characters there is room for."""
+    netcdf4 = pytest.importorskip("netCDF4")
+    for name, word, length in (("a.nc", "beta", 8), ("b.nc", "betb", 8), ("c.nc", "beta", 9)):
+        with netcdf4.Dataset(name, "w", format=kind) as file:
+            file.createDimension("time", None)
+            file.createDimension("n", 2)
+            file.createDimension("length", length)
+            texts = np.array([["alpha", word]] * 3, f"S{length}")
+            names = file.createVariable("names", "S1", ("time", "n", "length"))
+            names[:] = netcdf4.stringtochar(texts)
+            file.createVariable("x", "f8", ("n",))[:] = [1, 2]
+            file.createVariable("flags", "S1", ("time",))[:] = np.array([b"a", b"b", b"c"])
+    found = compare("a.nc", "b.nc")
+    assert (found["code"], len(found["variables"])) == (DIFFER, 7)
+    told = next(one for one in found["variables"] if one["name"] == "names")
+    assert told["first_differences"] == [{"golden": "b'beta'", "index": [1], "new": "b'betb'"}]
+    assert compare("a.nc", "c.nc")["code"] == MATCH

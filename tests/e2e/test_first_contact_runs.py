@@ -324,7 +324,7 @@ def test_what_has_no_iteration_beside_what_has(
     shown = capsys.readouterr().out
     assert "also not matching, without an iteration: potential\n" in shown
     assert "None" not in shown
-    bounds = "atol=1e-6 rtol=0 (3 variables), exact for whole numbers and texts (1 variable)"
+    bounds = "atol=1e-6 rtol=0 (3 variables), exact by type (1 variable)"
     assert f"bound: {bounds}, as given\n" in shown
 
 
