@@ -33,9 +33,10 @@ def run(tmp_path: Path) -> Path:
         path = run / f"iter_{iteration}" / "x.npy"
         path.parent.mkdir(parents=True)
         np.save(path, np.full(4, float(iteration)))
-    (run / "notes.md").write_text("of no reader")
+    (run / "notes.md").write_text("left out")
     target = capture_of(run)
-    capture_run(run, find_in(run), target, RULES, CaptureOptions(settle_seconds=0))
+    found = find_in(run, exclude=["notes.md"])
+    capture_run(run, found, target, RULES, CaptureOptions(settle_seconds=0))
     return run
 
 

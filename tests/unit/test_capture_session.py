@@ -249,11 +249,14 @@ def test_progress_knows_what_there_is_to_read(run: Path) -> None:
     assert told[0] == (str(run), 3 * size)
 
 
-def test_what_no_reader_knows_is_named(run: Path) -> None:
+def test_what_no_reader_knows_is_captured(run: Path) -> None:
     made(run, 1)
+    before = captured(run)
     (run / "iter_0001" / "notes.xyzzy").write_bytes(b"what?")
-    (error,) = captured(run).left_alone
-    assert error.file == str(run / "iter_0001" / "notes.xyzzy")
+    (run / "iter_0001" / "state").write_bytes(b"\0")
+    after = captured(run)
+    assert (before.left_alone, after.left_alone) == ([], [])
+    assert after.identity != before.identity
 
 
 def test_a_path_that_is_no_text_is_refused(run: Path) -> None:

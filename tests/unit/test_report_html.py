@@ -202,9 +202,9 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
 
 
 def test_the_environments_stand_side_by_side() -> None:
-    golden = {"cpu": "old one", "numpy": "2.0", "OMP_NUM_THREADS": "1"}
+    golden = {"cpu": "old one", "numpy": "2.0", "OMP_NUM_THREADS": "1", "LANG": "C"}
     run = run_of(differing(), golden_environment=golden)
-    run = replace(run, environment={"cpu": "new one", "numpy": "2.0"})
+    run = replace(run, environment={"cpu": "new one", "numpy": "2.0", "LANG": "C"})
     text = Page(render_html(run)).text
     assert "as far as it was seen, is not that of the golden: CPU, OMP_NUM_THREADS differ." in text
     assert re.search(r"CPU\s*old one\s*new one", text)
