@@ -528,8 +528,8 @@ def _has_lines(result: VariableResult) -> bool:
 
 
 def refuse_nothing(check: CheckResult) -> CheckResult:
-    """The result of files; not comparable where all that matches has neither elements nor lines of a
-    text, as tables of a program that never ran.
+    """The result of files; not comparable where all that matches has neither elements nor lines, as
+    tables of a program that never ran.
     """
     some = any(one.element_count != 0 or _has_lines(one) for one in check.variables)
     if check.verdict is not Verdict.MATCH or some or not check.variables:

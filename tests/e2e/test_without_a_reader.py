@@ -89,7 +89,7 @@ def test_records_of_fortran_are_named(tmp_path: Path) -> None:
     [
         ("bad.npy", b"no array"),
         ("x.bin", bytes(80)),
-        ("cut.csv", b"a,b\n1,2"),
+        ("cut.csv", b'a,b\n1,"2'),
         ("empty.csv", b""),
         ("bad.h5", b"\x89HDF\r\n\x1a\n and no more"),
     ],
