@@ -189,7 +189,7 @@ class FoundConfig(msgspec.Struct, frozen=True):
 class DoctorDocument(DocumentHead, frozen=True):
     """What doctor found.
 
-    lacking: what cannot be read for want of a package, and the extra that brings it.
+    lacking: what cannot be read for want of a package, and the packages.
     """
 
     kind: Literal["doctor"]

@@ -357,9 +357,9 @@ def _lines(findings: DoctorDocument) -> list[str]:
         lines += [f"  {item.name:<12} {_state(item)}" for item in items]
     lines.append(f"readers\n  {', '.join(findings.readers)}")
     if findings.lacking:
-        extras = ",".join(findings.lacking.values())
+        packages = " ".join(dict.fromkeys(" ".join(findings.lacking.values()).split()))
         what = ", ".join(findings.lacking)
-        lines.append(f"  without their libraries: {what}; pip install 'ciwrap[{extras}]'")
+        lines.append(f"  without their libraries: {what}; pip install {packages}")
     config = findings.config
     if config.path is None:
         lines.append("configuration\n  none here or above; `ciwrap init` writes one")

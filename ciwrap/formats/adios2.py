@@ -84,7 +84,7 @@ class Adios2Reader(HistoryReader):
 
 
 def _library(path: Path) -> Any:
-    return library("adios2", "adios2", file=path)
+    return library("adios2", file=path)
 
 
 def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:

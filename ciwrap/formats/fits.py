@@ -51,7 +51,7 @@ class FitsReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
-        library("astropy.io.fits", "fits", file=path)
+        library("astropy.io.fits", file=path)
         rule = AttributeRule.of(options, path)
         found = _source(path, rule, unpacks=False)
         if found is None:
@@ -68,7 +68,7 @@ def _unpacked(path: Path, rule: AttributeRule) -> Source:
 
 def _source(path: Path, rule: AttributeRule, *, unpacks: bool) -> Source | None:
     """The open file; None if it holds packed images and these are not to be unpacked here."""
-    fits = library("astropy.io.fits", "fits", file=path)
+    fits = library("astropy.io.fits", file=path)
     with contextlib.ExitStack() as opened:
         file = InputFile(path)
         opened.callback(file.close)

@@ -375,7 +375,7 @@ class Hdf5Reader(HistoryReader):
                 key="options.iterations",
             )
         check_is_file(path)
-        library("h5py", "hdf5", file=path)
+        library("h5py", file=path)
         look_first(path, partial(_source, path, rule, attributes), has_open_files)
         return _source(path, rule, attributes)
 
@@ -387,7 +387,7 @@ def has_open_files() -> bool:
 
 
 def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
-    h5py = library("h5py", "hdf5", file=path)
+    h5py = library("h5py", file=path)
     file = open_file(h5py, path)
     listing = Listing(path)
     with closed_on_error(file.close), guarded(path):

@@ -390,7 +390,7 @@ class Regex:
     literal = None
 
     def __init__(self, text: str, value: str, path: Path, *, needs_group: bool) -> None:
-        re2 = library("re2", "log", file=path)
+        re2 = library("re2", file=path)
         self.text = text
         options = re2.Options()
         options.log_errors = False

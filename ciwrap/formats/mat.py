@@ -53,7 +53,7 @@ class MatReader(CheckedReader):
 
 
 def _library(path: Path) -> Any:
-    return library("scipy.io", "scipy", file=path)
+    return library("scipy.io", file=path)
 
 
 def _open(path: Path) -> EntrySource:

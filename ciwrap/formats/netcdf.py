@@ -457,7 +457,7 @@ def _axis(
 
 def _libraries(path: Path) -> tuple[Any, Any]:
     """h5py and h5netcdf. Raises ReaderPluginError if one is not installed."""
-    return library("h5py", "netcdf", file=path), library("h5netcdf", "netcdf", file=path)
+    return library("h5py", file=path), library("h5netcdf", file=path)
 
 
 def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:

@@ -49,7 +49,7 @@ class TorchReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
-        torch = library("torch", "torch", file=path)
+        torch = library("torch", file=path)
         version = re.match(r"(\d+)\.(\d+)", str(torch.__version__))
         if version is None or (int(version[1]), int(version[2])) < _SAFE_TORCH:
             raise ReaderPluginError(

@@ -437,7 +437,7 @@ def check_is_file(path: Path) -> None:
         raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
 
 
-# What is read with which packages, and the extra of ciwrap that brings them.
+# What is read with which packages, and the extra that brings them to a clone.
 NEEDED = {
     "hdf5": ("hdf5", ("h5py",)),
     "netcdf 4": ("netcdf", ("h5py", "h5netcdf")),
@@ -456,35 +456,40 @@ _DISTRIBUTIONS = {"re2": "google-re2"}
 
 
 def lacking() -> dict[str, str]:
-    """What cannot be read for want of a package, and the extra that brings it; loads none."""
-    return {
-        what: extra
-        for what, (extra, packages) in NEEDED.items()
-        if any(find_spec(package) is None for package in packages)
-    }
+    """What cannot be read for want of packages, and these as pip knows them; loads none."""
+    found = {}
+    for what, (_, packages) in NEEDED.items():
+        missing = [_distribution(one) for one in packages if find_spec(one) is None]
+        if missing:
+            found[what] = " ".join(missing)
+    return found
 
 
-def library(name: str, extra: str, *, file: str | os.PathLike[str]) -> Any:
-    """The module of that name, out of the extra `ciwrap[extra]`.
+def _distribution(package: str) -> str:
+    return _DISTRIBUTIONS.get(package, package)
 
-    Raises ReaderPluginError if it is not installed or cannot be loaded.
+
+def library(name: str, *, file: str | os.PathLike[str]) -> Any:
+    """The module of that name. Raises ReaderPluginError if it is not installed or cannot be loaded;
+    the remedy names the library itself, since no package index has ciwrap under its name.
     """
     package = name.split(".")[0]
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is not None and error.name.split(".")[0] != package:
+        missing = package if error.name is None else error.name.split(".")[0]
+        if missing != package:
             problem = f"{package} is installed, but what it needs is not: {one_line(error)}"
         else:
             problem = f"is read with {package}, which is not installed"
         raise ReaderPluginError(
-            problem, file=file, remedy=f"pip install 'ciwrap[{extra}]'"
+            problem, file=file, remedy=f"pip install {_distribution(missing)}"
         ) from error
     except (ImportError, OSError) as error:
         raise ReaderPluginError(
             f"{name} cannot be loaded: {one_line(error)}",
             file=file,
-            remedy=f"pip install --force-reinstall {_DISTRIBUTIONS.get(package, package)}",
+            remedy=f"pip install --force-reinstall {_distribution(package)}",
         ) from error
 
 

@@ -837,9 +837,7 @@ class ParquetReader(CheckedReader):
 
 
 def _libraries(path: Path) -> tuple[Any, Any]:
-    return library("pyarrow", "parquet", file=path), library(
-        "pyarrow.parquet", "parquet", file=path
-    )
+    return library("pyarrow", file=path), library("pyarrow.parquet", file=path)
 
 
 def _source(path: Path) -> Source:

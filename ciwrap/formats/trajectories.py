@@ -640,7 +640,7 @@ def _is_trr(path: Path) -> bool:
 
 
 def _library(path: Path) -> Any:
-    return library("MDAnalysis.lib.formats.libmdaxdr", "md", file=path)
+    return library("MDAnalysis.lib.formats.libmdaxdr", file=path)
 
 
 def _refuse_double(path: Path) -> None:

@@ -107,7 +107,7 @@ class TomlReader(ValuesReader):
     name: ClassVar[str] = "toml"
 
     def load(self, data: bytes, path: Path) -> Any:
-        toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", "toml", file=path)
+        toml = library("tomllib" if sys.version_info >= (3, 11) else "tomli", file=path)
         try:
             return toml.loads(data.decode("utf-8"), parse_float=_toml_float)
         except UnicodeDecodeError:

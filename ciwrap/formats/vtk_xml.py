@@ -255,7 +255,7 @@ class XmlFile:
 
     def _unpack(self, data: bytes, length: int) -> bytes:
         if self._packer == "vtkLZ4DataCompressor":
-            lz4 = library("lz4.block", "vtk", file=self.path)
+            lz4 = library("lz4.block", file=self.path)
             return bytes(lz4.decompress(data, uncompressed_size=length))
         is_zlib = self._packer == "vtkZLibDataCompressor"
         unpacker: Any = zlib.decompressobj() if is_zlib else lzma.LZMADecompressor()

@@ -69,7 +69,7 @@ class ZarrReader(HistoryReader):
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         _check_is_store(path)
-        zarr = library("zarr", "zarr", file=path)
+        zarr = library("zarr", file=path)
         listing = Listing(path)
         with guarded(path), _quiet():
             # What somebody once consolidated may lack arrays, and tell other shapes and units.

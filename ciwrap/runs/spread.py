@@ -543,7 +543,7 @@ def mpi_world() -> Any:
     except (ImportError, RuntimeError) as error:
         raise NotAvailableError(
             f"--executor mpi needs mpi4py and an MPI library ({one_line(error)})",
-            remedy="pip install 'ciwrap[mpi]', and start with mpiexec",
+            remedy="pip install mpi4py, and start with mpiexec",
         ) from error
     told = process_count()
     if told > 1 and found.Get_size() == 1:
@@ -578,7 +578,7 @@ def _dask(scheduler: str | None) -> Iterator[Pool]:
         distributed = import_module("distributed")
     except ImportError as error:
         raise NotAvailableError(
-            f"--executor dask needs Dask ({one_line(error)})", remedy="pip install 'ciwrap[dask]'"
+            f"--executor dask needs Dask ({one_line(error)})", remedy="pip install distributed"
         ) from error
     if scheduler is None:
         raise UsageError(

@@ -115,7 +115,7 @@ def _zstd(data: bytes) -> bytes:
     except ImportError:
         raise NotAvailableError(
             "this snapshot is compressed with zstd, and zstandard is not installed",
-            remedy="pip install 'ciwrap[snapshot]'",
+            remedy="pip install zstandard",
         ) from None
     try:
         with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as reader:

@@ -184,7 +184,7 @@ def scipy(part: str, what_for: str) -> Any:
     except ModuleNotFoundError as error:
         raise NotAvailableError(
             f"{what_for} needs SciPy, which is not installed",
-            remedy="pip install 'ciwrap[stats]'",
+            remedy="pip install scipy",
         ) from error
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ciwrap.base.errors import ReaderPluginError
-from ciwrap.formats.reader import NEEDED, library
+from ciwrap.formats.reader import library
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,8 @@ def remedy_of(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, package:
     (folder / f"{package}.py").write_text(text)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, package, raising=False)
-    extra = next(extra for extra, packages in NEEDED.values() if package in packages)
     with pytest.raises(ReaderPluginError) as caught:
-        library(package, extra, file="x")
+        library(package, file="x")
     return str(caught.value)
 
 
@@ -28,7 +27,7 @@ def test_a_library_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     said = remedy_of(
         tmp_path, monkeypatch, "raise ModuleNotFoundError('No re2', name='re2')", "re2"
     )
-    assert said == ("x: is read with re2, which is not installed; pip install 'ciwrap[log]'")
+    assert said == ("x: is read with re2, which is not installed; pip install google-re2")
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,7 @@ def test_scipy_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(NotAvailableError) as caught:
         normal_bits(np.ones((3, 2)))
     assert str(caught.value) == (
-        "the number of significant digits needs SciPy, which is not installed;"
-        " pip install 'ciwrap[stats]'"
+        "the number of significant digits needs SciPy, which is not installed; pip install scipy"
     )
 
 

@@ -115,7 +115,7 @@ def _toml(text: str) -> dict[str, Any]:
     except ImportError:
         raise UsageError(
             f"pytest's configuration cannot be read without the package {name}",
-            remedy="pip install 'ciwrap[toml]'",
+            remedy="pip install tomli",
         ) from None
     found: dict[str, Any] = module.loads(text)
     return found

@@ -448,7 +448,7 @@ def _perturb(copy: Path, path: Path, relative: float | None, noise: np.random.Ge
 def _perturb_hdf5(
     copy: Path, path: Path, relative: float | None, noise: np.random.Generator
 ) -> bool:
-    h5py = library("h5py", "hdf5", file=path)
+    h5py = library("h5py", file=path)
     changed = False
     try:
         with h5py.File(copy, "r+") as file:
