@@ -187,6 +187,7 @@ def test_outcomes_add_up_field_by_field() -> None:
             sums=[PartSums(identity, number, 1.0, 1, 1.0, 1)],
             capture_bytes_read=number,
             data_bytes_read=10 * number,
+            attributes_left_out=number,
             engine=name,
             ended_by=name,
         )

@@ -56,6 +56,7 @@ FULL = Findings(
     sums=[PartSums(VariableId("y", 1), 4, math.inf, 3, 0.1 + 0.2, 2)],
     capture_bytes_read=1 << 40,
     data_bytes_read=3,
+    attributes_left_out=5,
     engine="pread",
     ended_by="SIGTERM",
 )
