@@ -36,9 +36,9 @@ from ciwrap.check.two_sides import (
     pair_up,
     refuse_unseen_mask,
     uncompared,
+    without_statistics,
 )
 from ciwrap.formats.catalog import Rules, refuse_other_ids
-from ciwrap.golden.scale import without_statistics
 from ciwrap.golden.store import golden_id, golden_signature
 from ciwrap.golden.trees import bound_of
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, Verdict

@@ -35,6 +35,7 @@ from ciwrap.check.two_sides import (
     in_dtype,
     in_one_dtype,
     is_strict_on,
+    kept_statistics,
     not_comparable,
     read_each,
     refuse_empty,
@@ -42,8 +43,8 @@ from ciwrap.check.two_sides import (
     refuse_other_labels,
     suspect_pieces,
     uncompared,
+    without_statistics,
 )
-from ciwrap.golden.scale import in_scale, in_scale_of, kept_statistics, without_statistics
 from ciwrap.golden.store import golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import (
     asked_for,
@@ -214,6 +215,8 @@ def _judged(
 def _in_scale(
     reference: Reference, settings: VariableSettings, identity: VariableId
 ) -> VariableSettings:
+    from ciwrap.golden.scale import in_scale_of
+
     if reference.golden is None:
         return in_scale_of(reference.values, settings, identity)
     return in_scale_of_golden(reference.golden, reference.statistics, settings)
@@ -227,9 +230,11 @@ def in_scale_of_golden(
     """The settings with their bound as a number, in the scale of a golden. statistics: those that
     are kept with it. Raises ParameterMismatchError if nothing tells them, and as `in_scale_of`.
     """
-    identity = golden_id(golden)
     if settings.scale is None:
         return settings
+    from ciwrap.golden.scale import in_scale, in_scale_of
+
+    identity = golden_id(golden)
     if golden.data is not None:
         return in_scale_of(kept_values(golden), settings, identity)
     if statistics is None:

@@ -53,7 +53,7 @@ from ciwrap.model import (
     Verdict,
     fit_fill_values,
 )
-from ciwrap.model.settings import MASK_LABEL, StrictDtype
+from ciwrap.model.settings import MASK_LABEL, SCALE_LABEL, SCALES, StrictDtype
 from ciwrap.model.variable_result import Number
 
 if TYPE_CHECKING:
@@ -214,6 +214,29 @@ def labels_with_mask(labels: Labels, settings: VariableSettings) -> Labels:
     if settings.mask is None:
         return labels
     return tuple(sorted((*labels, (MASK_LABEL, settings.mask))))
+
+
+def with_statistics(labels: Labels, statistics: Mapping[str, float]) -> Labels:
+    """A golden's labels with the statistics of its numbers."""
+    text = " ".join(f"{name}={value!r}" for name, value in statistics.items())
+    return tuple(sorted((*labels, (SCALE_LABEL, text))))
+
+
+def without_statistics(labels: Labels) -> Labels:
+    """What a golden's labels say of the variable itself."""
+    return tuple(one for one in labels if one[0] != SCALE_LABEL)
+
+
+def kept_statistics(labels: Labels) -> dict[str, float] | None:
+    """The statistics among a golden's labels; None if it keeps none, or not all."""
+    said = dict(labels).get(SCALE_LABEL, "")
+    pairs = [part.partition("=") for part in said.split()]
+    try:
+        found = {name: float(value) for name, _, value in pairs}
+    except ValueError:
+        return None
+    is_whole = found.keys() == SCALES.keys() and all(0 <= x < math.inf for x in found.values())
+    return found if is_whole else None
 
 
 def refuse_other_labels(reference: Labels, new: Labels, wording: Wording) -> None:

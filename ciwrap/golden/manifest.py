@@ -20,7 +20,6 @@ from ciwrap.arrays.values import Labels, Values
 from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.progress import NO_PROGRESS, Progress
-from ciwrap.golden.scale import in_scale, statistics_of
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
     Resources,
@@ -319,6 +318,8 @@ def capture(
     and the errors of reading.
     """
     if settings.scale is not None:
+        from ciwrap.golden.scale import in_scale, statistics_of
+
         statistics = statistics_of(values, settings, identity)
         scaled = in_scale(settings, statistics, identity)
         found = capture(values, scaled, identity, resources=resources, progress=progress)

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from ciwrap.arrays.values import is_bfloat16, widen_bfloat16
 from ciwrap.base.errors import UnsupportedDtypeError, UsageError
 from ciwrap.base.late import numpy as np
-from ciwrap.model.settings import SCALE_LABEL, SCALES
+from ciwrap.model.settings import SCALES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels, Values
+    from ciwrap.arrays.values import Values
     from ciwrap.model import VariableId, VariableSettings
 
 
@@ -134,26 +134,3 @@ def in_scale_of(
     if settings.scale is None:
         return settings
     return in_scale(settings, statistics_of(values, settings, identity), identity)
-
-
-def with_statistics(labels: Labels, statistics: Mapping[str, float]) -> Labels:
-    """A golden's labels with the statistics of its numbers."""
-    text = " ".join(f"{name}={value!r}" for name, value in statistics.items())
-    return tuple(sorted((*labels, (SCALE_LABEL, text))))
-
-
-def without_statistics(labels: Labels) -> Labels:
-    """What a golden's labels say of the variable itself."""
-    return tuple(one for one in labels if one[0] != SCALE_LABEL)
-
-
-def kept_statistics(labels: Labels) -> dict[str, float] | None:
-    """The statistics among a golden's labels; None if it keeps none, or not all."""
-    said = dict(labels).get(SCALE_LABEL, "")
-    pairs = [part.partition("=") for part in said.split()]
-    try:
-        found = {name: float(value) for name, _, value in pairs}
-    except ValueError:
-        return None
-    is_whole = found.keys() == SCALES.keys() and all(0 <= x < math.inf for x in found.values())
-    return found if is_whole else None

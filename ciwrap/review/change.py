@@ -33,7 +33,14 @@ from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.check import misspelt_words
 from ciwrap.check.judge import check_golden, in_scale_of_golden
 from ciwrap.check.other_bounds import Circle, refuse_combined
-from ciwrap.check.two_sides import Work, labels_with_mask, refuse_empty, refuse_unseen_mask
+from ciwrap.check.two_sides import (
+    Work,
+    kept_statistics,
+    labels_with_mask,
+    refuse_empty,
+    refuse_unseen_mask,
+    with_statistics,
+)
 from ciwrap.explain.across import explainer
 from ciwrap.formats.catalog import Catalog
 from ciwrap.golden.manifest import (
@@ -48,7 +55,6 @@ from ciwrap.golden.manifest import (
     now_text,
     rows_of,
 )
-from ciwrap.golden.scale import kept_statistics, with_statistics
 from ciwrap.golden.store import GoldenStore, StoredGolden, golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,

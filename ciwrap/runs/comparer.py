@@ -40,7 +40,6 @@ from ciwrap.check.two_sides import (
     uncompared,
 )
 from ciwrap.formats.catalog import refuse_other_ids
-from ciwrap.golden.scale import in_scale_of
 from ciwrap.golden.trees import tree_parameters
 from ciwrap.model import Verdict
 from ciwrap.model.results import BriefResults
@@ -295,6 +294,7 @@ class _Comparison:
     ) -> None:
         """In the general way: masks, aligned rows, other dtypes or shapes, arrays of nothing."""
         from ciwrap.check.other_bounds import Circle, combined_parts
+        from ciwrap.golden.scale import in_scale_of
 
         if not (ours.has_data and theirs.has_data):
             one, other = ours.signature(identity), theirs.signature(identity)

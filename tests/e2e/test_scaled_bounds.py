@@ -11,7 +11,7 @@ from e2e.cli_project import BASE, Project, check_fails
 from msgspec.structs import replace
 
 import ciwrap
-from ciwrap.golden.scale import kept_statistics
+from ciwrap.check.two_sides import kept_statistics
 from ciwrap.golden.store import GoldenStore
 from ciwrap.model import VariableId
 

@@ -186,7 +186,7 @@ def test_units(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_tried(tmp_path: Path) -> None:
-    it = Project(tmp_path, empty=np.empty((0, 3)))
+    it = Project(tmp_path, empty=np.empty((0, 3)), x=noise(3))
     it.configure("")
     code, document, text = it.selftest()
     assert "empty: it has no elements" in document["checks"][0]["not_tried"][0]
