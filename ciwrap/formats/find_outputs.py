@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import contextlib
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Mapping
@@ -382,7 +383,7 @@ def _plugin_reader(name: str, entry: EntryPoint) -> Reader:
     return reader
 
 
-_HEAD_BYTES = 512
+_HEAD_BYTES = 2048
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _HDF5_HEAD_BYTES = 1 << 16
 _PARQUET = b"PAR1"
@@ -495,6 +496,16 @@ def _is_gromacs(head: bytes) -> bool:
     return is_xtc and len(atoms) == 4 and atoms == head[4:8] != bytes(4)
 
 
+# Fields and lists of a mesh; other files of OpenFOAM are settings. A banner may stand before it.
+_OPENFOAM = re.compile(
+    rb"\A\s*(?:/\*.*?\*/\s*|//[^\n]*\n\s*)*FoamFile\s*\{[^}]*\bclass\s+(?:"
+    rb"(?:vol|surface|point|uniformDimensioned)\w+Field(?:::Internal)?|"
+    rb"(?:label|scalar|vector|sphericalTensor|symmTensor|tensor)(?:IO)?(?:List|Field)"
+    rb")\s*;",
+    re.DOTALL,
+)
+
+
 _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "npy": lambda head: head.startswith(b"\x93NUMPY"),
     "npz": _is_npz,
@@ -503,6 +514,7 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "vtk": lambda head: head.startswith(b"# vtk DataFile Version"),
     "dcd": _is_dcd,
     "gromacs": _is_gromacs,
+    "openfoam": lambda head: _OPENFOAM.match(head) is not None,
     "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
 }
 

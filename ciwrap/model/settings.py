@@ -1139,6 +1139,7 @@ OWN_FORMATS = {
     "torch": OwnFormat("ciwrap.formats.pickles:TorchReader", (".pt", ".pth")),
     "pickle": OwnFormat("ciwrap.formats.pickles:PickleReader", (".pkl", ".pickle", ".joblib")),
     "log": OwnFormat("ciwrap.formats.log:LogReader", ()),
+    "openfoam": OwnFormat("ciwrap.formats.openfoam:OpenFoamReader", ()),
     "veloc": OwnFormat("ciwrap.formats.veloc:VelocReader", (".veloc",)),
 }
 
