@@ -289,7 +289,11 @@ def _unread(path: Path) -> UnreadFileError:
 
 ENTRY_POINT_GROUP = "ciwrap.readers"
 
-_OWN_SUFFIXES = {suffix: name for name, one in OWN_FORMATS.items() for suffix in one.suffixes}
+_OWN_SUFFIXES: dict[str, tuple[str, ...]] = {
+    suffix: tuple(name for name, other in OWN_FORMATS.items() if suffix in other.suffixes)
+    for one in OWN_FORMATS.values()
+    for suffix in one.suffixes
+}
 
 
 def reader_of_suffix(suffix: str) -> Reader | None:
@@ -299,7 +303,7 @@ def reader_of_suffix(suffix: str) -> Reader | None:
     """
     suffix = suffix.lower()
     if suffix in _OWN_SUFFIXES:
-        return _own_reader(_OWN_SUFFIXES[suffix])
+        return _own_reader(_OWN_SUFFIXES[suffix][0])
     broken: list[ReaderPluginError] = []
     for name in _entry_points():
         try:
@@ -312,6 +316,16 @@ def reader_of_suffix(suffix: str) -> Reader | None:
     if broken:
         raise broken[0]
     return None
+
+
+def reader_of(path: Path) -> Reader | None:
+    """The reader of a file's suffix; of several that have it, the one whose content the file has.
+    Raises as `reader_of_suffix` does.
+    """
+    names = _OWN_SUFFIXES.get(path.suffix.lower(), ())
+    inside = formats_of(path) if len(names) > 1 else ()
+    name = next((name for name in names if name in inside), None)
+    return reader_of_suffix(path.suffix) if name is None else _own_reader(name)
 
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
@@ -514,6 +528,7 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "vtk": lambda head: head.startswith(b"# vtk DataFile Version"),
     "dcd": _is_dcd,
     "gromacs": _is_gromacs,
+    "spice": lambda head: re.match(rb"Title:[^\n]*\nDate:[^\n]*\nPlotname:", head) is not None,
     "openfoam": lambda head: _OPENFOAM.match(head) is not None,
     "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
 }
@@ -565,7 +580,7 @@ class Choice:
         elif self._format_name is not None:
             reader = reader_named(self._format_name)
         else:
-            by_suffix = reader_of_suffix(path.suffix)
+            by_suffix = reader_of(path)
             # Options are of somebody who knows what the file is.
             is_said = is_named or bool(options) or (by_suffix and self._shared_of(by_suffix))
             why = by_suffix.why_other(path) if by_suffix and not is_said else None

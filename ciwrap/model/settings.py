@@ -1109,6 +1109,7 @@ OWN_FORMATS = {
     "npy": OwnFormat("ciwrap.formats.npy:NpyReader", (".npy",)),
     "npz": OwnFormat("ciwrap.formats.npz:NpzReader", (".npz",)),
     "raw": OwnFormat("ciwrap.formats.raw:RawReader", (".bin", ".raw")),
+    "spice": OwnFormat("ciwrap.formats.spice:SpiceReader", (".raw",)),
     "text": OwnFormat("ciwrap.formats.tables:TextReader", (".csv", ".tsv", ".txt", ".dat")),
     "tokens": OwnFormat("ciwrap.formats.values_file:TokensReader", ()),
     "bytes": OwnFormat("ciwrap.formats.whole_file:BytesReader", ()),
