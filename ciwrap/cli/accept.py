@@ -25,6 +25,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.files import WORK_DIR
 from ciwrap.base.repository import DIRTY
+from ciwrap.cli.commands import command, verbose_option, verbosity_options
 from ciwrap.cli.json_documents import PruneDocument, RejectDocument
 from ciwrap.cli.main import (
     Session,
@@ -35,7 +36,6 @@ from ciwrap.cli.main import (
     json_option,
     progress_bar,
     resource_options,
-    verbose_option,
 )
 from ciwrap.golden.goldens_of_tests import telling_what_is_done
 from ciwrap.golden.places import ENSEMBLE_SUFFIX, checks_meant, orphans
@@ -82,7 +82,7 @@ from ciwrap.review.project import (
 from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 
 
-@click.command(name="accept")
+@command("accept", example="ciwrap accept --reason 'a better scheme'")
 @click.argument("names", nargs=-1, metavar="[CHECK|PATTERN]...")
 @check_option
 @click.option("--pending", "is_pending", is_flag=True, help="Accept goldens that wait for review.")
@@ -112,7 +112,7 @@ from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 )
 @config_options
 @json_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def accept_command(
@@ -245,7 +245,7 @@ def _means_pending(
     return all(is_pending)
 
 
-@click.command(name="reject")
+@command("reject", example="ciwrap reject --all")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @click.option("--all", "is_all", is_flag=True, help="All that wait.")
 @click.option("-m", "--reason", metavar="TEXT", help="Why; noted in .ciwrap/rejected.jsonl.")
@@ -288,7 +288,7 @@ def reject_command(
     return int(ExitCode.NOT_COMPARABLE) if of_later else 0
 
 
-@click.command(name="prune")
+@command("prune", example="ciwrap prune")
 @click.option("-y", "--yes", is_flag=True, help="Delete without asking.")
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted.")
 @config_options
@@ -486,7 +486,7 @@ _HELP = """\
   q  end; what is not decided stays"""
 
 
-@click.command(name="review")
+@command("review", example="ciwrap review 'tests/test_flow.py*'")
 @click.argument("patterns", nargs=-1, metavar="[PATTERN]...")
 @config_options
 @json_option

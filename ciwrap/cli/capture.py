@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.repository import git_commit, git_user
 from ciwrap.check.findings import grouped_messages
+from ciwrap.cli.commands import command, section, verbosity_options
 from ciwrap.cli.compare import own_files
 from ciwrap.cli.json_documents import CapturedBound, CaptureDocument, CheckpointFault, WithoutTree
-from ciwrap.cli.main import Session, json_option, progress_bar, resource_options, verbose_option
+from ciwrap.cli.main import Session, json_option, progress_bar, resource_options
 from ciwrap.cli.rule_options import RuleOptions, rule_options
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.golden.places import ensemble_path
@@ -203,7 +204,7 @@ _MOST_BOUNDS = 3
 _MOST_NAMES = 4
 
 
-@click.command(name="capture")
+@command("capture", example="ciwrap capture run --atol 1e-9")
 @click.argument("runs", nargs=-1, metavar="RUN...", type=click.Path())
 @click.option(
     "-o",
@@ -240,48 +241,51 @@ _MOST_NAMES = 4
 @click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
 @click.option("--merge", is_flag=True, help="Pack the journals of a recorded run into one capture.")
 @rule_options
-@click.option(
-    "--ensemble",
-    "ensemble_check",
-    metavar="CHECK",
-    help="Keep the statistics of many runs as the golden of CHECK, in place of trees of one.",
-)
-@click.option(
-    "--features",
-    default="mean,std",
-    show_default=True,
-    metavar="LIST",
-    help="Of mean, std and lag (the mean product of neighbours).",
-)
-@click.option(
-    "--blocks",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    help="Cut each variable into this many stretches, and take features of each.",
-)
-@click.option(
-    "--from-iteration",
-    type=int,
-    metavar="N",
-    help="Leave out checkpoints of earlier iterations.",
-)
-@click.option(
-    "--rate",
-    type=click.FloatRange(0.0001, 0.5),
-    default=0.01,
-    show_default=True,
-    help="How often honest runs may be called inconsistent.",
-)
-@click.option("--reason", default="", help="Why the ensemble is made, for the record.")
-@click.option("--replace", is_flag=True, help="Replace an ensemble that is there.")
-@click.option(
-    "--golden-dir",
-    type=click.Path(file_okay=False),
-    help="Folder of the ensemble, instead of the configured one of the goldens.",
+@section(
+    "The ensemble",
+    click.option(
+        "--ensemble",
+        "ensemble_check",
+        metavar="CHECK",
+        help="Keep the statistics of many runs as the golden of CHECK, in place of trees of one.",
+    ),
+    click.option(
+        "--features",
+        default="mean,std",
+        show_default=True,
+        metavar="LIST",
+        help="Of mean, std and lag (the mean product of neighbours).",
+    ),
+    click.option(
+        "--blocks",
+        type=click.IntRange(1, 1000),
+        default=1,
+        show_default=True,
+        help="Cut each variable into this many stretches, and take features of each.",
+    ),
+    click.option(
+        "--from-iteration",
+        type=int,
+        metavar="N",
+        help="Leave out checkpoints of earlier iterations.",
+    ),
+    click.option(
+        "--rate",
+        type=click.FloatRange(0.0001, 0.5),
+        default=0.01,
+        show_default=True,
+        help="How often honest runs may be called inconsistent.",
+    ),
+    click.option("--reason", default="", help="Why the ensemble is made, for the record."),
+    click.option("--replace", is_flag=True, help="Replace an ensemble that is there."),
+    click.option(
+        "--golden-dir",
+        type=click.Path(file_okay=False),
+        help="Folder of the ensemble, instead of the configured one of the goldens.",
+    ),
 )
 @json_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def capture_command(

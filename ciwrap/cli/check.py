@@ -20,6 +20,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
+from ciwrap.cli.commands import command, verbosity_options
 from ciwrap.cli.main import (
     check_option,
     config_options,
@@ -28,7 +29,6 @@ from ciwrap.cli.main import (
     progress_bar,
     report_option,
     resource_options,
-    verbose_option,
 )
 from ciwrap.explain.across import explainer
 from ciwrap.golden.places import BINARY_SUFFIX, ENSEMBLE_SUFFIX, ensemble_path, orphans
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from ciwrap.snapshot.take import ProgramWatcher
 
 
-@click.command(name="check", short_help="Compare the outputs with their goldens.")
+@command("check", example="ciwrap check --report report.html")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @check_option
 @pending_option
 @config_options
 @json_option
 @report_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def check_command(
@@ -230,7 +230,7 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
         yield Message(MessageLevel.WARNING, text, file=str(path))
 
 
-@click.command(name="run", short_help="Run the configured command, then check what it wrote.")
+@command("run", example="ciwrap run -- ./simulate --steps 100")
 @click.argument("names", nargs=-1, metavar="[CHECK]... [-- COMMAND...]")
 @check_option
 @pending_option
@@ -243,7 +243,7 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
 @config_options
 @json_option
 @report_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def run_command(

@@ -23,6 +23,7 @@ from ciwrap.base.errors import CiwrapError, InterruptedCallError, UsageError
 from ciwrap.base.processes import endings_call
 from ciwrap.check.findings import refuse_nothing
 from ciwrap.check.two_sides import HistoryOptions
+from ciwrap.cli.commands import command, section, verbosity_options
 from ciwrap.cli.main import (
     INTERRUPTED,
     common_option,
@@ -31,7 +32,6 @@ from ciwrap.cli.main import (
     progress_bar,
     report_option,
     resource_options,
-    verbose_option,
 )
 from ciwrap.cli.rule_options import RuleOptions, rule_options
 from ciwrap.formats.source_files import inode_of, inodes_of
@@ -91,77 +91,82 @@ def _memory(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return count
 
 
+_pairing_options = section(
+    "Iterations and lists",
+    click.option(
+        "--offset",
+        type=int,
+        default=0,
+        metavar="N",
+        help="Compare iteration i of A with i + N of B.",
+    ),
+    common_option,
+    click.option(
+        "--list",
+        "list_path",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Write every differing element to FILE.csv or FILE.parquet.",
+    ),
+)
+_capture_options = section(
+    "Captures",
+    click.option(
+        "--capture-a",
+        type=click.Path(),
+        help="The capture of folder A; default: .ciwrap.tree inside, or A.tree beside.",
+    ),
+    click.option("--capture-b", type=click.Path(), help="The capture of folder B."),
+    click.option("--no-captures", is_flag=True, help="Read all data, whatever captures there are."),
+    click.option(
+        "--verify-checksums",
+        is_flag=True,
+        help="Trust no file times: look whether the files still are what was captured.",
+    ),
+)
+_work_options = section(
+    "Workers and memory",
+    click.option(
+        "--executor",
+        metavar="NAME",
+        help="Who compares: process, mpi, dask, or package.module:function, which returns a"
+        " concurrent.futures.Executor; default: this process.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="FILE",
+        help="What `dask scheduler --scheduler-file FILE` wrote, for --executor dask.",
+    ),
+    click.option(
+        "--memory",
+        "memory_bytes",
+        default="256M",
+        show_default=True,
+        callback=_memory,
+        metavar="SIZE",
+        help="For the buffers that data are read into (folders).",
+    ),
+    click.option(
+        "--silence",
+        "silence_seconds",
+        type=click.FloatRange(0.1),
+        metavar="SECONDS",
+        help="End, and tell what is known, if nothing was done for this long; default: wait.",
+    ),
+    click.option(
+        "--journal",
+        "journal_path",
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="Keep what is done in FILE, to go on there after a crash.",
+    ),
+    click.option("--resume", is_flag=True, help="Go on with the journal, if it already exists."),
+)
+
+
 def history_options(function: _F) -> _F:
-    for decorate in (
-        click.option(
-            "--memory",
-            "memory_bytes",
-            default="256M",
-            show_default=True,
-            callback=_memory,
-            metavar="SIZE",
-            help="For the buffers that data are read into (folders).",
-        ),
-        click.option(
-            "--list",
-            "list_path",
-            metavar="FILE",
-            type=click.Path(dir_okay=False),
-            help="Write every differing element to FILE.csv or FILE.parquet.",
-        ),
-        click.option(
-            "--verify-checksums",
-            is_flag=True,
-            help="Trust no file times: look whether the files still are what was captured.",
-        ),
-        click.option(
-            "--no-captures", is_flag=True, help="Read all data, whatever captures there are."
-        ),
-        click.option(
-            "--silence",
-            "silence_seconds",
-            type=click.FloatRange(0.1),
-            metavar="SECONDS",
-            help="End, and tell what is known, if nothing was done for this long; default: wait.",
-        ),
-        click.option(
-            "--resume", is_flag=True, help="Go on with the journal, if it already exists."
-        ),
-        click.option(
-            "--journal",
-            "journal_path",
-            metavar="FILE",
-            type=click.Path(dir_okay=False),
-            help="Keep what is done in FILE, to go on there after a crash.",
-        ),
-        click.option(
-            "--scheduler",
-            metavar="FILE",
-            help="What `dask scheduler --scheduler-file FILE` wrote, for --executor dask.",
-        ),
-        click.option(
-            "--executor",
-            metavar="NAME",
-            help="Who compares: process, mpi, dask, or package.module:function, which returns a"
-            " concurrent.futures.Executor; default: this process.",
-        ),
-        common_option,
-        click.option(
-            "--offset",
-            type=int,
-            default=0,
-            metavar="N",
-            help="Compare iteration i of A with i + N of B.",
-        ),
-        click.option("--capture-b", type=click.Path(), help="The capture of folder B."),
-        click.option(
-            "--capture-a",
-            type=click.Path(),
-            help="The capture of folder A; default: .ciwrap.tree inside, or A.tree beside.",
-        ),
-    ):
-        function = decorate(function)
-    return function
+    """What `compare` takes beside the rules: which runs, by what, and by whom."""
+    return _pairing_options(_capture_options(_work_options(function)))
 
 
 def _option(name: str) -> str:
@@ -457,7 +462,7 @@ def _opened(
     )
 
 
-@click.command(name="compare", short_help="Compare two files or folders with each other.")
+@command("compare", example="ciwrap compare old new --rtol 1e-6")
 @click.argument("golden", metavar="A", type=click.Path())
 @click.argument("new", metavar="B", type=click.Path())
 @rule_options
@@ -465,7 +470,7 @@ def _opened(
 @json_option
 @json_detail_option
 @report_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def compare_command(

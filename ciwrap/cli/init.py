@@ -19,7 +19,8 @@ from msgspec.structs import replace
 from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
 from ciwrap.base.files import writing
 from ciwrap.base.repository import ask_git
-from ciwrap.cli.main import Session, json_option, resource_options, verbose_option
+from ciwrap.cli.commands import command, verbose_option
+from ciwrap.cli.main import Session, json_option, resource_options
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import Choice, ChosenBy, find_outputs, kind_of
 from ciwrap.formats.known_logs import preset_of
@@ -59,7 +60,7 @@ _SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "test
 _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 
 
-@click.command(name="init")
+@command("init", example="ciwrap init -- ./simulate --steps 100")
 @click.argument("outputs", nargs=-1, metavar="[OUTPUT]... [-- COMMAND...]")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
 @click.option("--logs", is_flag=True, help="Propose values from a log, better from two runs'.")
@@ -465,7 +466,7 @@ _IMPORTERS = {"cp2k": import_cp2k, "testcode": import_testcode, "lammps": import
 _MOST_LISTED = 20
 
 
-@click.command(name="import")
+@command("import", example="ciwrap import cp2k tests/QS")
 @click.argument("kind", type=click.Choice(list(_IMPORTERS)))
 @click.argument("source", metavar="PATH", type=click.Path())
 @click.option("--output", metavar="DIR", help="Where the files go; default: beside the tests.")
@@ -518,7 +519,7 @@ def import_command(
     return 0
 
 
-@click.command(name="demo")
+@command("demo", example="ciwrap demo")
 @click.option(
     "--simulation-threads",
     type=click.IntRange(1, 64),

@@ -12,7 +12,6 @@ import os
 import sys
 import time
 from datetime import datetime, timezone
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
@@ -28,7 +27,8 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.model.settings import FLAG, Form, FormError, nearest
+from ciwrap.cli.commands import LAST_SECTION, group, keep, section
+from ciwrap.model.settings import FLAG, Form, FormError
 from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 class Session(Struct):
     """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
-    json_detail: which variables the document lists. kind: the command's name. started_at: UTC, ISO
+    json_detail: which variables the document lists. quiet: print nothing if all is well. color:
+    auto, always or never. kind: the command's name. started_at: UTC, ISO
     8601. environment: what the program ran with, where this call has run it. golden_dir: where
     snapshots of goldens lie.
     """
@@ -56,6 +57,8 @@ class Session(Struct):
     markdown_target: str | None = None
     json_detail: Detail = "all"
     verbose: bool = False
+    quiet: bool = False
+    color: str = "auto"
     kind: str = "ciwrap"
     backend: str = "auto"
     threads: int = 0
@@ -92,13 +95,30 @@ class Session(Struct):
 
     @property
     def console(self) -> Console:
-        """For people: stdout, or stderr where stdout carries the JSON or the report."""
+        """For people: stdout, or stderr where stdout carries the JSON or the report. With --quiet
+        what is printed waits for `release`.
+        """
         if self._stdout is None:
-            from ciwrap.report.console import make_console
+            from ciwrap.report.console import Lines
 
-            is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
-            self._stdout = make_console(sys.stderr if is_taken else sys.stdout)
+            self._stdout = Lines() if self.quiet else self._make_console()
         return self._stdout
+
+    def _make_console(self) -> Console:
+        from ciwrap.report.console import make_console
+
+        is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
+        color = {"always": True, "never": False}.get(self.color)
+        return make_console(sys.stderr if is_taken else sys.stdout, color=color)
+
+    def release(self, exit_code: int) -> None:
+        """Prints what --quiet has kept back, if not all is well."""
+        from ciwrap.report.console import Lines
+
+        if exit_code != 0 and isinstance(self._stdout, Lines):
+            waiting, self._stdout = self._stdout.found, self._make_console()
+            for line in waiting:
+                self._stdout.print(line)
 
     def emit(self, result: RunResult, folder: Path) -> int:
         """Writes the JSON document and the report if asked for, prints the result, returns the exit
@@ -122,6 +142,8 @@ class Session(Struct):
             render(result, self.console, verbose=self.verbose)
         if self.report_target not in (None, "-"):
             self.console.print(f"  report: {safe_text(self.report_target)}")
+        if self.quiet:  # here, since a process whose worker hangs may end without `run`
+            self.release(int(result.verdict.exit_code))
         return int(result.verdict.exit_code)
 
     def with_circumstances(self, result: RunResult, folder: Path) -> RunResult:
@@ -194,83 +216,11 @@ class Session(Struct):
 INTERNAL_ERROR = 70  # EX_SOFTWARE
 INTERRUPTED = 130  # 128 + SIGINT
 
-# name: (module, the line that `ciwrap --help` shows). Nothing is imported before it is used.
-COMMANDS = {
-    "init": ("ciwrap.cli.init", "Write a commented ciwrap.yaml from the outputs found here."),
-    "accept": ("ciwrap.cli.accept", "Make goldens of the outputs, or replace them."),
-    "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
-    "run": ("ciwrap.cli.check", "Run the configured command, then check what it wrote."),
-    "repeat": ("ciwrap.cli.repeat", "Run the command several times; suggest error bounds."),
-    "review": ("ciwrap.cli.accept", "Look at pending goldens; accept or reject each."),
-    "reject": ("ciwrap.cli.accept", "Throw pending goldens away."),
-    "prune": ("ciwrap.cli.accept", "Delete goldens that nothing uses any more."),
-    "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
-    "report": ("ciwrap.cli.report", "Make a page, a summary and more from JSON results."),
-    "capture": ("ciwrap.cli.capture", "Capture a whole run as trees, to compare it in no time."),
-    "selftest": ("ciwrap.cli.studies", "Plant damage, and see that it is caught."),
-    "record": ("ciwrap.cli.record", "Run a program that records its arrays as it goes."),
-    "native": ("ciwrap.cli.record", "Say where the recording library and its headers lie."),
-    "watch": ("ciwrap.cli.record", "Show how far a recorded run is from its bounds, live."),
-    "time": ("ciwrap.cli.studies", "Say whether one command is slower than another."),
-    "variability": (
-        "ciwrap.cli.variability",
-        "Map how much runs vary, by configuration.",
-    ),
-    "snapshot": ("ciwrap.cli.snapshot", "Keep, compare and restore environments."),
-    "trend": ("ciwrap.cli.studies", "Say what moves from result to result."),
-    "bisect": ("ciwrap.cli.studies", "Find the commit that moved a number."),
-    "changes": ("ciwrap.cli.studies", "Say what is checked differently since a commit."),
-    "import": ("ciwrap.cli.init", "Make checks of the tests of other runners."),
-    "values": ("ciwrap.cli.show", "Print what a configuration finds in a log."),
-    "show": ("ciwrap.cli.show", "Print a golden or a capture as text (serves git diff)."),
-    "doctor": ("ciwrap.cli.show", "Say what this installation can do and what troubles it."),
-    "demo": ("ciwrap.cli.init", "See it work: a noisy simulation, its golden, and a defect."),
-}
-
-EXIT_CODE_HELP = (
-    "Exit codes: 0 match, 1 differ, 2 usage or configuration, 3 could not compare."
-    " Whatever was not compared is never a match."
-)
-
-
-class LazyGroup(click.Group):
-    """Imports a command when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Raises UsageError for a name that is nearly one of a command."""
-        if cmd_name in COMMANDS:
-            command = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
-            assert isinstance(command, click.Command)
-            return command
-        near = nearest(cmd_name, list(COMMANDS), 0.6)
-        if near is not None:
-            raise click.UsageError(f"there is no command {cmd_name!r}; did you mean {near!r}?", ctx)
-        return None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-
-group = click.version_option(
-    package_name="ciwrap", message="%(prog)s %(version)s", help="Print the version."
-)(
-    LazyGroup(
-        help="Are the numbers still the same? Golden trees with error bounds, for CI.",
-        epilog=EXIT_CODE_HELP,
-        context_settings={"max_content_width": 100},
-    )
-)
-
 
 def run(arguments: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; every error ends here."""
     started_at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    kind = arguments[0] if arguments and arguments[0] in COMMANDS else "ciwrap"
-    session = Session(kind=kind, arguments=tuple(arguments), started_at=started_at)
+    session = Session(arguments=tuple(arguments), started_at=started_at)
     for stream in (sys.stdout, sys.stderr):
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
@@ -278,6 +228,13 @@ def run(arguments: Sequence[str]) -> int:
     if not arguments:
         _complain(group.get_help(group.make_context("ciwrap", [], resilient_parsing=True)))
         return int(ExitCode.USAGE)
+    code = _code_of(session, arguments)
+    if session.quiet:
+        session.release(code)
+    return code
+
+
+def _code_of(session: Session, arguments: Sequence[str]) -> int:
     try:
         code = group.main(
             args=list(arguments), prog_name="ciwrap", standalone_mode=False, obj=session
@@ -424,61 +381,58 @@ def _settled(stream: TextIO | None, descriptor: int) -> TextIO:
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
-def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    """Puts an option's value into the field of the session that has its name."""
-    session = ctx.find_object(Session)
-    if session is not None and param.name is not None:
-        setattr(session, param.name, value)
-
-
 # Eager: whatever is wrong with the other options can then be reported in the document, too.
-json_option = click.option(
-    "--json",
-    "json_target",
-    metavar="FILE",
-    is_eager=True,
-    expose_value=False,
-    callback=_keep,
-    help="Write the result as JSON to FILE ('-' for stdout).",
+json_option = section(
+    LAST_SECTION,
+    click.option(
+        "--json",
+        "json_target",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help="Write the result as JSON to FILE ('-' for stdout).",
+    ),
 )
-json_detail_option = click.option(
-    "--json-detail",
-    type=click.Choice(["summary", "differing", "all"]),
-    default="differing",
-    show_default=True,
-    expose_value=False,
-    callback=_keep,
-    help="Which variables --json lists: what diverged first, those that do not match (all if there"
-    " are no more than 1,000), or all.",
+json_detail_option = section(
+    LAST_SECTION,
+    click.option(
+        "--json-detail",
+        type=click.Choice(["summary", "differing", "all"]),
+        default="differing",
+        show_default=True,
+        expose_value=False,
+        callback=keep,
+        help="Which variables --json lists: what diverged first, those that do not match (all if"
+        " there are no more than 1,000), or all.",
+    ),
 )
 # Eager, as --json is.
-report_option = click.option(
-    "--report",
-    "report_target",
-    metavar="FILE",
-    is_eager=True,
-    expose_value=False,
-    callback=_keep,
-    help="Write the result as a page (HTML, one file) to FILE.",
+report_option = section(
+    LAST_SECTION,
+    click.option(
+        "--report",
+        "report_target",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help="Write the result as a page (HTML, one file) to FILE.",
+    ),
 )
-markdown_option = click.option(
-    "--markdown",
-    "markdown_target",
-    metavar="FILE",
-    expose_value=False,
-    callback=_keep,
-    help="Write a job summary to FILE ('-' for stdout).",
+markdown_option = section(
+    LAST_SECTION,
+    click.option(
+        "--markdown",
+        "markdown_target",
+        metavar="FILE",
+        expose_value=False,
+        callback=keep,
+        help="Write a job summary to FILE ('-' for stdout).",
+    ),
 )
 common_option = click.option(
     "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
-)
-verbose_option = click.option(
-    "-v",
-    "--verbose",
-    is_flag=True,
-    expose_value=False,
-    callback=_keep,
-    help="Show every variable, and what the verdict rests on.",
 )
 pending_option = click.option(
     "--pending",
@@ -498,53 +452,49 @@ check_option = click.option(
 )
 
 
-def resource_options(function: _F) -> _F:
-    for decorate in (
-        click.option(
-            "--engine",
-            type=click.Choice(["auto", "io_uring", "pread"]),
-            default="auto",
-            expose_value=False,
-            callback=_keep,
-            help="How to read files.",
-        ),
-        click.option(
-            "--threads",
-            type=click.IntRange(0),
-            default=0,
-            expose_value=False,
-            callback=_keep,
-            help="Threads to use; 0 for all.",
-        ),
-        click.option(
-            "--backend",
-            default="auto",
-            metavar="NAME",
-            expose_value=False,
-            callback=_keep,
-            help="Where to compute (see `ciwrap doctor`).",
-        ),
-    ):
-        function = decorate(function)
-    return function
+resource_options = section(
+    "Resources",
+    click.option(
+        "--backend",
+        default="auto",
+        metavar="NAME",
+        expose_value=False,
+        callback=keep,
+        help="Where to compute (see `ciwrap doctor`).",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(0),
+        default=0,
+        expose_value=False,
+        callback=keep,
+        help="Threads to use; 0 for all.",
+    ),
+    click.option(
+        "--engine",
+        type=click.Choice(["auto", "io_uring", "pread"]),
+        default="auto",
+        expose_value=False,
+        callback=keep,
+        help="How to read files.",
+    ),
+)
 
 
-def config_options(function: _F) -> _F:
-    for decorate in (
-        click.option(
-            "--golden-dir",
-            type=click.Path(file_okay=False),
-            help="Folder of the goldens, instead of the configured one.",
-        ),
-        click.option(
-            "--config",
-            "config_path",
-            type=click.Path(),
-            help="The configuration, instead of the nearest ciwrap.yaml.",
-        ),
-    ):
-        function = decorate(function)
-    return function
+config_options = section(
+    "Configuration",
+    click.option(
+        "--config",
+        "config_path",
+        type=click.Path(),
+        help="The configuration, instead of the nearest ciwrap.yaml.",
+    ),
+    click.option(
+        "--golden-dir",
+        type=click.Path(file_okay=False),
+        help="Folder of the goldens, instead of the configured one.",
+    ),
+)
 
 
 def section_options(section: Section, *names: str) -> Callable[..., Any]:
@@ -639,8 +589,10 @@ class ProgressLine:
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A line if stderr is a terminal; otherwise nothing at all."""
-    if not sys.stderr.isatty():
+    """A line if stderr is a terminal, unless --quiet is given; otherwise nothing at all."""
+    context = click.get_current_context(silent=True)
+    is_quiet = context is not None and getattr(context.obj, "quiet", False)
+    if is_quiet or not sys.stderr.isatty():
         yield NO_PROGRESS
         return
     line = ProgressLine()

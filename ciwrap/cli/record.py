@@ -25,13 +25,13 @@ from ciwrap.base.errors import (
     WriteFailedError,
 )
 from ciwrap.check.two_sides import message_of
+from ciwrap.cli.commands import command, section, verbosity_options
 from ciwrap.cli.main import (
     Session,
     common_option,
     json_detail_option,
     json_option,
     report_option,
-    verbose_option,
 )
 from ciwrap.cli.rule_options import RuleOptions
 from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
@@ -100,48 +100,51 @@ _OF_COMPARISON = {
 }
 
 
-@click.command(name="record")
+@command("record", example="ciwrap record --against earlier -- ./simulate")
 @click.option("-o", "--output", default="recorded", help="Folder of the run (`recorded`).")
 @click.option("--check", "check_name", metavar="NAME", help="Bounds of this check of ciwrap.yaml.")
 @click.option("--config", "config_path", metavar="PATH", help="The ciwrap.yaml of that check.")
 @click.option("--atol", type=float, help="Absolute error bound of all variables.")
 @click.option("--rtol", type=float, help="Relative error bound of all variables.")
 @click.option("--residues", is_flag=True, help="Let other runs be compared with this one.")
-@click.option(
-    "--against",
-    metavar="RUN",
-    type=click.Path(),
-    help="Hold the run against this golden, capture or recorded run while it runs.",
+@section(
+    "Comparing while it runs",
+    click.option(
+        "--against",
+        metavar="RUN",
+        type=click.Path(),
+        help="Hold the run against this golden, capture or recorded run while it runs.",
+    ),
+    click.option(
+        "--on-divergence",
+        type=click.Choice(_POLICIES),
+        default="report",
+        help="What follows when it does not match: report it in the end, call the program back,"
+        " have the program stop, or abort it (`report`).",
+    ),
+    click.option(
+        "--patience",
+        type=click.IntRange(0),
+        default=1,
+        metavar="N",
+        help="Stop or abort N checkpoints after the first that does not match (1).",
+    ),
+    click.option(
+        "--stop-within",
+        type=click.FloatRange(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="Abort a program that still records this long after it should have stopped (60).",
+    ),
+    click.option(
+        "--wait",
+        type=click.FloatRange(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="Wait this long for a checkpoint of a run that is still recorded itself (60).",
+    ),
+    common_option,
 )
-@click.option(
-    "--on-divergence",
-    type=click.Choice(_POLICIES),
-    default="report",
-    help="What follows when it does not match: report it in the end, call the program back, have"
-    " the program stop, or abort it (`report`).",
-)
-@click.option(
-    "--patience",
-    type=click.IntRange(0),
-    default=1,
-    metavar="N",
-    help="Stop or abort N checkpoints after the first that does not match (1).",
-)
-@click.option(
-    "--stop-within",
-    type=click.FloatRange(0),
-    default=60.0,
-    metavar="SECONDS",
-    help="Abort a program that still records this long after it should have stopped (60).",
-)
-@click.option(
-    "--wait",
-    type=click.FloatRange(0),
-    default=60.0,
-    metavar="SECONDS",
-    help="Wait this long for a checkpoint of a run that is still recorded itself (60).",
-)
-@common_option
 @click.option("--again", is_flag=True, help="The run goes on: a restart of the same program.")
 @click.option("--replace", is_flag=True, help="Delete the recorded run that the folder holds.")
 @click.option(
@@ -156,7 +159,7 @@ _OF_COMPARISON = {
 @json_option
 @json_detail_option
 @report_option
-@verbose_option
+@verbosity_options
 @click.argument("words", nargs=-1, metavar="-- COMMAND...")
 @click.pass_obj
 def record_command(
@@ -481,7 +484,7 @@ def first_words(result: CheckResult, first: VariableId | None) -> Iterator[Messa
 _LOOK_SECONDS = 0.2
 
 
-@click.command(name="watch")
+@command("watch", example="ciwrap watch recorded")
 @click.argument("run", metavar="RUN", type=click.Path())
 @click.option("--once", is_flag=True, help="Show how it stands now, and end.")
 @click.option(
@@ -577,7 +580,7 @@ def _code(watched: WatchedRun, *, has_ended: bool) -> int:
     return int(ExitCode.MATCH if found and is_all else ExitCode.NOT_COMPARABLE)
 
 
-@click.command(name="native")
+@command("native", example="ciwrap native --include")
 @click.option("--include", is_flag=True, help="The folder of ciwrap/record.h.")
 @click.option("--fortran", is_flag=True, help="The folder of ciwrap_record.f90 and its C.")
 @click.option("--cmake", is_flag=True, help="The folder for -Dciwrap-record_DIR of CMake.")

@@ -14,6 +14,7 @@ import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import UsageError
+from ciwrap.cli.commands import command, verbosity_options
 from ciwrap.cli.main import (
     Session,
     config_options,
@@ -21,7 +22,6 @@ from ciwrap.cli.main import (
     markdown_option,
     report_option,
     resource_options,
-    verbose_option,
 )
 from ciwrap.model import Message, MessageLevel
 from ciwrap.model.repeat_result import RepeatedRun, RepeatResult
@@ -47,7 +47,7 @@ from ciwrap.studies.repeat.run import (
 _MOST_IN_FULL = 4
 
 
-@click.command(name="repeat")
+@command("repeat", example="ciwrap repeat --write-bounds")
 @click.argument("names", nargs=-1, metavar="[CHECK]...")
 @click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
 @click.option(
@@ -94,7 +94,7 @@ _MOST_IN_FULL = 4
 @json_option
 @markdown_option
 @report_option
-@verbose_option
+@verbosity_options
 @resource_options
 @click.pass_obj
 def repeat_command(

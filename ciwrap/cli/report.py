@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 import click
 
 from ciwrap.base.errors import UsageError
+from ciwrap.cli.commands import command
 from ciwrap.report.document import from_document, load_document, merge_results, reading_result
 from ciwrap.report.outputs import (
     write_junit,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ciwrap.model import RunResult
 
 
-@click.command(name="report", short_help="Make a page, a summary and more from JSON results.")
+@command("report", example="ciwrap report result.json -o report.html")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @click.option("-o", "--output", metavar="FILE", help="The page (default: report.html).")
 @click.option("--markdown", metavar="FILE", help="A job summary; '-' for stdout.")

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import UsageError
+from ciwrap.cli.commands import section
 from ciwrap.formats.catalog import Arrangement, Rules
 from ciwrap.formats.find_outputs import Choice, find_in, outputs_within
 from ciwrap.model import (
@@ -32,10 +33,10 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import Labels, Shaped
     from ciwrap.formats.find_outputs import FoundOutputs
+    from ciwrap.model.settings import Setting
     from ciwrap.project.settings import Check, VariableRule
 
-# The last one is the first to be added, and the last that help shows.
-_OPTIONS = tuple(one for one in [*SETTINGS.values()][::-1] if one.option is not None)
+_OPTIONS = tuple(one for one in SETTINGS.values() if one.option is not None)
 
 
 def _read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
@@ -49,6 +50,18 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
         return SETTINGS[name].form.from_text(value_in_words(name, value))
     except FormError as error:
         raise click.BadParameter(error.message, context, parameter) from None
+
+
+def _setting_option(one: Setting) -> Callable[[Any], Any]:
+    kind = one.form.schema.get("type")
+    words = f"--{one.name.replace('_', '-')}"
+    looks: dict[str, Any] = {"default": None}
+    if kind == "boolean":
+        words += f"/--no-{words[2:]}"
+    else:
+        metavar = {"integer": "INTEGER", "string": "NAME"}.get(str(kind), "FLOAT")
+        looks = {"metavar": metavar, "callback": _read}
+    return click.option(words, one.name, **looks, help=one.option)
 
 
 class RuleOptions(Struct, frozen=True, dict=True):
@@ -282,20 +295,9 @@ class RuleOptions(Struct, frozen=True, dict=True):
         return (*self.exclude, *outputs_within(runs, check.outputs, check.exclude)[1])
 
 
-# In the reverse of the order in which help shows them.
-_DECORATORS = (
-    click.option(
-        "--strict",
-        "strict_texts",
-        multiple=True,
-        metavar="NAME=VALUE",
-        help="dtype, shape, count=false: another one will do; variables=false or allow-new.",
-    ),
-    click.option(
-        "--duplicates",
-        type=click.Choice(["error", "first", "last"]),
-        help="Which counts of a variable, or of a row's id, that was written twice.",
-    ),
+_bound_options = section(
+    "Bounds and other settings of variables",
+    *(_setting_option(one) for one in _OPTIONS),
     click.option(
         "--bound",
         "bound_texts",
@@ -303,12 +305,66 @@ _DECORATORS = (
         metavar="PATTERN=SETTINGS",
         help="Settings of the variables that PATTERN means: 'CD=rtol=1e-6', '*/p=atol=1e-3'.",
     ),
+    click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
+    click.option(
+        "--strict",
+        "strict_texts",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="dtype, shape, count=false: another one will do; variables=false or allow-new.",
+    ),
+)
+_check_options = section(
+    "Rules of a configured check",
+    click.option(
+        "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
+    ),
+    click.option(
+        "--config", "config_path", type=click.Path(), help="Where that check is configured."
+    ),
+)
+_file_options = section(
+    "Which files, and how they are read",
+    click.option(
+        "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
+    ),
+    click.option(
+        "--format",
+        "format_texts",
+        multiple=True,
+        metavar="[GLOB=]READER",
+        help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
+        " repeated, the first that fits counts.",
+    ),
+    click.option(
+        "--include",
+        multiple=True,
+        metavar="GLOB",
+        help="Take these files alone; may be repeated.",
+    ),
+    click.option(
+        "--exclude",
+        multiple=True,
+        metavar="GLOB",
+        help="Leave these files out; may be repeated.",
+    ),
     click.option(
         "--option",
         "option_texts",
         multiple=True,
         metavar="NAME=VALUE",
         help="An option of the readers that have it, as in ciwrap.yaml: 'empty_is_nan=true'.",
+    ),
+    click.option(
+        "--duplicates",
+        type=click.Choice(["error", "first", "last"]),
+        help="Which counts of a variable, or of a row's id, that was written twice.",
+    ),
+    click.option(
+        "--ignore-tokens",
+        multiple=True,
+        metavar="SET",
+        help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
     ),
     click.option(
         "--ignore-lines",
@@ -322,42 +378,6 @@ _DECORATORS = (
         metavar="LINE",
         help="Leave numbers of texts out: a line with `{}` for them and `#` for others"
         " (format tokens).",
-    ),
-    click.option(
-        "--ignore-tokens",
-        multiple=True,
-        metavar="SET",
-        help="Leave dates, times, paths, hosts, pids or memory of texts out (format tokens).",
-    ),
-    click.option("--ignore", multiple=True, metavar="PATTERN", help="Leave variables out."),
-    click.option(
-        "--exclude",
-        multiple=True,
-        metavar="GLOB",
-        help="Leave these files out; may be repeated.",
-    ),
-    click.option(
-        "--include",
-        multiple=True,
-        metavar="GLOB",
-        help="Take these files alone; may be repeated.",
-    ),
-    click.option(
-        "--format",
-        "format_texts",
-        multiple=True,
-        metavar="[GLOB=]READER",
-        help="Reader of the files that GLOB means ('*.e=netcdf'), or of all others; may be"
-        " repeated, the first that fits counts.",
-    ),
-    click.option(
-        "--layout", metavar="PATTERN", help="Where iteration and rank stand in the paths."
-    ),
-    click.option(
-        "--config", "config_path", type=click.Path(), help="Where that check is configured."
-    ),
-    click.option(
-        "--check", "check_name", metavar="NAME", help="Take bounds and layout of this check."
     ),
 )
 
@@ -377,16 +397,4 @@ def rule_options(function: Callable[..., int]) -> Callable[..., int]:
         chosen = RuleOptions(layer, **{name: given.pop(name) for name in names})
         return function(*arguments, chosen=chosen, **given)
 
-    for decorate in _DECORATORS:
-        command = decorate(command)
-    for one in _OPTIONS:
-        kind = one.form.schema.get("type")
-        words = f"--{one.name.replace('_', '-')}"
-        looks: dict[str, Any] = {"default": None}
-        if kind == "boolean":
-            words += f"/--no-{words[2:]}"
-        else:
-            metavar = {"integer": "INTEGER", "string": "NAME"}.get(str(kind), "FLOAT")
-            looks = {"metavar": metavar, "callback": _read}
-        command = click.option(words, one.name, **looks, help=one.option)(command)
-    return command
+    return _bound_options(_check_options(_file_options(command)))

@@ -21,6 +21,7 @@ from ciwrap.base.errors import (
     UsageError,
 )
 from ciwrap.base.files import read_regular
+from ciwrap.cli.commands import command
 from ciwrap.cli.json_documents import (
     DoctorDocument,
     FoundConfig,
@@ -50,7 +51,7 @@ from ciwrap.runs.sides import capture_lines, shown_capture
 from ciwrap.snapshot.difference import describe_environment
 
 
-@click.command(name="show")
+@command("show", example="ciwrap show golden/field.golden")
 @click.argument("file", metavar="FILE")
 @click.option("--full", is_flag=True, help="All data and leaves, however many.")
 @json_option
@@ -173,7 +174,7 @@ def _resolve(file: str) -> Path | None:
 _TITLES = ("name", "matches", "first", "last", "line")
 
 
-@click.command(name="values")
+@command("values", example="ciwrap values run.log --use cp2k")
 @click.argument("file", type=click.Path())
 @click.option("--check", "check_name", metavar="NAME", help="The check whose rules are tried.")
 @click.option("--config", "config_path", type=click.Path(), help="Where that check is configured.")
@@ -256,7 +257,7 @@ def _table(found: Iterable[FoundValue]) -> list[str]:
     ]
 
 
-@click.command(name="doctor")
+@command("doctor", example="ciwrap doctor")
 @json_option
 @click.pass_obj
 def doctor_command(session: Session) -> int:

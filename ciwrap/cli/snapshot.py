@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ciwrap.base.errors import ExitCode, UsageError
 from ciwrap.base.files import writing
 from ciwrap.base.secrets import HIDDEN, hide_secrets
+from ciwrap.cli.commands import CommandGroup
 from ciwrap.cli.json_documents import (
     SnapshotDiffDocument,
     SnapshotDocument,
@@ -62,7 +63,7 @@ _path_option = click.option(
 )
 
 
-@click.group(name="snapshot", no_args_is_help=False)
+@click.group(cls=CommandGroup, name="snapshot", no_args_is_help=False)
 def snapshot_command() -> None:
     """Keep what a program ran on and with, say what differs between two such snapshots, and write
     what is needed to have one back.
@@ -73,7 +74,11 @@ def snapshot_command() -> None:
     """
 
 
-@snapshot_command.command(name="save", short_help="Take a snapshot, of a command if one is given.")
+@snapshot_command.command(
+    name="save",
+    example="ciwrap snapshot save -- ./simulate",
+    short_help="Take a snapshot, of a command if one is given.",
+)
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
     "--keep-files", "keeps", is_flag=True, help="Keep the objects and the folder's files, too."
@@ -127,7 +132,11 @@ def save(
     return int(ExitCode.MATCH)
 
 
-@snapshot_command.command(name="show", short_help="Print a snapshot.")
+@snapshot_command.command(
+    name="show",
+    example="ciwrap snapshot show last",
+    short_help="Print a snapshot.",
+)
 @click.argument("name", metavar="[SNAPSHOT]", default="last")
 @_path_option
 @json_option
@@ -144,7 +153,11 @@ def show(session: Session, name: str, folder: str | None) -> int:
     return int(ExitCode.MATCH)
 
 
-@snapshot_command.command(name="diff", short_help="Say what differs between two snapshots.")
+@snapshot_command.command(
+    name="diff",
+    example="ciwrap snapshot diff golden:field last",
+    short_help="Say what differs between two snapshots.",
+)
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="[B]", default="last")
 @_path_option
@@ -174,7 +187,9 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
 
 
 @snapshot_command.command(
-    name="restore", short_help="Write what is needed to have an environment back."
+    name="restore",
+    example="ciwrap snapshot restore last",
+    short_help="Write what is needed to have an environment back.",
 )
 @click.argument("name", metavar="[SNAPSHOT]", default="last")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")

@@ -19,6 +19,7 @@ from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.processes import ends_are_interrupts
 from ciwrap.base.repository import Repository
 from ciwrap.cli.check import run_and_check, with_command
+from ciwrap.cli.commands import command
 from ciwrap.cli.main import (
     Session,
     check_option,
@@ -108,7 +109,7 @@ from ciwrap.studies.trend_report import (
 )
 
 
-@click.command(name="time")
+@command("time", example="ciwrap time --base main")
 @click.argument("commands", nargs=-1, metavar="[A B]")
 @click.option("--base", metavar="REF", help="Take the command in this revision as A.")
 @click.option("--head", metavar="REF", help="And in this one as B, instead of the working tree.")
@@ -323,7 +324,7 @@ def _print(session: Session, found: TimingDocument) -> None:
 _MOST_VARIABLES = 12
 
 
-@click.command(name="trend")
+@command("trend", example="ciwrap trend results/*.json")
 @click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
 @section_options(TIMING, "margin")
 @markdown_option
@@ -412,7 +413,7 @@ def _share_row(one: ShareSeries) -> tuple[str, ...]:
     )
 
 
-@click.command(name="bisect")
+@command("bisect", example="ciwrap bisect v1.0 HEAD -- ./simulate")
 @click.argument("good")
 @click.argument("bad")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND]")
@@ -647,7 +648,7 @@ def _print_bisection(session: Session, document: BisectDocument) -> int:
 _MOST_LINES = 12
 
 
-@click.command(name="selftest")
+@command("selftest", example="ciwrap selftest")
 @check_option
 @config_options
 @json_option
@@ -720,7 +721,7 @@ def _missed(planted: list[Planted]) -> list[str]:
     ]
 
 
-@click.command(name="changes")
+@command("changes", example="ciwrap changes --base main")
 @click.option("--base", required=True, metavar="REF", help="The commit, branch or tag to look at.")
 @markdown_option
 @config_options

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ciwrap.base.errors import UsageError
+from ciwrap.cli.commands import CommandGroup
 from ciwrap.cli.main import Session, json_option, report_option
 from ciwrap.report.document import write_text
 from ciwrap.snapshot.difference import describe_environment
@@ -40,7 +41,7 @@ _MAP = "variability-map.json"
 _NEXT = 3  # how many configurations to measure next
 
 
-@click.group(name="variability", no_args_is_help=False)
+@click.group(cls=CommandGroup, name="variability", no_args_is_help=False)
 def variability_command() -> None:
     """Say how much the runs of a configuration vary that was never run.
 
@@ -53,7 +54,11 @@ def variability_command() -> None:
         os.environ.setdefault(name, "1")
 
 
-@variability_command.command(name="fit", short_help="Make a map of a table of runs.")
+@variability_command.command(
+    name="fit",
+    example="ciwrap variability fit runs.csv",
+    short_help="Make a map of a table of runs.",
+)
 @click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("-o", "--output", default=_MAP, metavar="FILE", help=f"The map (default: {_MAP}).")
 @click.option(
@@ -116,7 +121,11 @@ def fit(
     return _end(session, found)
 
 
-@variability_command.command(name="predict", short_help="Ask a map about a configuration.")
+@variability_command.command(
+    name="predict",
+    example="ciwrap variability predict variability-map.json threads=8",
+    short_help="Ask a map about a configuration.",
+)
 @click.argument("map_file", metavar="MAP")
 @click.argument("configuration", nargs=-1, required=True, metavar="NAME=VALUE...")
 @click.option("--confidence", type=float, default=0.9, help="Of the interval (default 0.9).")
@@ -145,7 +154,9 @@ def predict(
 
 
 @variability_command.command(
-    name="plan", short_help="Say what to repeat, and what to measure next."
+    name="plan",
+    example="ciwrap variability plan variability-map.json",
+    short_help="Say what to repeat, and what to measure next.",
 )
 @click.argument("map_file", metavar="MAP")
 @click.argument("configuration", nargs=-1, metavar="[NAME=VALUE...]")

@@ -16,7 +16,7 @@ from e2e.cli_project import command, environment
 from e2e.pages import ROOT, blocks_of
 
 from ciwrap.base.errors import ExitCode
-from ciwrap.cli.main import group
+from ciwrap.cli.commands import group
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import click
 import pytest
 import yaml
 
-from ciwrap.cli.main import COMMANDS, group
+from ciwrap.cli.commands import COMMANDS, group
 from ciwrap.project.config import load_text
 
 ROOT = Path(__file__).resolve().parents[2]

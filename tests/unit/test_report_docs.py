@@ -18,7 +18,7 @@ import pytest
 import ciwrap
 from ciwrap import api
 from ciwrap.base.errors import UnsupportedDtypeError
-from ciwrap.cli.main import COMMANDS
+from ciwrap.cli.commands import COMMANDS
 from ciwrap.model import variable_result as details
 from ciwrap.model.variable_result import Cause
 
