@@ -25,7 +25,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.files import WORK_DIR
 from ciwrap.base.repository import DIRTY
-from ciwrap.cli.commands import command, verbose_option, verbosity_options
+from ciwrap.cli.commands import command, complete_checks, verbose_option, verbosity_options
 from ciwrap.cli.json_documents import PruneDocument, RejectDocument
 from ciwrap.cli.main import (
     Session,
@@ -83,7 +83,7 @@ from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 
 
 @command("accept", example="ciwrap accept --reason 'a better scheme'")
-@click.argument("names", nargs=-1, metavar="[CHECK|PATTERN]...")
+@click.argument("names", nargs=-1, metavar="[CHECK|PATTERN]...", shell_complete=complete_checks)
 @check_option
 @click.option("--pending", "is_pending", is_flag=True, help="Accept goldens that wait for review.")
 @click.option(

@@ -20,7 +20,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
-from ciwrap.cli.commands import command, verbosity_options
+from ciwrap.cli.commands import command, complete_checks, verbosity_options
 from ciwrap.cli.main import (
     check_option,
     config_options,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 
 @command("check", example="ciwrap check --report report.html")
-@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.argument("names", nargs=-1, metavar="[CHECK]...", shell_complete=complete_checks)
 @check_option
 @pending_option
 @config_options
@@ -231,7 +231,9 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
 
 
 @command("run", example="ciwrap run -- ./simulate --steps 100")
-@click.argument("names", nargs=-1, metavar="[CHECK]... [-- COMMAND...]")
+@click.argument(
+    "names", nargs=-1, metavar="[CHECK]... [-- COMMAND...]", shell_complete=complete_checks
+)
 @check_option
 @pending_option
 @click.option(

@@ -12,6 +12,8 @@ from ciwrap.model.settings import nearest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from click.shell_completion import CompletionItem
+
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 # Heading: name: (module, the line that `ciwrap --help` shows). Nothing is imported before it is
@@ -120,6 +122,18 @@ def verbosity_options(function: _F) -> _F:
     return verbose_option(section(LAST_SECTION, _quiet)(function))
 
 
+def complete_checks(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001
+    """The checks of the configuration, for the completion of a shell; none without one."""
+    from ciwrap.base.errors import CiwrapError
+    from ciwrap.review.project import load_project
+
+    try:
+        checks = load_project(ctx.params.get("config_path"), None, ()).checks
+    except (CiwrapError, OSError):  # nowhere to print it
+        return []
+    return [check.name for check in checks if check.name.startswith(incomplete)]
+
+
 class Command(click.Command):
     """example: a command line, which help shows in the end."""
 
@@ -187,6 +201,19 @@ class LazyGroup(click.Group):
         if ctx.obj is not None:
             ctx.obj.kind = found[0]
         return found
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """As click does, without importing the commands."""
+        from click.shell_completion import CompletionItem
+
+        return [
+            *(
+                CompletionItem(name, help=text)
+                for name, (_, text) in COMMANDS.items()
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))

@@ -27,7 +27,7 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.cli.commands import LAST_SECTION, group, keep, section
+from ciwrap.cli.commands import LAST_SECTION, complete_checks, group, keep, section
 from ciwrap.model.settings import FLAG, Form, FormError
 from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
 
@@ -215,6 +215,8 @@ class Session(Struct):
 
 INTERNAL_ERROR = 70  # EX_SOFTWARE
 INTERRUPTED = 130  # 128 + SIGINT
+# What a shell's completion sets, where click looks for it.
+_COMPLETION = "_CIWRAP_COMPLETE"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -225,7 +227,7 @@ def run(arguments: Sequence[str]) -> int:
         # Names that the locale cannot show are shown as escapes.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    if not arguments:
+    if not arguments and not os.environ.get(_COMPLETION):
         _complain(group.get_help(group.make_context("ciwrap", [], resilient_parsing=True)))
         return int(ExitCode.USAGE)
     code = _code_of(session, arguments)
@@ -236,6 +238,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _code_of(session: Session, arguments: Sequence[str]) -> int:
     try:
+        if instruction := os.environ.get(_COMPLETION):
+            from ciwrap.cli.complete import answer
+
+            return answer(_COMPLETION, instruction)
         code = group.main(
             args=list(arguments), prog_name="ciwrap", standalone_mode=False, obj=session
         )
@@ -448,6 +454,7 @@ check_option = click.option(
     "check_names",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_checks,
     help="Only this check; can be given several times.",
 )
 

@@ -14,7 +14,7 @@ import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import UsageError
-from ciwrap.cli.commands import command, verbosity_options
+from ciwrap.cli.commands import command, complete_checks, verbosity_options
 from ciwrap.cli.main import (
     Session,
     config_options,
@@ -48,7 +48,7 @@ _MOST_IN_FULL = 4
 
 
 @command("repeat", example="ciwrap repeat --write-bounds")
-@click.argument("names", nargs=-1, metavar="[CHECK]...")
+@click.argument("names", nargs=-1, metavar="[CHECK]...", shell_complete=complete_checks)
 @click.option("-n", "--count", type=click.IntRange(2, 2000), metavar="N", help="How many runs.")
 @click.option(
     "--runs",

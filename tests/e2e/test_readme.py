@@ -71,7 +71,7 @@ def commands_of(page: Path) -> list[list[str]]:
             words = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
             words.whitespace_split = True
             found.append(list(takewhile(lambda word: not set(word) <= set("|;&<>"), words)))
-    return found
+    return [words for words in found if words]
 
 
 COMMANDS = [
