@@ -463,6 +463,8 @@ resource_options = section(
     "Resources",
     click.option(
         "--backend",
+        envvar="CIWRAP_BACKEND",
+        show_envvar=True,
         default="auto",
         metavar="NAME",
         expose_value=False,
@@ -471,6 +473,8 @@ resource_options = section(
     ),
     click.option(
         "--threads",
+        envvar="CIWRAP_THREADS",
+        show_envvar=True,
         type=click.IntRange(0),
         default=0,
         expose_value=False,
@@ -479,6 +483,8 @@ resource_options = section(
     ),
     click.option(
         "--engine",
+        envvar="CIWRAP_ENGINE",
+        show_envvar=True,
         type=click.Choice(["auto", "io_uring", "pread"]),
         default="auto",
         expose_value=False,
@@ -494,7 +500,7 @@ config_options = section(
         "--config",
         "config_path",
         type=click.Path(),
-        help="The configuration, instead of the nearest ciwrap.yaml.",
+        help="The configuration, instead of CIWRAP_CONFIG or the nearest ciwrap.yaml.",
     ),
     click.option(
         "--golden-dir",

@@ -5,6 +5,7 @@ A check's own rules for logs count before those that it includes, and these befo
 
 from __future__ import annotations
 
+import os
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -327,6 +328,20 @@ def find_config(start: Path) -> Path:
     raise ConfigMissingError(
         f"there is no {CONFIG_NAME} here or above", file=start, remedy="'ciwrap init' writes one"
     )
+
+
+def find_config_here() -> Path:
+    """The configuration of a command that is given none: the one that CIWRAP_CONFIG names, else the
+    nearest. Raises UsageError, ConfigMissingError.
+    """
+    named = os.environ.get("CIWRAP_CONFIG")
+    if not named:
+        return find_config(Path.cwd())
+    if not Path(named).is_file():
+        raise UsageError(
+            "CIWRAP_CONFIG names no file", file=named, remedy="name a ciwrap.yaml, or unset it"
+        )
+    return Path(named)
 
 
 def _config(document: Document, place: RunPlace = _ONE_RUN, *, needs_checks: bool = True) -> Config:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 UPDATE_MODES = ("none", "new", "failed", "all")
+UPDATE_VARIABLE = "CIWRAP_UPDATE"  # for the buttons of editors
 UNUSED_MODES = ("ignore", "warn", "fail", "delete")
 DEFAULT_VARIANTS = ("{system}-{machine}",)
 
@@ -32,9 +33,9 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--ciwrap-update",
         choices=UPDATE_MODES,
-        default="none",
+        default=os.environ.get(UPDATE_VARIABLE) or "none",
         help="which goldens to write: none (default), new ones, failed ones too, or all that are"
-        " not the same to the byte; refused in CI",
+        f" not the same to the byte; refused in CI; default: ${UPDATE_VARIABLE}",
     )
     group.addoption(
         "--ciwrap-update-in-ci",
@@ -79,11 +80,17 @@ def add_options(parser: pytest.Parser) -> None:
 def refuse_nonsense(config: pytest.Config) -> None:
     """Raises pytest.UsageError for options that must not be followed."""
     mode, reason = config.option.ciwrap_update, config.option.ciwrap_reason
+    if mode not in UPDATE_MODES:  # pytest looks at what is given, not at the default
+        raise pytest.UsageError(
+            f"{UPDATE_VARIABLE}={mode}: there is {', '.join(UPDATE_MODES)} only"
+        )
+    is_from_variable = mode == os.environ.get(UPDATE_VARIABLE)
+    asked = f"{UPDATE_VARIABLE if is_from_variable else '--ciwrap-update'}={mode}"
     if reason is not None and not reason.strip():
         raise pytest.UsageError("--ciwrap-reason is empty; say why the new numbers are right")
     if mode in ("failed", "all") and reason is None:
         raise pytest.UsageError(
-            f"--ciwrap-update={mode} replaces goldens, which needs a reason;"
+            f"{asked} replaces goldens, which needs a reason;"
             " add --ciwrap-reason='why the new numbers are right'"
         )
     deletes = unused_mode(config) == "delete"
@@ -95,7 +102,7 @@ def refuse_nonsense(config: pytest.Config) -> None:
         return
     if mode != "none":
         instead = "take the pending goldens that the run leaves (`ciwrap accept --from`)"
-        raise _refused_in_ci(f"--ciwrap-update={mode}", instead)
+        raise _refused_in_ci(asked, instead)
     if deletes:
         instead = "say --ciwrap-unused=fail, and prune where you work (`ciwrap prune`)"
         raise _refused_in_ci("--ciwrap-unused=delete", instead)

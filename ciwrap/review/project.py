@@ -25,7 +25,7 @@ from ciwrap.golden.places import Place
 from ciwrap.golden.show import ProjectState
 from ciwrap.golden.store import GoldenStore, GoldenStores
 from ciwrap.model.results import ProjectOptions
-from ciwrap.project.config import find_config, load_config
+from ciwrap.project.config import find_config, find_config_here, load_config
 from ciwrap.project.schema import read_document
 from ciwrap.project.settings import DEFAULT_GOLDEN_DIR, Check, Config
 
@@ -127,7 +127,7 @@ def load_project(
 
     Raises ConfigMissingError, or ConfigError (for an unknown check, too).
     """
-    config = load_config(find_config(Path.cwd()) if config_path is None else Path(config_path))
+    config = load_config(find_config_here() if config_path is None else Path(config_path))
     return project_of(config, config.golden_dir if golden_dir is None else Path(golden_dir), names)
 
 
@@ -176,7 +176,7 @@ def load_config_if_any(config_path: str | None, *, needs_checks: bool = True) ->
     if config_path is not None:
         return load_config(Path(config_path), needs_checks=needs_checks)
     try:
-        return load_config(find_config(Path.cwd()), needs_checks=needs_checks)
+        return load_config(find_config_here(), needs_checks=needs_checks)
     except ConfigMissingError:
         return None
 

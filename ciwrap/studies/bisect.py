@@ -23,7 +23,7 @@ from ciwrap.base.errors import ConfigMissingError, RepositoryError, UsageError
 from ciwrap.base.processes import Closing, later_interrupts
 from ciwrap.base.repository import Repository, ask_git, place_below, revision_folder
 from ciwrap.model import RunResult, Verdict
-from ciwrap.project.config import find_config, load_config, load_text
+from ciwrap.project.config import find_config_here, load_config, load_text
 from ciwrap.project.settings import Config
 from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.page import cards_of, page_head, render_page, time_words
@@ -239,7 +239,7 @@ class _Then(Struct, frozen=True):
     commit: str
 
     def config(self) -> Config:
-        place = self._place(find_config(Path.cwd()))
+        place = self._place(find_config_here())
         text = self._text(place)
         if text is None:
             raise ConfigMissingError(f"commit {self.commit[:10]} has no {place}", remedy=_REMEDY)

@@ -320,3 +320,26 @@ def test_a_golden_that_another_process_has_just_made_is_not_new(suite: Suite, si
     assert "golden 1.0, new 2.0" in done.stdout
     assert (done.returncode, "ciwrap: 1 differ" in done.stdout) == (1, True)
     assert len(suite.golden("test_it").manifest.accepted) == 1
+
+
+def test_the_variable_is_the_default_of_the_option(
+    suite: Suite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(suite, 1, 2)
+    monkeypatch.setenv("CIWRAP_UPDATE", "new")
+    monkeypatch.setenv("CI", "true")
+    refused = suite.run()
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert "CIWRAP_UPDATE=new is refused in CI" in refused.stderr.str()
+    assert not suite.goldens()
+    monkeypatch.setenv("CI", "false")
+    suite.run("--ciwrap-update=none").assert_outcomes(failed=2)
+    suite.run().assert_outcomes(passed=2)
+    for value, words in (
+        ("failed", "CIWRAP_UPDATE=failed replaces goldens, which needs a reason"),
+        ("yes", "CIWRAP_UPDATE=yes: there is none, new, failed, all only"),
+    ):
+        monkeypatch.setenv("CIWRAP_UPDATE", value)
+        refused = suite.run()
+        assert refused.ret == pytest.ExitCode.USAGE_ERROR
+        assert words in refused.stderr.str()
