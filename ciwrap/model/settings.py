@@ -1130,6 +1130,7 @@ OWN_FORMATS = {
     ),
     "adios2": OwnFormat("ciwrap.formats.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
     "fortran": OwnFormat("ciwrap.formats.fortran:FortranReader", ()),
+    "gmsh": OwnFormat("ciwrap.formats.gmsh:GmshReader", (".msh",)),
     "frd": OwnFormat("ciwrap.formats.frd:FrdReader", (".frd",)),
     "xyz": OwnFormat("ciwrap.formats.trajectories:XyzReader", (".xyz", ".extxyz")),
     "lammps": OwnFormat("ciwrap.formats.trajectories:LammpsReader", (".lammpstrj",)),
