@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
+from ciwrap.formats.openfoam_text import FoamText
 from ciwrap.formats.reader import CheckedReader, Source, guarded, whole_file
 from ciwrap.formats.tables import parse_float, parse_floats
 from ciwrap.formats.words import CUT_OFF, line_at, numbers_in
@@ -21,21 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_SKIPPED = re.compile(rb"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_PLAIN = rb'[^\s;{}()\[\]"\x00-\x20\x7f-\xff]'
-# A word may hold a pair of brackets, as div(phi,U) does; a number before a list may not.
-_TOKEN = re.compile(
-    rb'"(?:\\.|[^"\\])*"|#\{.*?#\}|[{}()\[\];]|[+-]?\.?\d' + _PLAIN + rb"*|"
-    rb"" + _PLAIN + rb"+(?:\(" + _PLAIN + rb"*\)" + _PLAIN + rb"*)*",
-    re.DOTALL,
-)
 # How many numbers an element has; those of more kinds than one stand in brackets of their own.
 _TUPLES = {"vector": 3, "sphericalTensor": 1, "symmTensor": 6, "tensor": 9, "vector2D": 2}
 _SINGLE = ("scalar", "label")
 _END_OF_TUPLES = re.compile(rb"\)\s*\)")
 _FIELD = re.compile(r"(?:vol|surface|point)\w+Field")
 _LIST = re.compile(rf"({'|'.join((*_TUPLES, *_SINGLE))})(?:IO)?(?:Field|List)")
-_ARCH = re.compile(r'"(LSB|MSB);label=(32|64);scalar=(32|64)"')
 
 
 class OpenFoamReader(CheckedReader):
@@ -62,14 +54,12 @@ class OpenFoamReader(CheckedReader):
         return EntrySource(path, foam.listing.entries)
 
 
-class _Foam:
-    """A file while it is read: `at` goes through its bytes, `entry` is the one that is read."""
+class _Foam(FoamText):
+    """A file while it is read: `entry` is the one that is read."""
 
     def __init__(self, data: bytes, listing: Listing) -> None:
-        self._data, self.listing = data, listing
-        self.at, self.entry = 0, ""
-        self._is_binary = False
-        self._dtypes = {"label": "<i8", "scalar": "<f8"}
+        super().__init__(data)
+        self.listing, self.entry = listing, ""
 
     def read(self) -> None:
         """Lists all entries. Raises CorruptFileError, UnsupportedFormatError."""
@@ -97,59 +87,6 @@ class _Foam:
         self._list(element[1])
         if self._token() is not None:
             raise CorruptFileError("has something after its list")
-
-    def _head(self) -> dict[str, str]:
-        """The header's own entries, which say how the rest is written."""
-        if self._token() != "FoamFile" or self._token() != "{":
-            raise CorruptFileError("does not begin with FoamFile { ... }", remedy="is it OpenFOAM?")
-        found = {}
-        while (key := self._needed()) != "}":
-            found[key] = " ".join(self._value())
-        if found.get("format") not in ("ascii", "binary"):
-            raise CorruptFileError("says neither 'format ascii' nor 'format binary'")
-        self._is_binary = found["format"] == "binary"
-        if self._is_binary:
-            arch = _ARCH.fullmatch(found.get("arch", '"LSB;label=32;scalar=64"'))
-            if arch is None:
-                raise CorruptFileError(f"has an arch that is not known: {found['arch'][:60]}")
-            order = "<" if arch[1] == "LSB" else ">"
-            label, scalar = int(arch[2]) // 8, int(arch[3]) // 8
-            self._dtypes = {"label": f"{order}i{label}", "scalar": f"{order}f{scalar}"}
-        return found
-
-    # --- tokens -----------------------------------------------------------------------------------
-
-    def _token(self) -> str | None:
-        """The next token; None at the end of the file."""
-        skipped = _SKIPPED.match(self._data, self.at)
-        self.at = skipped.end() if skipped else self.at
-        if self.at == len(self._data):
-            return None
-        found = _TOKEN.match(self._data, self.at)
-        if found is None:
-            raise CorruptFileError(f"holds {ascii(self._data[self.at : self.at + 20])[1:]}")
-        self.at = found.end()
-        return found[0].decode("utf-8", "backslashreplace")
-
-    def _needed(self, wanted: str | None = None) -> str:
-        token = self._token()
-        if token is None or wanted not in (None, token):
-            what = "ends" if token is None else f"has {token[:40]!r}"
-            raise CorruptFileError(f"{what} where {wanted or 'more'} is expected")
-        return token
-
-    def _value(self) -> list[str]:
-        """The tokens up to the semicolon that ends an entry."""
-        found: list[str] = []
-        depth = 0
-        while (token := self._needed()) != ";" or depth:
-            depth += (token in "([{") - (token in ")]}")
-            if depth < 0:
-                raise CorruptFileError(f"has {token} before the semicolon of an entry")
-            found.append(token)
-        return found
-
-    # --- entries ----------------------------------------------------------------------------------
 
     def _dictionary(self, path: str) -> None:
         """The entries up to the end of the file, or to the bracket that ends one within it."""
