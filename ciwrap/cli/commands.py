@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ciwrap.model.settings import nearest
+from ciwrap.model.settings import CALLED_ELSEWHERE, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,6 +141,26 @@ class Command(click.Command):
         super().__init__(name, epilog=f"Example: {example}", **attributes)
         self.example = example
         self.params.append(_color_option())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises UsageError, which for an option of other tools says what it is called here."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            text = f"there is no option {error.option_name!r}{self._instead(error.option_name)}"
+            raise click.UsageError(text, ctx) from None
+
+    def _instead(self, option: str) -> str:
+        """What to do for an option that there is not, as the end of a sentence."""
+        known = [name for one in self.params for name in one.opts if name.startswith("--")]
+        word = option.lstrip("-").replace("-", "_")
+        meant = CALLED_ELSEWHERE.get(word, word)
+        if meant in ("atol", "rtol", "ulps") and f"--{meant}" not in known:
+            return f"; bounds are read from ciwrap.yaml ('{meant}:')"
+        if meant == "accept":
+            return "; goldens are made and replaced by `ciwrap accept`"
+        near = nearest(word, [name[2:].replace("-", "_") for name in known], 0.6)
+        return "" if near is None else f"; did you mean '--{near.replace('_', '-')}'?"
 
     def invoke(self, ctx: click.Context) -> Any:
         """Raises UsageError for --quiet before a command that is there to print."""

@@ -142,9 +142,10 @@ def _perhaps(word: str | None) -> str | None:
 
 
 # What other tools call it.
-_CALLED_ELSEWHERE = {
+CALLED_ELSEWHERE = {
     **dict.fromkeys(("abs", "abs_tol", "epsilon", "tol", "tolerance"), "atol"),
-    **dict.fromkeys(("rel", "rel_tol", "relative"), "rtol"),
+    **dict.fromkeys(("absolute_tolerance", "absolute"), "atol"),
+    **dict.fromkeys(("rel", "rel_tol", "relative", "relative_tolerance"), "rtol"),
     **dict.fromkeys(("list", "status"), "doctor"),
     **dict.fromkeys(("test", "verify"), "check"),
     **dict.fromkeys(("diff", "cmp"), "compare"),
@@ -156,8 +157,8 @@ def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
     """The one of the words that may have been meant."""
     import difflib
 
-    if _CALLED_ELSEWHERE.get(word) in words:
-        return _CALLED_ELSEWHERE[word]
+    if CALLED_ELSEWHERE.get(word) in words:
+        return CALLED_ELSEWHERE[word]
     return next(iter(difflib.get_close_matches(word, words, 1, cutoff)), None)
 
 

@@ -323,11 +323,20 @@ def find_config(start: Path) -> Path:
                 raise ConfigMissingError(
                     f"is not called {CONFIG_NAME}", file=folder / name, remedy="rename it"
                 )
+        _refuse_table(folder / "pyproject.toml")
         if (folder / ".git").exists():
             break
     raise ConfigMissingError(
         f"there is no {CONFIG_NAME} here or above", file=start, remedy="'ciwrap init' writes one"
     )
+
+
+def _refuse_table(path: Path) -> None:
+    """Raises ConfigMissingError for a table that is meant for ciwrap, which does not read it."""
+    if path.is_file() and re.search(rb"^\[tool\.ciwrap[.\]]", path.read_bytes(), re.MULTILINE):
+        raise ConfigMissingError(
+            "[tool.ciwrap] is not read", file=path, remedy=f"write its keys to {CONFIG_NAME}"
+        )
 
 
 def find_config_here() -> Path:

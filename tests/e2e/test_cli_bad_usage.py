@@ -51,6 +51,13 @@ def test_unknown_keys_name_the_line_and_the_nearest(project: Project) -> None:
         (("chekc",), ("no command 'chekc'", "check")),
         (("diff",), ("no command 'diff'", "did you mean 'compare'")),
         (("update",), ("no command 'update'", "did you mean 'accept'")),
+        (("compare", "a", "b", "--tolerance=1"), ("no option '--tolerance'", "'--atol'?")),
+        (("compare", "a", "b", "--rel", "1"), ("no option '--rel'", "did you mean '--rtol'?")),
+        (("compare", "a", "b", "--capture_a", "1"), ("did you mean '--capture-a'?",)),
+        (("check", "--rel-tol", "1"), ("no option '--rel-tol'", "from ciwrap.yaml ('rtol:')")),
+        (("check", "--atol", "1"), ("no option '--atol'", "from ciwrap.yaml ('atol:')")),
+        (("check", "--update"), ("no option '--update'", "by `ciwrap accept`")),
+        (("check", "--pendin"), ("no option '--pendin'", "did you mean '--pending'?")),
         (("check", "--config", "nowhere.yaml"), ("nowhere.yaml",)),
         (("run",), ("no command",)),
         (("accept", "--reason", "  "), ("--reason",)),
@@ -165,3 +172,18 @@ def test_a_project_in_a_folder_whose_name_is_no_utf8(project: Project, tmp_path:
     outcome = project.run("check", "--config", config, json_too=False)
     assert outcome.code == 3
     assert "x\\udcff/golden/mesh.golden" in outcome.out
+
+
+def test_a_configuration_in_pyproject_is_named(project: Project) -> None:
+    """It would be ignored in silence; other tables of the file are nobody's business here."""
+    (project.folder / ".git").mkdir()
+    table = project.folder / "pyproject.toml"
+    table.write_text("[tool.ciwrap]\nchecks = []\n")
+    assert project.run("check").code == 3  # beside a ciwrap.yaml: no golden yet
+    (project.folder / "ciwrap.yaml").unlink()
+    outcome = project.run("check")
+    assert outcome.code == 2
+    said = "pyproject.toml: [tool.ciwrap] is not read; write its keys to ciwrap.yaml"
+    assert said in outcome.err, outcome
+    table.write_text("[tool.other]\n")
+    assert "there is no ciwrap.yaml here" in project.run("check").err
