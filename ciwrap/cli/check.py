@@ -25,6 +25,8 @@ from ciwrap.cli.main import (
     check_option,
     config_options,
     json_option,
+    junit_option,
+    markdown_option,
     pending_option,
     progress_bar,
     report_option,
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
 @config_options
 @json_option
 @report_option
+@markdown_option
+@junit_option
 @verbosity_options
 @resource_options
 @click.pass_obj
@@ -245,6 +249,8 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
 @config_options
 @json_option
 @report_option
+@markdown_option
+@junit_option
 @verbosity_options
 @resource_options
 @click.pass_obj

@@ -29,6 +29,8 @@ from ciwrap.cli.main import (
     common_option,
     json_detail_option,
     json_option,
+    junit_option,
+    markdown_option,
     progress_bar,
     report_option,
     resource_options,
@@ -198,8 +200,7 @@ def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
     said = {
         "--journal": history["journal_path"],
         "--list": history["list_path"],
-        "--json": session.json_target,
-        "--report": session.report_target,
+        **session.targets,
     }
     paths = {
         name: Path(os.path.realpath(value))
@@ -210,7 +211,7 @@ def refuse_same_files(session: Session, history: Mapping[str, Any]) -> None:
         is_list = "--list" in (one, other) and path.parent == second.parent
         listed, beside = (path, second) if one == "--list" else (second, path)
         if path == second or (is_list and has_name_of_list(listed, beside)):
-            for name in {one, other} & {"--json", "--report"}:
+            for name in {one, other} & session.targets.keys():
                 session.give_up(name)
             raise UsageError(
                 f"{one} {said[one]} and {other} {said[other]} would be written to the same file",
@@ -231,14 +232,15 @@ def refuse_writing_over(
     known = set().union(*(inodes_of(one.files) for one in inputs if not isinstance(one, Path)))
     alone = [one for one in inputs if isinstance(one, Path)]
     known |= {inode_of(path) for path in (*alone, *captures) if path.exists()}
-    said = {"--json": session.json_target, "--report": session.report_target, "--list": listed}
+    said = {**session.targets, "--list": listed}
     refused = {
         name: target
         for name, target in said.items()
         if target not in (None, "-") and Path(target).exists() and inode_of(Path(target)) in known
     }
     for name in refused:
-        session.give_up(name)
+        if name != "--list":
+            session.give_up(name)
     for name, target in refused.items():
         raise UsageError(
             f"{name} would be written over {target}, which is compared", remedy="give another name"
@@ -470,6 +472,8 @@ def _opened(
 @json_option
 @json_detail_option
 @report_option
+@markdown_option
+@junit_option
 @verbosity_options
 @resource_options
 @click.pass_obj

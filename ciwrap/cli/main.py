@@ -44,17 +44,27 @@ if TYPE_CHECKING:
     from ciwrap.report.document import Detail
 
 
+# Options that write a document, and where the session keeps their files.
+_DOCUMENTS = {
+    "--json": "json_target",
+    "--report": "report_target",
+    "--markdown": "markdown_target",
+    "--junit": "junit_target",
+}
+
+
 class Session(Struct):
-    """json_target, report_target, markdown_target: a file, `-` for stdout, None for none.
-    json_detail: which variables the document lists. quiet: print nothing if all is well. color:
-    auto, always or never. kind: the command's name. started_at: UTC, ISO
-    8601. environment: what the program ran with, where this call has run it. golden_dir: where
-    snapshots of goldens lie.
+    """json_target, report_target, markdown_target, junit_target: a file, `-` for stdout, None for
+    none. json_detail: which variables the document lists. quiet: print nothing if all is well.
+    color: auto, always or never. kind: the command's name. started_at: UTC, ISO 8601. environment:
+    what the program ran with, where this call has run it. golden_dir: where snapshots of goldens
+    lie.
     """
 
     json_target: str | None = None
     report_target: str | None = None
     markdown_target: str | None = None
+    junit_target: str | None = None
     json_detail: Detail = "all"
     verbose: bool = False
     quiet: bool = False
@@ -72,14 +82,17 @@ class Session(Struct):
     @property
     def writes_documents(self) -> bool:
         """Whether anything but the terminal is to show the result."""
-        return self.json_target is not None or self.report_target is not None
+        return bool(self.targets)
+
+    @property
+    def targets(self) -> dict[str, str]:
+        """Where documents are asked for, by option."""
+        said = {option: getattr(self, field) for option, field in _DOCUMENTS.items()}
+        return {option: target for option, target in said.items() if target is not None}
 
     def give_up(self, option: str) -> None:
-        """Takes back what `--json` or `--report` asked for."""
-        if option == "--json":
-            self.json_target = None
-        else:
-            self.report_target = None
+        """Takes back what an option asked for that writes a document."""
+        setattr(self, _DOCUMENTS[option], None)
 
     def split_command(self, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The words before and after the `--` that was given, which click does not tell of."""
@@ -107,7 +120,7 @@ class Session(Struct):
     def _make_console(self) -> Console:
         from ciwrap.report.console import make_console
 
-        is_taken = "-" in (self.json_target, self.report_target, self.markdown_target)
+        is_taken = "-" in self.targets.values()
         color = {"always": True, "never": False}.get(self.color)
         return make_console(sys.stderr if is_taken else sys.stdout, color=color)
 
@@ -183,14 +196,26 @@ class Session(Struct):
 
     def _write_files(self, result: RunResult) -> None:
         from ciwrap.report.document import to_document, trimmed, with_detail
-        from ciwrap.report.outputs import write_report
 
         # What leaves this machine names no folder of it.
         if self.json_target is not None:
             listed = relative_to(trimmed(with_detail(result, self.json_detail)), Path.cwd())
             self.emit_document(to_document(listed))
-        if self.report_target is not None:
-            write_report(self.report_target, relative_to(trimmed(result), Path.cwd()))
+        self.write_renderings(relative_to(trimmed(result), Path.cwd()))
+
+    def write_renderings(self, result: RunResult) -> None:
+        """Writes what is asked for beside JSON. result: names no folder of this machine. Raises
+        WriteFailedError.
+        """
+        from ciwrap.report import outputs
+
+        for target, write in (
+            (self.report_target, outputs.write_report),
+            (self.markdown_target, outputs.write_markdown),
+            (self.junit_target, outputs.write_junit),
+        ):
+            if target is not None:
+                write(target, result)
 
     def emit_record(self, record: object) -> None:
         """Writes one of the records of `ciwrap.cli.json_documents`, where --json asks for it."""
@@ -305,7 +330,6 @@ def _write_failure(
         return
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
     from ciwrap.report.document import to_document
-    from ciwrap.report.outputs import write_report
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(
@@ -317,8 +341,7 @@ def _write_failure(
     result = relative_to(result, Path.cwd())
     try:
         session.emit_document(to_document(result, exit_code=exit_code))
-        if session.report_target is not None:
-            write_report(session.report_target, result)
+        session.write_renderings(result)
     except CiwrapError as error:
         if str(error) != text:
             _complain(f"error: {error}")
@@ -426,12 +449,25 @@ report_option = section(
         help="Write the result as a page (HTML, one file) to FILE.",
     ),
 )
+junit_option = section(
+    LAST_SECTION,
+    click.option(
+        "--junit",
+        "junit_target",
+        metavar="FILE",
+        is_eager=True,
+        expose_value=False,
+        callback=keep,
+        help="Write the result as JUnit XML to FILE ('-' for stdout).",
+    ),
+)
 markdown_option = section(
     LAST_SECTION,
     click.option(
         "--markdown",
         "markdown_target",
         metavar="FILE",
+        is_eager=True,
         expose_value=False,
         callback=keep,
         help="Write a job summary to FILE ('-' for stdout).",
