@@ -134,7 +134,7 @@ MISTAKES = {
     "layout": (check_with("layout: '{name}{name}'"), "4:13: checks.a.layout: ", "{name} twice"),
     "format": (
         check_with("format: txt"),
-        "4:13: checks.a.format: there is no reader 'txt' (known: npy, npz, raw, text",
+        "4:13: checks.a.format: there is no reader 'txt' (known: npy, npz, raw, spice, text",
         "did you mean 'text'",
     ),
     "option": (

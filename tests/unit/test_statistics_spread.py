@@ -130,5 +130,5 @@ def test_without_scipy_one_line_says_what_to_install(monkeypatch: pytest.MonkeyP
     import sys
 
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(NotAvailableError, match=r"SciPy.*pip install 'ciwrap\[stats\]'"):
+    with pytest.raises(NotAvailableError, match=r"SciPy.*pip install scipy"):
         spread_of(TIMES, seed=0)
