@@ -121,6 +121,8 @@ def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: P
     session.console.print(f"wrote {target}")
     for check in starter.checks:
         holds = arrays_words(check.array_count, check.variable_count)
+        if check.unopened:
+            holds += f" in the first {check.file_count - check.unopened:,} of them"
         if check.keys:
             holds = ", ".join(f"{key}: {value}" for key, value in check.keys)
         session.console.print(f"  check {check.name}: {plural(check.file_count, 'file')}, {holds}")

@@ -61,8 +61,9 @@ class _Group(Struct, frozen=True):
 
 
 class StarterCheck(Struct, frozen=True):
-    """One check of a starter. array_count: of all its variables in all its files and iterations.
-    keys: as in FoundFile, where nobody has looked for variables.
+    """One check of a starter. array_count: of all its variables in all files and iterations that
+    were looked into. keys: as in FoundFile, where nobody has looked for variables. unopened: files
+    that nobody has looked into.
     """
 
     name: str
@@ -71,6 +72,7 @@ class StarterCheck(Struct, frozen=True):
     variable_count: int
     array_count: int
     keys: tuple[tuple[str, str], ...] = ()
+    unopened: int = 0
 
 
 class Starter(Struct, frozen=True):
@@ -142,7 +144,8 @@ def make_starter(
         arrays = sum(map(len, listed.values()))
         count = len(group.files) + group.more
         keys = group.files[0].keys
-        checks.append(StarterCheck(name, (group.pattern,), count, len(listed), arrays, keys))
+        outputs = (group.pattern,)
+        checks.append(StarterCheck(name, outputs, count, len(listed), arrays, keys, group.more))
         text += "\n".join(_check(name, group, listed)) + "\n\n"
     if len(groups) > _MOST_CHECKS:
         text += f"  # Files in {len(groups) - _MOST_CHECKS} more places are not listed here.\n"

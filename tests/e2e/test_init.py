@@ -195,3 +195,13 @@ def test_values_of_one_log_are_labelled_by_their_steps(tmp_path: Path) -> None:
         1,
         True,
     ), out
+
+
+def test_variables_are_counted_where_files_were_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ciwrap.formats.look.MAX_FILES", 3)
+    for number in range(5):
+        np.save(tmp_path / f"x_{number}.npy", np.zeros(2))
+    done = call("init", folder=tmp_path, environment=environment())
+    assert "5 files, 3 variables in the first 3 of them" in done.stdout
