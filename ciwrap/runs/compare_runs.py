@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from ciwrap.runs.differences import DifferenceList
     from ciwrap.runs.sides import Run
 
-# Samples and maps for the report take a second look at the data: of runs up to this size.
+# Samples and maps for the report take a second look at the data: of runs up to this size, and of
+# larger ones for the first difference alone.
 _MOST_DETAILED_BYTES = 64 << 20
 
 
@@ -84,7 +85,8 @@ def compare_histories(
         progress.end()
     is_match = all(one.verdict is Verdict.MATCH for one in outcome.results)
     if options.is_explained and outcome.ended_by is None and not is_match:
-        _explain(outcome, resources, (golden, new), rules)
+        is_drawn = options.detail_bytes > 0
+        _explain(outcome, resources, (golden, new), rules, is_drawn=is_drawn)
     if options.is_common:
         ours, theirs = ({iteration for iteration, _ in side.groups} for side in (golden, new))
         outcome.notes += leave_out_uncommon(outcome, (ours, theirs))
@@ -152,9 +154,16 @@ def _compare_units(comparer: UnitComparer, spread: Spread, progress: Progress) -
     return outcome
 
 
-def _explain(outcome: Findings, resources: Resources, sides: tuple[Run, Run], rules: Rules) -> None:
-    """Says of what does not match why."""
-    explain_first(outcome, resources, sides, rules)
+def _explain(
+    outcome: Findings,
+    resources: Resources,
+    sides: tuple[Run, Run],
+    rules: Rules,
+    *,
+    is_drawn: bool,
+) -> None:
+    """Says of what does not match why. is_drawn: whether a report is to show the first of it."""
+    explain_first(outcome, resources, sides, rules, is_drawn=is_drawn)
     explain_ranks(outcome.results, partial(_parts_of, sides))
 
 

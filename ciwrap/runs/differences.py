@@ -21,6 +21,7 @@ from ciwrap.check.findings import DetailKeeper
 from ciwrap.check.judge import compare_values
 from ciwrap.check.two_sides import Work, suspect_pieces
 from ciwrap.explain.across import (
+    explainer,
     explainer_without_pictures,
     first_difference,
     is_part,
@@ -387,14 +388,21 @@ def _detailed(result: VariableResult, again: VariableResult) -> VariableResult:
 
 
 def explain_first(
-    outcome: Findings, resources: Resources, sides: tuple[Run, Run], rules: Rules
+    outcome: Findings,
+    resources: Resources,
+    sides: tuple[Run, Run],
+    rules: Rules,
+    *,
+    is_drawn: bool,
 ) -> None:
-    """Says of two runs what the first difference has in common, after a second look at it alone."""
+    """Says of two runs what the first difference has in common, after a second look at it alone,
+    and what a report draws of it. is_drawn: whether there is such a report.
+    """
     at = first_difference(outcome.results)
     if at is None or any(side.is_fingerprint for side in sides):
         return
     first = outcome.results[at]
-    work = Work(resources, explain=explainer_without_pictures)
+    work = Work(resources, explain=explainer if is_drawn else explainer_without_pictures)
     with Checkpoints(sides) as opened:
 
         def compared_again(work: Work, reference: VariableId) -> VariableResult:
@@ -406,10 +414,9 @@ def explain_first(
             return looked_at_again(work, first, reference, (golden, new), rules)
 
         known = {one.id for one in outcome.results}
-        if not first.explanations:
-            again = compared_again(work, first.id)
-            causes, box = again.explanations, again.differing_box
-            first = replace(first, explanations=causes, differing_box=box)
+        lacks_picture = is_drawn and first.details is None and first.text is None
+        if not first.explanations or lacks_picture:
+            first = _detailed(first, compared_again(work, first.id))
         # Of other iterations the verdict is all that is asked for.
         plain = replace(work, explain=None)
         first = with_other_iteration(first, known, lambda other: compared_again(plain, other))

@@ -232,3 +232,17 @@ def test_a_cause_is_found_whichever_checkpoint_has_the_variable(tmp_path: Path) 
     ]
     assert "in each of them B = A + 1" in told[0]
     assert told[0] == told[1]
+
+
+def test_the_first_difference_of_a_large_run_is_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All others are not: that would take a second look at all of the data."""
+    monkeypatch.setattr("ciwrap.runs.compare_runs._MOST_DETAILED_BYTES", 1)
+    pair = both(tmp_path, (24, 30), lambda i, _, array: array + (i >= 2))
+    report, listed = tmp_path / "r.html", tmp_path / "r.json"
+    told(capsys, "compare", *pair, "--report", report, "--json", listed)
+    found = json.loads(listed.read_text())["checks"][0]["variables"]
+    drawn = [one["iteration"] for one in found if one.get("details")]
+    assert drawn == [2]
+    assert "data:image/png" in report.read_text()
