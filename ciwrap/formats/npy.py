@@ -155,15 +155,15 @@ def read_header(
     UnsupportedFormatError, UnsupportedDtypeError, PickledArrayError, DuplicateVariableError.
     """
 
-    def take(count: int) -> bytes:
+    def take(count: int, begins: bytes = b"") -> bytes:
         data = read(count)
+        if not data.startswith(begins[: len(data)]):
+            raise CorruptFileError("is not .npy data (wrong first bytes)", file=file, variable=name)
         if len(data) != count:
             raise CorruptFileError("is empty or ends within its header", file=file, variable=name)
         return data
 
-    magic = take(len(MAGIC_PREFIX) + 2)
-    if not magic.startswith(MAGIC_PREFIX):
-        raise CorruptFileError("is not .npy data (wrong first bytes)", file=file, variable=name)
+    magic = take(len(MAGIC_PREFIX) + 2, MAGIC_PREFIX)
     major, minor = magic[-2], magic[-1]
     if (major, minor) not in ((1, 0), (2, 0), (3, 0)):
         raise UnsupportedFormatError(

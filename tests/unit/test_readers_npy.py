@@ -154,6 +154,7 @@ def test_wrong_headers(tmp_path: Path, header: str, match: str | None) -> None:
 def test_wrong_beginnings(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
     refused(path, b"", CorruptFileError, "is empty or ends within its header")
+    refused(path, b"hello", CorruptFileError, "wrong first bytes")
     refused(path, b"\x93NUMPX\x01\x00" + b"\0" * 80, CorruptFileError, "not .npy data")
     refused(path, npy(PLAIN, b"\0" * 16, version=(4, 0)), UnsupportedFormatError, r"version 4\.0")
     refused(path, b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", CorruptFileError, "4294967295 bytes")
