@@ -56,7 +56,7 @@ with ciwrap.Recorder("ranked", rank=rank, ranks=ranks) as r:
     for n in range(5):
         r.record(n, x=np.full(100, float(rank)))
         if r.should_stop():
-            print("stops in", n)
+            print(f"stops in {n}")  # in one piece: the others print, too
             break
 """
 
