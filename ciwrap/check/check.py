@@ -24,7 +24,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.check.findings import DetailKeeper, check_result, refuse_nothing
+from ciwrap.check.findings import DetailKeeper, check_result, unless_nothing
 from ciwrap.check.judge import check_golden, compare_values
 from ciwrap.check.two_sides import (
     GOLDEN,
@@ -353,7 +353,7 @@ def conclude(
     outcome.attributes_left_out = outputs.attributes_left_out
     outcome.data_bytes_read, outcome.engine = work.data_bytes_read, work.engine
     result = check_result(check.name, outcome, rules, GOLDEN, explain=work.explain)
-    result = result if outputs.is_in_memory else refuse_nothing(result)
+    result = result if outputs.is_in_memory else unless_nothing(result)
     result = replace(
         result,
         messages=(*result.messages, *_messages(check, golden, reference, outputs)),

@@ -477,13 +477,7 @@ def check_result(
     notes = dict.fromkeys([*outcome.notes, *(_encoding_notes(of_texts) if of_texts else ())])
     warnings = (*messages, *notes, *unused)
     told = [Message(MessageLevel.WARNING, text) for text in warnings]
-    made = "golden" if wording is GOLDEN else "capture"
-    told += [Message(MessageLevel.NOTE, text) for text in _other_bounds(outcome.results, made)]
-    told += [Message(MessageLevel.NOTE, text) for text in _stored_otherwise(outcome.results)]
-    told += [Message(MessageLevel.NOTE, text) for text in _not_finite(outcome.results)]
-    told += [Message(MessageLevel.NOTE, text) for text in _without_rtol(outcome, rules, wording)]
-    if outcome.attributes_left_out:
-        told.append(Message(MessageLevel.NOTE, _attributes_text(outcome, wording)))
+    told += [Message(MessageLevel.NOTE, text) for text in _worth_knowing(outcome, rules, wording)]
     if outcome.errors:
         told += grouped_messages(outcome.errors)
     if of_texts:
@@ -527,7 +521,7 @@ def _has_lines(result: VariableResult) -> bool:
     return result.text is not None and result.text.lines != (0, 0)
 
 
-def refuse_nothing(check: CheckResult) -> CheckResult:
+def unless_nothing(check: CheckResult) -> CheckResult:
     """The result of files; not comparable where all that matches has neither elements nor lines, as
     tables of a program that never ran.
     """
@@ -566,33 +560,54 @@ def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
     return replace(not_comparable(result, error), first_differences=(), first_index=None)
 
 
+def _worth_knowing(outcome: Findings, rules: Rules, wording: Wording) -> Iterator[str]:
+    """How variables were compared, where somebody might expect something else."""
+    yield from _other_bounds(outcome.results, "golden" if wording is GOLDEN else "capture")
+    yield from _stored_otherwise(outcome.results, wording)
+    yield from _not_finite(outcome.results)
+    yield from _without_rtol(outcome, rules, wording)
+    if outcome.attributes_left_out:
+        yield _attributes_text(outcome, wording)
+
+
+def _names_of(results: Iterable[VariableResult]) -> str:
+    """The names of variables, each once, the first few of them."""
+    return names_text(list(dict.fromkeys(escape(one.name) for one in results)), _MOST_NAMES)
+
+
+def _alike(
+    results: Iterable[VariableResult], said: Callable[[VariableResult], str | None]
+) -> Iterator[tuple[str, str]]:
+    """The names of variables of which the same is to be said, and that. said: None for nothing."""
+    groups: dict[str, list[VariableResult]] = {}
+    for result in results:
+        text = said(result)
+        if text is not None:
+            groups.setdefault(text, []).append(result)
+    for text, group in groups.items():
+        yield _names_of(group), text
+
+
 def _other_bounds(results: Iterable[VariableResult], what: str) -> Iterator[str]:
     """Of variables whose golden or capture was made with another bound than they are judged by."""
-    named: dict[str, dict[str, None]] = {}
-    for result in results:
-        if result.golden_bound is not None:
-            named.setdefault(result.golden_bound, {})[escape(result.name)] = None
-    for bound, names in named.items():
-        yield (
-            f"{names_text(list(names), _MOST_NAMES)}: the {what} was made with {bound}; judged by"
-            " the bound that is asked for now"
-        )
+    for names, bound in _alike(results, lambda one: one.golden_bound):
+        made = f"{names}: the {what} was made with {bound}"
+        yield f"{made}; judged by the bound that is asked for now"
 
 
 def _without_rtol(outcome: Findings, rules: Rules, wording: Wording) -> Iterator[str]:
     """Of whole numbers that differ, where a bound was asked for that only other numbers have."""
-    names = []
+    found = []
     for one in outcome.results:
         if one.verdict is not Verdict.DIFFER or one.dtype is None or one.dtype[1:2] not in "iu":
             continue
         asked = rules.settings_for(one.id, Signature(one.dtype, one.shape or (), one.labels)).bound
         if asked.rtol or asked.ulps:
-            names.append(escape(one.name))
-    if names:
+            found.append(one)
+    if found:
         atol = "'atol'" if wording is GOLDEN else "--atol"
         yield (
-            f"{names_text(list(dict.fromkeys(names)), _MOST_NAMES)}: whole numbers, to which rtol"
-            f" and ulps do not apply; {atol} does"
+            f"{_names_of(found)}: whole numbers, to which rtol and ulps do not apply; {atol} does"
         )
 
 
@@ -601,10 +616,9 @@ def _not_finite(results: Iterable[VariableResult]) -> Iterator[str]:
     some = [one for one in results if one.not_finite_count]
     if some:
         count = sum(one.not_finite_count or 0 for one in some)
-        names = names_text(list(dict.fromkeys(escape(one.name) for one in some)), _MOST_NAMES)
         verb = "is" if count == 1 else "are"
         what = f"{grouped_plural(count, 'element')} {verb} NaN or infinite"
-        yield f"{names}: {what} on both sides, which counts as equal"
+        yield f"{_names_of(some)}: {what} on both sides, which counts as equal"
 
 
 def _attributes_text(outcome: Findings, wording: Wording) -> str:
@@ -614,27 +628,25 @@ def _attributes_text(outcome: Findings, wording: Wording) -> str:
     return f"{grouped_plural(count, 'attribute')} {verb} not compared; {said} compares them"
 
 
-def _stored_otherwise(results: Iterable[VariableResult]) -> Iterator[str]:
+def _stored_otherwise(results: Iterable[VariableResult], wording: Wording) -> Iterator[str]:
     """Of variables that both sides store in ways of which none is a difference."""
-    named: dict[str, dict[str, None]] = {}
-    for result in results:
-        one, other = result.golden_dtype, result.dtype
-        if one is None or other is None or result.verdict is Verdict.NOT_COMPARABLE:
-            continue
-        if one[1:] == other[1:]:
-            how = "stored in another byte order"
-        elif {one[1:], other[1:]} == {"i8", "f8"}:
-            how = "whole numbers on one side only, compared as float64"
-        elif one[1:2] == other[1:2] == "S":
-            how = "texts of another fixed length"
-        else:
-            continue
-        named.setdefault(how, {})[escape(result.name)] = None
-    for how, names in named.items():
-        yield (
-            f"{names_text(list(names), _MOST_NAMES)}: {how}"
-            " (no difference; 'strict: {dtype: as-stored}' makes it one)"
-        )
+    strict = "'strict: {dtype: as-stored}'" if wording is GOLDEN else "--strict dtype=as-stored"
+    for names, how in _alike(results, _how_stored):
+        yield f"{names}: {how} (no difference; {strict} makes it one)"
+
+
+def _how_stored(result: VariableResult) -> str | None:
+    """In what way the two sides are stored otherwise; None if they are not, or could not be
+    compared.
+    """
+    one, other = result.golden_dtype, result.dtype
+    if one is None or other is None or result.verdict is Verdict.NOT_COMPARABLE:
+        return None
+    if one[1:] == other[1:]:
+        return "stored in another byte order"
+    if {one[1:], other[1:]} == {"i8", "f8"}:
+        return "whole numbers on one side only, compared as float64"
+    return "texts of another fixed length" if one[1:2] == other[1:2] == "S" else None
 
 
 def _too_fine(results: Iterable[VariableResult]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, InterruptedCallError, UsageError
 from ciwrap.base.processes import endings_call
-from ciwrap.check.findings import refuse_nothing
+from ciwrap.check.findings import unless_nothing
 from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.cli.commands import command, section, verbosity_options
 from ciwrap.cli.main import (
@@ -398,7 +398,7 @@ def compare_sides(
 
     tidy = None if list_path is None else partial(_remove_former_lists, list_path, spread)
     return HistoryEnding(
-        refuse_nothing(result),
+        unless_nothing(result),
         tidy,
         pool.end if pool is not None and spread.has_ended_early else None,
     )

@@ -410,19 +410,25 @@ def _settled(stream: TextIO | None, descriptor: int) -> TextIO:
 _F = TypeVar("_F", bound="Callable[..., Any]")
 
 
-# Eager: whatever is wrong with the other options can then be reported in the document, too.
-json_option = section(
-    LAST_SECTION,
-    click.option(
-        "--json",
-        "json_target",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Write the result as JSON to FILE ('-' for stdout).",
-    ),
-)
+def _target_option(name: str, help_text: str) -> Callable[[_F], _F]:
+    """The option that says where a document of the result goes. Eager: whatever is wrong with the
+    other options can then be reported in the document, too.
+    """
+    return section(
+        LAST_SECTION,
+        click.option(
+            f"--{name}",
+            f"{name}_target",
+            metavar="FILE",
+            is_eager=True,
+            expose_value=False,
+            callback=keep,
+            help=help_text,
+        ),
+    )
+
+
+json_option = _target_option("json", "Write the result as JSON to FILE ('-' for stdout).")
 json_detail_option = section(
     LAST_SECTION,
     click.option(
@@ -436,43 +442,9 @@ json_detail_option = section(
         " there are no more than 1,000), or all.",
     ),
 )
-# Eager, as --json is.
-report_option = section(
-    LAST_SECTION,
-    click.option(
-        "--report",
-        "report_target",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Write the result as a page (HTML, one file) to FILE.",
-    ),
-)
-junit_option = section(
-    LAST_SECTION,
-    click.option(
-        "--junit",
-        "junit_target",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Write the result as JUnit XML to FILE ('-' for stdout).",
-    ),
-)
-markdown_option = section(
-    LAST_SECTION,
-    click.option(
-        "--markdown",
-        "markdown_target",
-        metavar="FILE",
-        is_eager=True,
-        expose_value=False,
-        callback=keep,
-        help="Write a job summary to FILE ('-' for stdout).",
-    ),
-)
+report_option = _target_option("report", "Write the result as a page (HTML, one file) to FILE.")
+junit_option = _target_option("junit", "Write the result as JUnit XML to FILE ('-' for stdout).")
+markdown_option = _target_option("markdown", "Write a job summary to FILE ('-' for stdout).")
 common_option = click.option(
     "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
 )

@@ -130,6 +130,16 @@ def fault_text(error: CiwrapError) -> str:
     return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)
 
 
+def takes_steps(options: Mapping[str, Any], path: Path) -> bool:
+    """Whether the steps that a file counts itself are iterations, as the option of readers for
+    which there is nothing else to choose says it. Raises ConfigError.
+    """
+    iterations = options.get("iterations", "auto")
+    if iterations not in ("auto", "none"):
+        raise ConfigError("must be auto or none", file=path, key="options.iterations")
+    return bool(iterations == "auto")
+
+
 class Listing:
     """Collects the entries of a file. `path` is for messages. on_progress: is called with each
     entry, in a process that has to tell that it is at work.

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import EntrySource, Listing
+from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, names_as_text
 from ciwrap.formats.tables import parse_floats
 from ciwrap.formats.trajectories import Lines
@@ -41,14 +41,12 @@ class FrdReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        iterations = options.get("iterations", "auto")
-        if iterations not in ("auto", "none"):
-            raise ConfigError("must be auto or none", file=path, key="options.iterations")
+        has_steps = takes_steps(options, path)
         listing = Listing(path)
         file = InputFile(path)
         try:
             with guarded(path):
-                _Frd(Lines(file), listing, has_steps=iterations == "auto").read()
+                _Frd(Lines(file), listing, has_steps=has_steps).read()
         finally:
             file.close()
         return EntrySource(path, listing.entries)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import EntrySource, Listing
+from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, labels_of, whole_file
 from ciwrap.formats.words import CUT_OFF, numbers_in
 from ciwrap.model.settings import OWN_FORMATS
@@ -41,12 +41,10 @@ class GmshReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        iterations = options.get("iterations", "auto")
-        if iterations not in ("auto", "none"):
-            raise ConfigError("must be auto or none", file=path, key="options.iterations")
+        has_steps = takes_steps(options, path)
         listing = Listing(path)
         data = whole_file(path)
-        mesh = _Mesh(listing, has_steps=iterations == "auto")
+        mesh = _Mesh(listing, has_steps=has_steps)
         try:
             with guarded(path):
                 for section, lines in _sections(data):

@@ -74,8 +74,9 @@ def statistics_of(
     double, and the errors of reading.
     """
     if np.dtype("<u2" if is_bfloat16(values.dtype) else values.dtype).kind not in "iufc":
+        scale = "" if settings.scale is None else f" for atol: {settings.scale.text}"
         raise UnsupportedDtypeError(
-            f"has no {SCALES[_statistic(settings)]}, being no number",
+            f"is no number, and has no scale{scale}",
             variable=identity.text,
             remedy="give atol for the variables that are numbers",
         )
@@ -86,10 +87,6 @@ def statistics_of(
         found = moments.statistics()
     # Three digits say how large a field is, and are the same on every machine.
     return {name: float(f"{value:.3g}") for name, value in found.items()}
-
-
-def _statistic(settings: VariableSettings) -> str:
-    return "max" if settings.scale is None else settings.scale.statistic
 
 
 def _ordinary(

@@ -345,25 +345,25 @@ def _places(result: VariableResult, sides: tuple[str, str]) -> Iterator[SimpleNa
             **_both_texts(one),
         )
     for lines in () if text is None else text.unpaired:
-        yield SimpleNamespace(
-            count=f"{lines.golden_count + lines.new_count:,}",
-            template=f"{safe_name(lines.template, 160) or '(blank)'} (no partner)",
-            golden_place="" if lines.golden is None else lines.golden.line,
-            new_place="" if lines.new is None else lines.new.line,
-            difference="",
-            remedy=looks_like(lines.remedies, sides) if lines.remedies else "",
-            **_both_texts(lines),
-        )
+        remedy = looks_like(lines.remedies, sides) if lines.remedies else ""
+        yield _whole_lines(lines, lines.golden_count + lines.new_count, "no partner", remedy)
     for masked in () if text is None else text.masked:
-        yield SimpleNamespace(
-            count=f"{masked.lines:,}",
-            template=f"{safe_name(masked.template, 160)} (left out by {masked.by})",
-            golden_place="" if masked.golden is None else masked.golden.line,
-            new_place="" if masked.new is None else masked.new.line,
-            difference="",
-            remedy="",
-            **_both_texts(masked),
-        )
+        yield _whole_lines(masked, masked.lines, f"left out by {masked.by}")
+
+
+def _whole_lines(
+    one: UnpairedLines | MaskedText, count: int, why: str, remedy: str = ""
+) -> SimpleNamespace:
+    """Lines of one template of which no numbers are compared. why: they are not."""
+    return SimpleNamespace(
+        count=f"{count:,}",
+        template=f"{safe_name(one.template, 160) or '(blank)'} ({why})",
+        golden_place="" if one.golden is None else one.golden.line,
+        new_place="" if one.new is None else one.new.line,
+        difference="",
+        remedy=remedy,
+        **_both_texts(one),
+    )
 
 
 def _both_texts(one: DifferingNumbers | UnpairedLines | MaskedText) -> dict[str, str]:

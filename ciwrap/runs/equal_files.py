@@ -60,11 +60,11 @@ def _result(
     ours: Variables, name: str, file: OutputFile, other: OutputFile
 ) -> VariableResult | None:
     """A match, if two files hold the same bytes, and so do those that they are read with."""
-    pairs = list(zip(*map(_with_companions, (file, other)), strict=False))
-    if any(len(_with_companions(one)) != len(pairs) for one in (file, other)):
+    paths, others = map(_with_companions, (file, other))
+    if len(paths) != len(others):
         return None
     results = []
-    for path, new in reversed(pairs):
+    for path, new in reversed([*zip(paths, others, strict=True)]):
         try:
             result = _compared(VariableId(name, *ours.look.key), path, new)
         except CiwrapError:  # a folder, or what nobody may read
