@@ -57,10 +57,10 @@ from ciwrap.golden.shared_file import (
     State,
     drop_line,
     encode,
+    is_small,
     journal_head,
     line_of,
     mark_of,
-    small_data,
 )
 from ciwrap.golden.store import (
     READ_ATTEMPTS,
@@ -333,8 +333,7 @@ class ModuleStore(GoldenStore):
         return self.pair_path(check) if self._home(check) == "pair" else self._shared.path
 
     def path_for(self, check: str, variables: Sequence[_core.GoldenVariable]) -> Path:
-        is_small = small_data(variables) is not None
-        return self._shared.path if is_small else self.pair_path(check)
+        return self._shared.path if is_small(variables) else self.pair_path(check)
 
     def shown(self, check: str) -> str:
         path = self.path(check)
@@ -427,7 +426,7 @@ class ModuleStore(GoldenStore):
     ) -> StoredGolden:
         """As of every store. What is damaged of a shared file goes first; what is whole stays."""
         self._has_written = True
-        if small_data(variables) is None and check not in self._shared.state.goldens:
+        if not is_small(variables) and check not in self._shared.state.goldens:
             return super().write(check, variables, make_manifest)
         encoded = _core.encode_golden(variables)
         root, byte_count = _core.golden_root(encoded).hex(), len(encoded)

@@ -9,19 +9,21 @@ by its check sum (SUM):
     [NAME, {"environment": SUM, "variables": [{"name": ..., "dtype": ..., "atol": ...}]},
      {"when": ..., "who": ..., "why": ..., "commit": ...}, DATA]
 
-The third item is a list where a golden was replaced. DATA is the variables' own bytes in base64
-(without padding), after a `~` deflated where that is shorter. Trees and roots follow from data and
-bounds and are not kept. Damage of any line makes all goldens of the file unusable; whole lines are
-saved from it by a new golden, unless somebody has to choose first or the file is to be had
-elsewhere.
+The third item is a list where a golden was replaced. A variable of few elements has them as text,
+`"values": "0.1 2.5"`, or `["a text"]`. DATA is the bytes of all others, one after the other, in
+base64 (without padding), after a `~` deflated where that is shorter. Trees and roots follow from
+data and bounds and are not kept. Damage of any line makes all goldens of the file unusable; whole
+lines are saved from it by a new golden, unless somebody has to choose first or the file is to be
+had elsewhere.
 
 So that git merges what two branches add or change, lines lie far from each other: between them
 stand SLOT_COUNT lines that never change (`00`, `01`, ...), and each line lies behind the one that
 the hash of its golden's name says. An environment that is not there is unknown: one branch may take
 away the last golden that names it, and another one add one.
 
-Files of format 1 are read as well, and written anew with the next golden: there, acceptances and
-variables (`{"accepted": ...}`, `{"form": ...}`) stood in lines of their own, too.
+Files of formats 1 and 2 are read as well, and written anew with the next golden. In format 1,
+acceptances and variables (`{"accepted": ...}`, `{"form": ...}`) stood in lines of their own, too;
+in both, all data were base64.
 """
 
 from __future__ import annotations
@@ -60,11 +62,12 @@ from ciwrap.golden.manifest import (
     rows_of,
 )
 from ciwrap.golden.places import SHARED_SUFFIX, journal_path
+from ciwrap.golden.plain_numbers import Plain, numbers_of, plain_numbers
 from ciwrap.golden.store import refuse_pointer
 from ciwrap.model import VariableId
 from ciwrap.model.variable_result import Number
 
-FORMAT = 2
+FORMAT = 3
 SLOT_COUNT = 1024
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 SLOTS = [f"{one}{other}".encode() for one in _DIGITS for other in _DIGITS]
@@ -208,13 +211,16 @@ _DEFLATED = "~"
 
 
 class _Variable(Record, frozen=True, kw_only=True):
-    """One variable of a form: what its tree is made with. fill_values: as texts."""
+    """One variable of a form: what its tree is made with. fill_values: as texts. values: None where
+    they are in the line's data.
+    """
 
     name: str
     iteration: int | None = None
     rank: int | None = None
     dtype: str
     shape: tuple[int, ...]
+    values: Plain | None = None
     atol: float = 0.0
     rtol: float = 0.0
     ulps: int = 0
@@ -413,10 +419,13 @@ def _variables(form: _Form, data: bytes) -> list[_core.GoldenVariable]:
             arity=one.arity,
         )
         size = storage_dtype(one.dtype).itemsize * prod(one.shape)
-        if min(one.shape, default=0) < 0 or size > len(data) - start:
-            raise DocumentError("holds fewer numbers than it says")
-        part = data[start : start + size]
-        start += size
+        if one.values is None:
+            part = data[start : start + size]
+            start += size
+        else:
+            part = numbers_of(one.values, one.dtype)
+        if min(one.shape, default=0) < 0 or size != len(part):
+            raise DocumentError("holds other numbers than it says")
         tree = _core.build_tree(parameters, part, backend="serial", threads=1)
         found.append(
             _core.GoldenVariable(
@@ -434,20 +443,22 @@ def encode(
     """A golden's line; None if it has to have files of its own: because it holds more than a few
     numbers, or does not keep them.
     """
-    data = small_data(variables)
-    if data is None or len(result or "") > _MOST_RESULT_BYTES // 4:
+    if not is_small(variables) or len(result or "") > _MOST_RESULT_BYTES // 4:
         return None
     try:
         environment = json_line({"environment": dict(manifest.environment)}, is_spaced=True)
         tables = {sum_of(environment): environment}
-        form = plain(_form_of(variables, manifest, sum_of(environment)))
+        form_of, packed = _form_of(variables, manifest, sum_of(environment))
+        form = plain(form_of)
         log = [_log_entry(one) for one in manifest.accepted]
         first = _Entry(by=log[0].by, new_root=manifest.binary.root) if log else None
         said = log[0].by if len(log) == 1 and log[0] == first else log
-        body: list[Any] = [manifest.check, form, to_plain(said, {}), _pack(data)]
+        body: list[Any] = [manifest.check, form, to_plain(said, {}), _pack(packed)]
         if manifest.pending is not None:
-            packed = "" if result is None else _pack(result.encode())
-            more = _More(pending=manifest.pending, result=packed)
+            more = _More(
+                pending=manifest.pending,
+                result="" if result is None else _pack(result.encode()),
+            )
             body.append(plain(more))
         line = json_line(body)
         read = decode(line, tables, manifest.binary.file)
@@ -457,15 +468,14 @@ def encode(
     return Line(line, tables, read) if is_same else None
 
 
-def small_data(variables: Sequence[_core.GoldenVariable]) -> bytes | None:
-    """The numbers of a golden that may share a file; None if it may not."""
-    parts = []
+def is_small(variables: Sequence[_core.GoldenVariable]) -> bool:
+    """Whether a golden may share a file: it keeps its numbers, and they are few."""
+    byte_count = 0
     for one in variables:
         if one.data is None or one.tree.parameters.requested_residue_levels != 1:
-            return None
-        parts.append(one.data)
-    data = b"".join(parts)
-    return data if len(data) <= MOST_DATA_BYTES else None
+            return False
+        byte_count += len(one.data)
+    return byte_count <= MOST_DATA_BYTES
 
 
 def _log_entry(one: Acceptance) -> _Entry:
@@ -483,10 +493,15 @@ def _log_entry(one: Acceptance) -> _Entry:
 
 def _form_of(
     variables: Sequence[_core.GoldenVariable], manifest: Manifest, environment: str
-) -> _Form:
-    rows = []
+) -> tuple[_Form, bytes]:
+    """What a golden is of, with the numbers that people can read; and the bytes of the others."""
+    rows, others = [], []
     for one, row in zip(variables, manifest.variables, strict=True):
         parameters = one.tree.parameters
+        data = one.data or b""
+        values = plain_numbers(data, parameters.dtype)
+        if values is None:
+            others.append(data)
         rows.append(
             _Variable(
                 name=one.name,
@@ -494,6 +509,7 @@ def _form_of(
                 rank=one.rank,
                 dtype=parameters.dtype,
                 shape=tuple(one.shape),
+                values=values,
                 atol=parameters.atol,
                 rtol=parameters.rtol,
                 ulps=parameters.ulps,
@@ -504,7 +520,7 @@ def _form_of(
                 labels=row.labels,
             )
         )
-    return _Form(environment, tuple(rows), manifest.ignored)
+    return _Form(environment, tuple(rows), manifest.ignored), b"".join(others)
 
 
 def _fill_value(text: str) -> float | int:

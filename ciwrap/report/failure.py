@@ -178,7 +178,8 @@ def variable_lines(
 
 
 def _kind(variable: VariableResult, *, has_golden: bool) -> str:
-    shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else "a single number"
+    single = "a single text" if (variable.dtype or "")[1:2] in ("U", "S") else "a single number"
+    shape = f"shape {'x'.join(map(str, variable.shape))}" if variable.shape else single
     what = f"{dtype_words(variable.dtype)}, {shape}" if variable.text is None else "text"
     is_kept = has_golden and variable.evidence is not None
     evidence = f", golden keeps {variable.evidence}" if is_kept else ""

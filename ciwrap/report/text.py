@@ -134,6 +134,11 @@ def common_start(one: str, other: str) -> int:
     sizes = {head.end() for head in heads if head}
     if None in heads or len(sizes) > 1 or "e" in one + other:
         return 0
+    return first_apart(one, other)
+
+
+def first_apart(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many characters, or lines, two texts begin with alike."""
     pairs = enumerate(zip(one, other, strict=False))
     shorter = min(len(one), len(other))
     return next((at for at, (left, right) in pairs if left != right), shorter)

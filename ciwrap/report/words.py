@@ -45,6 +45,7 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
+from ciwrap.report.text_difference import text_difference_lines
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
@@ -384,6 +385,9 @@ def fact_lines(
     if variable.first_differences:
         first = variable.first_differences[0]
         where = f"first at {place_words(variable)}: " if first.index else ""
+        texts = text_difference_lines(first.golden, first.new, sides)
+        if texts is not None:
+            return [f"{where}{texts[0]}", *texts[1:]]
         line = f"{where}{sides[0]} {safe_name(first.golden)}, {sides[1]} {safe_name(first.new)}"
         if first.abs_difference is not None:
             line += f", |difference| {size_text(first.abs_difference)}"

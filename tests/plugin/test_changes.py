@@ -59,6 +59,19 @@ def test_a_golden_of_one_kind_of_machine_takes_the_place_of_the_common_one(teste
     assert (NAME, None, False, "the golden for ours is gone; the common one counts") in told(tested)
 
 
+def test_a_replaced_golden_names_the_variables_that_hold_other_numbers(tested: Suite) -> None:
+    write(tested, "{'u': [1.0, U], 'v': 2.0, 'w': W}".replace("U", "2.0").replace("W", "3"), "0")
+    words = ("--ciwrap-update=all", "--ciwrap-reason=why")
+    tested.run(*words).assert_outcomes(passed=1)
+    tested.git("commit", "-qam", "three")
+    write(tested, "{'u': [1.0, 2.5], 'v': 2.0, 'w': 4}", "0")
+    tested.run(*words).assert_outcomes(passed=1)
+    assert tested.cli("changes", "--base", "HEAD", "--json", "c.json").returncode == 0
+    (found,) = json.loads((tested.root / "c.json").read_text())["changes"]
+    assert found["moved"] == ["u", "w"]
+    assert found["text"] == "golden replaced: 2 of 3 variables have other digests: u, w"
+
+
 def test_a_journal_that_is_committed_counts(tested: Suite) -> None:
     """Tests read it before the file, so it may not hide what it says."""
     shared = tested.root / "golden/tests/test_it.goldens"

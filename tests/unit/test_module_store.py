@@ -264,7 +264,7 @@ def test_a_journal_of_an_earlier_release_counts(store: ModuleStore) -> None:
     write(kept, CHECK, 1.0)
     assert kept.leftover is not None
     head, _, rest = kept.leftover.read_bytes().partition(b"\n")
-    assert head.startswith(b'{"ciwrap goldens":2,"journal":')
+    assert head.startswith(b'{"ciwrap goldens":3,"journal":')
     kept.leftover.write_bytes(rest)
     others = [ModuleStore(store.folder, is_kept=True) for _ in range(2)]
     for number, one in enumerate(others):
@@ -448,8 +448,11 @@ def test_an_environment_that_another_branch_took_away_is_unknown(store: ModuleSt
     assert (read(store), read(store, "test_b")) == (1.0, 2.0)
 
 
-# As releases before format 2 wrote it: what goldens share stands in lines of its own.
-FORMAT_1 = Path(__file__).resolve().parents[1] / "data/first_format.goldens"
+# As releases before formats 2 and 3 wrote it: what goldens share stands in lines of its own; and
+# all data in base64.
+DATA = Path(__file__).resolve().parents[1] / "data"
+FORMAT_1 = DATA / "first_format.goldens"
+FORMAT_2 = DATA / "second_format.goldens"
 
 
 def test_a_file_of_the_first_format_is_read_and_written_anew(store: ModuleStore) -> None:
@@ -461,7 +464,7 @@ def test_a_file_of_the_first_format_is_read_and_written_anew(store: ModuleStore)
     assert [one.why for one in before["test_b"].accepted] == ["first golden", "another"]
     write(store, "test_d", 4.0)
     text = path.read_text()
-    assert text.startswith('{"ciwrap goldens":2,')
+    assert text.startswith('{"ciwrap goldens":3,')
     assert not any(f'{{"{kind}":' in text.replace(" ", "") for kind in ("accepted", "form"))
     assert {one: store.read(one).manifest for one in before} == before
     assert read(store, "test_d") == 4.0
@@ -469,6 +472,29 @@ def test_a_file_of_the_first_format_is_read_and_written_anew(store: ModuleStore)
     path.write_text("".join(one for one in first.splitlines(True) if "another" not in one))
     with pytest.raises(CorruptGoldenError, match=r"test_b.*is not there"):
         ModuleStore(store.folder).read("test_b")
+
+
+def test_a_file_of_the_second_format_is_read_and_written_anew(store: ModuleStore) -> None:
+    path = store.folder.parent / "test_it.goldens"
+    path.write_bytes(FORMAT_2.read_bytes())
+    before = {one: store.read(one) for one in store.checks()}
+    text, numbers = before["test_a-v"].variables
+    assert np.frombuffer(text.data or b"", "<U9").tolist() == ["two\nlines"]
+    assert str(np.frombuffer(numbers.data or b"").tolist()) == "[0.1, 2.75, nan]"
+    assert [one.why for one in before["test_a-v"].manifest.accepted] == [
+        "first golden",
+        "another factor",
+    ]
+    write(store, "test_c", 4.0)
+    assert path.read_text().startswith('{"ciwrap goldens":3,')
+    assert {one: store.read(one).manifest for one in before} == {
+        one: golden.manifest for one, golden in before.items()
+    }
+
+
+def test_few_numbers_are_plain_in_the_line_and_many_are_packed(store: ModuleStore) -> None:
+    write(store, CHECK, 0.1)
+    assert '"values":"0.1 0.1' in (store.folder.parent / "test_it.goldens").read_text()
 
 
 def test_other_numbers_than_were_accepted(store: ModuleStore) -> None:
@@ -537,7 +563,7 @@ def test_pointers_and_newer_formats_say_so(store: ModuleStore) -> None:
         store.read(CHECK)
     with pytest.raises(CorruptGoldenError, match="Git LFS"):
         write(store, CHECK, 1.0)
-    newer = shared_lines.HEADER.replace(b":2,", b":3,")
+    newer = shared_lines.HEADER.replace(b":3,", b":4,")
     path.write_bytes(
         whole.replace(shared_lines.line_of(shared_lines.HEADER), shared_lines.line_of(newer))
     )

@@ -14,6 +14,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.golden.manifest import Acceptance, Manifest, VariableRow
 from ciwrap.golden.places import Place
 from ciwrap.model import VariableId
+from ciwrap.model.results import names_text
 from ciwrap.model.settings import MASK_LABEL, SCALE_LABEL
 from ciwrap.project.settings import Check, name_matches
 from ciwrap.report.markdown import escaped
@@ -143,10 +144,13 @@ def _replaced_golden(name: str, old: Manifest, new: Manifest) -> Change:
         text = "golden replaced, and nobody is named who accepted it"
         return _accepted(name, text, (), replaced=True)
     before = {row.identity: row.root for row in old.variables}
-    moved = sum(before.get(row.identity, row.root) != row.root for row in new.variables)
+    moved = [row for row in new.variables if before.get(row.identity, row.root) != row.root]
     both = sum(row.identity in before for row in new.variables)
-    text = f"golden replaced: {moved} of {both} variables have other digests"
-    return _accepted(name, text, fresh, replaced=True)
+    text = f"golden replaced: {len(moved)} of {both} variables have other digests"
+    names = tuple(dict.fromkeys(row.identity.name for row in moved))
+    if names:
+        text += f": {names_text([safe_name(one) for one in names], _MOST_NAMES)}"
+    return replace(_accepted(name, text, fresh, replaced=True), moved=names)
 
 
 def _accepted(
@@ -335,7 +339,7 @@ def _features(name: str, old: EnsembleGolden, new: EnsembleGolden) -> Iterator[C
     if (old.blocks, old.statistics) == (new.blocks, new.statistics):
         lost = [one for one in old.features if one not in new.features]
         if lost:
-            text = f"looked at no more: {_names(lost)}"
+            text = f"looked at no more: {names_text(lost, _MOST_NAMES)}"
             yield Change(name, None, "variable", text, wider=True)
     before, after = _distributions(old), _distributions(new)
     both = [one for one in before if one in after]
@@ -379,12 +383,7 @@ def _over(number: float, other: float) -> float:
 def _most(found: dict[str, float], least: float) -> str:
     """The features of which it is at least so much, the largest first; '' for none."""
     large = sorted((name for name in found if found[name] >= least), key=lambda one: -found[one])
-    return _names([f"{name} {found[name]:.3g}" for name in large])
-
-
-def _names(texts: list[str]) -> str:
-    more = f" and {len(texts) - _MOST_NAMES} more" if len(texts) > _MOST_NAMES else ""
-    return ", ".join(texts[:_MOST_NAMES]) + more
+    return names_text([f"{name} {found[name]:.3g}" for name in large], _MOST_NAMES)
 
 
 # Which keys of the configuration say what a change is of.

@@ -466,9 +466,10 @@ class Change(msgspec.Struct, frozen=True):
     check, variable: what it concerns; None for all. text: the change in words. wider: whether less
     is checked than before; None where nothing tells. count: of checkpoints of the variable that it
     concerns. replaced: whether a golden or an ensemble took another one's place, so that numbers
-    may have moved. file, line: where the configuration says so, from the top of the repository.
-    who, why: of the acceptance. share: of the old bounds that the numbers moved by at most, as the
-    manifest says; None where it does not.
+    may have moved. moved: the variables of such a golden that hold other numbers. file, line: where
+    the configuration says so, from the top of the repository. who, why: of the acceptance. share:
+    of the old bounds that the numbers moved by at most, as the manifest says; None where it does
+    not.
     """
 
     check: str | None
@@ -478,6 +479,7 @@ class Change(msgspec.Struct, frozen=True):
     wider: bool | None
     count: Count = 1
     replaced: bool = False
+    moved: tuple[str, ...] = ()
     file: str | None = None
     line: int | None = None
     who: str | None = None
