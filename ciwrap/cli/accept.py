@@ -37,6 +37,7 @@ from ciwrap.cli.main import (
     progress_bar,
     resource_options,
 )
+from ciwrap.golden.git_files import add_git_files
 from ciwrap.golden.goldens_of_tests import telling_what_is_done
 from ciwrap.golden.places import ENSEMBLE_SUFFIX, checks_meant, orphans
 from ciwrap.golden.show import (
@@ -190,10 +191,17 @@ def accept_command(
             )
     # First what became of the goldens: to write the document may fail.
     print_changes(changes, session.console, dry_run=dry_run, verbose=session.verbose)
+    if not dry_run:
+        _tell_git(session, project)
     if dry_run:
         session.console.print(DRY_RUN)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
     return 0
+
+
+def _tell_git(session: Session, project: Project) -> None:
+    for path in add_git_files(project.golden_dir):
+        session.console.print(f"written for git: {safe_text(path)}")
 
 
 def _refuse_nonsense(reason: str | None, *, may_write: bool) -> None:
@@ -518,6 +526,7 @@ def review_command(
         return int(ExitCode.NOT_COMPARABLE) if faults else 0
     if sys.stdin.isatty() and sys.stdout.isatty():
         _Interview(session, project).ask_about_all(looked, goldens)
+        _tell_git(session, project)
         project.pending.write_index(project.golden_dir_text)
         return 0
     print_changes(changes, session.console, dry_run=True, verbose=session.verbose)

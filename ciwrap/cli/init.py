@@ -30,6 +30,7 @@ from ciwrap.formats.log_rules import STEP_SUFFIX
 from ciwrap.formats.log_template import Proposal, count_numbers, propose
 from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import InputFile, VariableInfo
+from ciwrap.golden.git_files import GIT_FILES, add_line
 from ciwrap.model import RunResult
 from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.settings import CONFIG_NAME
@@ -50,11 +51,6 @@ from ciwrap.report.words import arrays_words
 from ciwrap.studies.demo import run_demo
 from ciwrap.studies.importers import ImportDocument, import_cp2k, import_lammps, import_testcode
 
-_ATTRIBUTES_LINES = ("*.golden binary diff=ciwrap", "*.goldens text eol=lf diff=ciwrap")
-_GIT_FILES = {
-    ".gitattributes": _ATTRIBUTES_LINES,
-    ".gitignore": (".ciwrap.lock", "*.golden.next", "*.golden.yaml.next", "*.goldens*.next"),
-}
 # Where one of them lies, people run pytest.
 _SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "tests")
 _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
@@ -108,7 +104,9 @@ def init_command(
     if git:
         _set_up_git(session)
     else:
-        attributes = "".join(f"  echo '{line}' >> .gitattributes\n" for line in _ATTRIBUTES_LINES)
+        attributes = "".join(
+            f"  echo '{line}' >> .gitattributes\n" for line in GIT_FILES[".gitattributes"]
+        )
         session.console.print(
             "For readable diffs of goldens: `ciwrap init --git` sets up git here, or by hand:\n"
             f"{attributes}"
@@ -154,9 +152,9 @@ def _refuse_without_git() -> None:
 
 def _set_up_git(session: Session) -> None:
     """Sets git up to show goldens as text, and to leave an interrupted accept's files out."""
-    for name, lines in _GIT_FILES.items():
+    for name, lines in GIT_FILES.items():
         for line in lines:
-            if _add_line(Path(name), line):
+            if add_line(Path(name), line):
                 session.console.print(f"added {line!r} to {name}")
     done = subprocess.run(
         ["git", "config", *_TEXTCONV], capture_output=True, text=True, check=False
@@ -164,16 +162,6 @@ def _set_up_git(session: Session) -> None:
     if done.returncode != 0:
         raise UsageError(f"git config failed: {done.stderr.strip()}")
     session.console.print(f"set git config {_TEXTCONV[0]} (of this clone)")
-
-
-def _add_line(path: Path, line: str) -> bool:
-    """Adds a line to a text file unless it is there; whether it was added."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if line in text.splitlines():
-        return False
-    end = "" if not text or text.endswith("\n") else "\n"
-    path.write_text(f"{text}{end}{line}\n", encoding="utf-8")
-    return True
 
 
 _MOST_NAMED = 5

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError, UsageError, WriteFailedError
 from ciwrap.base.files import keep_out_of_git
+from ciwrap.golden.git_files import add_git_files
 from ciwrap.golden.places import Place, TestPlace, is_shortened, writer_lock
 from ciwrap.golden.show import (
     ProjectState,
@@ -258,6 +259,9 @@ def finish(session: pytest.Session, results: Results, collected: Collected) -> E
     try:
         project = find_project(config)
         _note_written(ending, records, project)
+        if ending.written:
+            said = add_git_files(project.golden_dir)
+            ending.written += [f"written for git: {safe_text(path)}" for path in said]
         _see_to_leftovers(ending, project, config.option.ciwrap_update)
         pending = project.pending.write_index(project.golden_dir_text)
         ending.pending_count = len(pending) if records else 0
