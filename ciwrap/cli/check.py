@@ -33,7 +33,14 @@ from ciwrap.cli.main import (
     resource_options,
 )
 from ciwrap.explain.across import explainer
-from ciwrap.golden.places import BINARY_SUFFIX, ENSEMBLE_SUFFIX, ensemble_path, orphans
+from ciwrap.golden.places import (
+    BINARY_SUFFIX,
+    ENSEMBLE_SUFFIX,
+    MANIFEST_SUFFIX,
+    SHARED_SUFFIX,
+    ensemble_path,
+    orphans,
+)
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.model.results import ProjectOptions
 from ciwrap.project.outputs import Stamps, files_of, recorded_run_of
@@ -97,7 +104,7 @@ def run_checks(
     done: tuple[CheckResult, ...] = (),
     command: CommandOutcome | None = None,
 ) -> RunResult:
-    """Checks all of the project's checks, but those already `done`."""
+    """Checks all of the project's checks, but those already `done`, which may be of others, too."""
     started = time.monotonic()
     session.golden_dir = project.golden_dir
     settled = {result.name: result for result in done}
@@ -106,6 +113,8 @@ def run_checks(
             settled.get(check.name) or _check_one(session, project, check, progress)
             for check in project.checks
         ]
+    names = {check.name for check in project.checks}
+    results += [one for one in done if one.name not in names]
     return make_result(
         session, project, tuple(results), time.monotonic() - started, command=command
     )
@@ -365,47 +374,42 @@ def _with_failures(found: RunResult, commands: list[tuple[Check, CommandOutcome]
     return replace(found, checks=checks, verdict=verdict)
 
 
-def _goldens_now(project: Project) -> dict[str, tuple[bytes | None, ...]]:
-    """What the goldens of the checks are, by their manifests and ensembles: they name all numbers
-    by their root.
+def _goldens_now(project: Project) -> dict[Path, bytes]:
+    """Hashes of the files that name all numbers of goldens: manifests, ensembles, and what tests
+    share.
     """
-    found = {}
-    for check in project.checks:
-        paths = (
-            project.store.manifest_path(check.name),
-            ensemble_path(project.golden_dir, check.name),
-        )
-        found[check.name] = tuple(_digest(path) for path in paths)
-    return found
-
-
-def _digest(path: Path) -> bytes | None:
-    """The hash of a file; None where there is none."""
-    if not path.is_file():
-        return None
-    return hashlib.sha256(path.read_bytes()).digest()
+    suffixes = (MANIFEST_SUFFIX, ENSEMBLE_SUFFIX, SHARED_SUFFIX)
+    paths = [one for one in project.golden_dir.rglob("*") if one.name.endswith(suffixes)]
+    return {one: hashlib.sha256(one.read_bytes()).digest() for one in paths if one.is_file()}
 
 
 def _with_changed_goldens(
-    project: Project,
-    done: tuple[CheckResult, ...],
-    goldens: dict[str, tuple[bytes | None, ...]],
+    project: Project, done: tuple[CheckResult, ...], before: dict[Path, bytes]
 ) -> tuple[CheckResult, ...]:
     """Also the results of checks whose goldens are others than before the commands: a program that
-    is compared with what it has just written proves nothing.
+    is compared with what it has just written proves nothing. A golden of tests that was replaced
+    counts as a check of its file's name.
     """
     settled = {result.name for result in done}
     now = _goldens_now(project)
+    changed = {path for path in {*before, *now} if before.get(path) != now.get(path)}
+    names = {}
+    for check in project.checks:
+        own = project.store.manifest_path(check.name)
+        of_check = {own, ensemble_path(project.golden_dir, check.name)}
+        if changed & of_check:
+            names[check.name] = project.store.path(check.name)
+        changed -= of_check
+    for path in sorted(changed & before.keys()):
+        names[path.relative_to(project.root).as_posix()] = path
     error = NotComparableError(
         "its golden changed while the command ran, so nothing was compared",
         remedy="let the command write no goldens; accept them afterwards",
     )
-    changed = tuple(
-        failed_check(check.name, error, str(project.store.path(check.name)))
-        for check in project.checks
-        if check.name not in settled and now[check.name] != goldens[check.name]
+    changed_ones = (
+        failed_check(name, error, str(path)) for name, path in names.items() if name not in settled
     )
-    return (*done, *changed)
+    return (*done, *changed_ones)
 
 
 def with_command(project: Project, words: str | tuple[str, ...]) -> Project:

@@ -60,6 +60,23 @@ def test_a_golden_that_the_command_changes_is_compared_with_nothing(
     assert all(not one["variables"] for one in outcome.document["checks"])
 
 
+def test_a_golden_of_tests_that_the_command_replaces_fails_the_run(project: Project) -> None:
+    """Tests that are compared with what the command has just written prove nothing either."""
+    project.accept()
+    shared = project.folder / "golden/tests/test_it.goldens"
+    text = "{WRITE_ALL}; from pathlib import Path; p = Path('golden/tests/test_it.goldens');"
+    text += " p.parent.mkdir(exist_ok=True); p.write_text(str(len(list(p.parent.iterdir()))))"
+    with_command(project, text.replace("{WRITE_ALL}", WRITE_ALL))
+    assert project.run("run").code == 0  # a first one takes no other one's place
+    outcome = project.run("run")
+    assert shared.read_text() == "1"
+    assert outcome.code == 3
+    (failed,) = [one for one in outcome.document["checks"] if one["verdict"] == "not_comparable"]
+    assert failed["name"] == "golden/tests/test_it.goldens"
+    assert "changed while the command ran" in failed["messages"][0]["text"]
+    assert project.run("run").code == 0  # nothing changes any more
+
+
 @pytest.mark.parametrize("name", ["CI", "GITHUB_ACTIONS"])
 def test_in_ci_accepting_wants_a_word_of_its_own(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str
