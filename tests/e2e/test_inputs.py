@@ -13,7 +13,7 @@ import pytest
 from command_line import call
 from fortran_files import fortran_bytes
 
-HOW_TO = Path(__file__).resolve().parents[2] / "docs/how-to/run-folders.md"
+HOW_TO = Path(__file__).resolve().parents[2] / "docs/how-to/compare-whole-runs.md"
 HEAT = """
 program heat
   implicit none
