@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _LINK = re.compile(r"\[([^]]*)\]\(((?:\.\./)+[^)#\s]+)(#[^)\s]*)?\)")
 
 
-def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turns links that leave docs/ into links below CIWRAP_SOURCE_URL, or, without one, into the
     paths of the files; one that leads nowhere fails.
     """
