@@ -72,6 +72,8 @@ def follow(
     """
     script, expectations = [], []
     for language, block in blocks_of(page):
+        if language == "text":  # to be read
+            continue
         if language != "console":
             name = block.splitlines()[0].removeprefix("# ")
             script.append(f"cat > {name} <<'END_OF_FILE'\n{block}END_OF_FILE")

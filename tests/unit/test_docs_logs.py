@@ -14,9 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/how-to/logs.md").read_text(encoding="utf-8")
 # Of named numbers; a log that is compared token by token has a format of its own.
 BLOCKS = [
-    block
-    for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
-    if "format: log" in block
+    block for block in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL) if "format: log" in block
 ]
 HEAT = """\
 iteration 1

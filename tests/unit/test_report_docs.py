@@ -147,6 +147,15 @@ def test_pictures_are_there_and_small() -> None:
                 assert (source.parent / name).stat().st_size < 200_000, name
 
 
+def test_the_front_page_is_light() -> None:
+    sizes = [picture.stat().st_size for picture in (DOCS / "images").iterdir()]
+    assert max(sizes) < 100_000
+    assert sum(sizes) < 500_000
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert text.count("\n") <= 120
+    assert text.index("![") < text.index("```") < text.index("\n- ")
+
+
 def test_the_limits_the_pages_name_are_those_of_the_code() -> None:
     from ciwrap.report import document as trim
     from ciwrap.report import markdown
