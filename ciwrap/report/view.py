@@ -336,15 +336,17 @@ def _worst_words(group: Group) -> str:
 
 
 def _count_words(group: Group) -> str:
-    """Differing elements of all checkpoints, or the chunks that are suspect."""
+    """Differing elements, or suspect chunks, of those of the checkpoints that do not match, as the
+    terminal counts them.
+    """
     if not group.differing:
         return ""
     counts = [one.differing_count for one in group.differing]
-    total = sum(one.compared_elements for one in group.results)
+    total = sum(one.compared_elements for one in group.differing)
     if None not in counts:
         return f"{sum(filter(None, counts)):,} of {total:,}"
-    suspect = sum(one.suspect_chunks or 0 for one in group.results)
-    chunks = sum(one.chunk_count or 0 for one in group.results)
+    suspect = sum(one.suspect_chunks or 0 for one in group.differing)
+    chunks = sum(one.chunk_count or 0 for one in group.differing)
     return f"{suspect:,} of {plural(chunks, 'chunk')}"
 
 

@@ -71,6 +71,18 @@ def differing(iteration: int, columns: tuple[int, int], **more: Any) -> Variable
     )
 
 
+def test_all_outputs_count_the_same_elements() -> None:
+    """Those that differ, of those of the checkpoints in which some do."""
+    rest = replace(differing(3, (5, 8)), verdict=Verdict.MATCH, differing_count=0)
+    rest = replace(rest, max_bound_share=0.5, differing_box=None, first_index=None)
+    run = run_of(differing(1, (5, 8)), differing(2, (5, 8)), rest, source_path="b")
+    printed = io.StringIO()
+    render(run, make_console(printed))
+    for output in (printed.getvalue(), text_of(run), render_markdown(run)):
+        assert "20 of 800" in output
+        assert "of 1,200" not in output
+
+
 def test_what_is_true_of_the_first_alone_is_not_said_of_all() -> None:
     moved = (Explanation(Cause.CONSTANT_OFFSET, 10, 10, values=(1e-5,)),)
     more = (Explanation(Cause.CONSTANT_OFFSET, 10, 10, values=(4e-5,)),)

@@ -23,7 +23,7 @@ from ciwrap.studies.variability.quality import (
     Slice,
     VariabilityDocument,
 )
-from ciwrap.studies.variability.report import render_variability_html
+from ciwrap.studies.variability.report import render_variability_html, score_rows
 
 EVIL = '<script>alert(1)</script>"><img src=x>'
 
@@ -185,3 +185,24 @@ def test_a_map_may_be_better_than_the_estimate_of_a_perfect_one() -> None:
     below = page(summary(error=0.31, floor=0.23))
     assert floor in below
     assert "cannot be distinguished from it" not in below
+
+
+@pytest.mark.parametrize(
+    ("chosen", "others", "remark"),
+    [
+        (
+            Score("Gaussian process", 0.78, 0.05),
+            (Score("log-quadratic", 0.73, 0.06), Score("MARS", reason="too few")),
+            "chosen: smooth, and within one standard error of log-quadratic",
+        ),
+        (Score("Gaussian process", 0.78, 0.05), (Score("MARS", 0.79, 0.06),), "chosen"),
+        (Score("MARS", 0.9, 0.05), (Score("Gaussian process", 0.7, 0.06),), "asked for"),
+    ],
+)
+def test_a_map_that_is_not_the_best_says_why_it_was_chosen(
+    chosen: Score, others: tuple[Score, ...], remark: str
+) -> None:
+    one = summary(predictor=chosen.predictor, scores=(*others, chosen))
+    rows = {name: words for name, _, words in score_rows(one)}
+    assert rows[chosen.predictor] == remark
+    assert all(remark not in rows[other.predictor] for other in others)

@@ -43,6 +43,7 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
 )
+from ciwrap.studies.variability.predictors import GAUSSIAN_PROCESS
 from ciwrap.studies.variability.runs import Axis
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         MapSummary,
         Prediction,
         Repeats,
+        Score,
         Slice,
         VariabilityDocument,
     )
@@ -164,11 +166,27 @@ def score_rows(one: MapSummary) -> list[tuple[str, str, str]]:
         if score.error is None or score.deviation is None:
             rows.append((score.predictor, "-", safe_name(score.reason or "", 200)))
             continue
-        remark = "chosen" if score.predictor == one.predictor else ""
+        remark = _why_chosen(one) if score.predictor == one.predictor else ""
         error = f"{error_words(score.error)} \u00b1 {error_words(score.deviation)}"
         rows.append((score.predictor, error, remark))
     floor = "by estimate, what a perfect map would have"
     return [*rows, ("noise floor", error_words(one.floor), floor)]
+
+
+def _why_chosen(one: MapSummary) -> str:
+    """`chosen`, and why where another predictor has a smaller error (`_choice` in `quality`)."""
+    best = min((score for score in one.scores if score.error is not None), key=_error_of)
+    if best.predictor == one.predictor:
+        return "chosen"
+    mine = next(score for score in one.scores if score.predictor == one.predictor)
+    is_near = _error_of(mine) <= _error_of(best) + (best.deviation or 0.0)
+    if one.predictor == GAUSSIAN_PROCESS and is_near:
+        return f"chosen: smooth, and within one standard error of {best.predictor}"
+    return "asked for"
+
+
+def _error_of(score: Score) -> float:
+    return math.inf if score.error is None else score.error
 
 
 def prediction_words(one: Prediction) -> str:
