@@ -1,8 +1,8 @@
 """Ten planted defects in a small simulation, each as a check and as a comparison of two runs.
 
 Water of little depth in a channel, on three ranks that are cut along axis 1: height h (in cm) and
-velocities u and v at ten iterations, two gauges in a table, and the energy in a log. A new run has other noise
-of rounding than the golden, a hundredth of the bound.
+velocities u and v at ten iterations, two gauges in a table, and the energy in a log. A new run has
+other noise of rounding than the golden, a hundredth of the bound.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ WRITE = ("--json", "result.json", "--report", "report.html")
 
 
 def checked(folder: Path, defect: str, evidence: str = "data") -> str:
-    """What `ciwrap check` prints; the page is folder/report.html. evidence: what the golden keeps."""
+    """What `ciwrap check` prints; the page is folder/report.html. evidence: of the golden."""
     folder.mkdir(parents=True)
     (folder / "ciwrap.yaml").write_text(CONFIG.format(evidence=evidence), encoding="utf-8")
     simulate(folder / "out", "nothing", 1)

@@ -53,8 +53,8 @@ from ciwrap.report.console import Console, Text
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.outputs import write_report
-from ciwrap.report.text import bytes_text, plural, safe_name, safe_text
-from ciwrap.report.words import GOLDEN_AND_NEW, arrays_words, detail_lines, headline, used_words
+from ciwrap.report.text import GOLDEN_AND_NEW, bytes_text, plural, safe_name, safe_text
+from ciwrap.report.words import arrays_words, detail_lines, headline, used_words
 from ciwrap.review.accept import (
     PendingChange,
     accept,

@@ -77,8 +77,8 @@ from ciwrap.recording.recorded_run import (
     write_snapshot,
 )
 from ciwrap.report.console import terminal_width
+from ciwrap.report.digest_words import moved_words
 from ciwrap.report.text import bytes_text, plural, seconds_text
-from ciwrap.report.words import moved_words
 from ciwrap.review.project import load_config_if_any
 from ciwrap.runs.capture_index import read_checkpoint, read_index
 from ciwrap.snapshot.store import encoded

@@ -18,10 +18,19 @@ from ciwrap.model.variable_result import (
     MaskedText,
     UnpairedLines,
 )
+from ciwrap.report.cause_words import cause_words, remedy_words
+from ciwrap.report.digest_words import (
+    decide_words,
+    new_values_words,
+    share_interval_words,
+    told_apart,
+    unknown_golden,
+)
 from ciwrap.report.drawing import effect_facts, number, view_text
 from ciwrap.report.figures import figures_of, is_suspect
 from ciwrap.report.lead import Group, check_title, cut, match_words, place, sentence_on
 from ciwrap.report.text import (
+    GOLDEN_AND_NEW,
     bytes_text,
     capital,
     common_start,
@@ -34,28 +43,17 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
+from ciwrap.report.text_words import difference_text, looks_like, place_hints, summary_line
 from ciwrap.report.view import growth_of, row_of, timeline_of, timeline_words, where_words
 from ciwrap.report.words import (
-    GOLDEN_AND_NEW,
     bound_text,
-    cause_words,
-    decide_words,
-    difference_text,
     evidence_words,
     interval_text,
-    looks_like,
     lost_count,
     mean_text,
-    new_values_words,
-    place_hints,
     relative_text,
-    remedy_words,
-    share_interval_words,
     sides_of,
     special_counts,
-    summary_line,
-    told_apart,
-    unknown_golden,
     variable_is_exact,
 )
 

@@ -9,7 +9,10 @@ from collections.abc import Sequence
 
 from ciwrap.model import CheckResult, Evidence, VariableResult, Verdict, worst_first
 from ciwrap.model.variable_result import Cause
+from ciwrap.report.cause_words import cause_lines
+from ciwrap.report.digest_words import decide_words
 from ciwrap.report.text import (
+    GOLDEN_AND_NEW,
     LEAST_TOLD_SHARE,
     dtype_words,
     index_text,
@@ -19,10 +22,7 @@ from ciwrap.report.text import (
     share_text,
 )
 from ciwrap.report.words import (
-    GOLDEN_AND_NEW,
     arrays_words,
-    cause_lines,
-    decide_words,
     detail_lines,
     fact_lines,
     headline,

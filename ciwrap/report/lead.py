@@ -24,6 +24,9 @@ from ciwrap.model import (
     worst_of,
 )
 from ciwrap.model.variable_result import Cause
+from ciwrap.report.cause_words import cause_words
+from ciwrap.report.digest_words import first_moved, lost_words, moved_words
+from ciwrap.report.place_words import box_words, is_the_same_place, suspect_place
 from ciwrap.report.text import (
     capital,
     grouped_number,
@@ -37,28 +40,21 @@ from ciwrap.report.text import (
     short_number,
     size_text,
 )
+from ciwrap.report.text_words import text_place_words
 from ciwrap.report.where import by_name, together_text, where_listed
 from ciwrap.report.words import (
     alike_words,
     arrays_words,
     at_most_words,
-    box_words,
-    cause_words,
     counted_lost,
     differ_words,
     elements_words,
-    first_moved,
     has_distance,
     headline,
-    is_the_same_place,
     lost_count,
-    lost_words,
     match_title,
-    moved_words,
     sides_of,
     special_counts,
-    suspect_place,
-    text_place_words,
     total_words,
     used_share,
     variable_is_exact,

@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from ciwrap.model import MessageLevel, RunResult, Verdict
 from ciwrap.model.results import names_text
+from ciwrap.report.cause_words import remedy_words
+from ciwrap.report.digest_words import decide_words
 from ciwrap.report.environment import difference_line, worst_differences
 from ciwrap.report.lead import (
     Group,
@@ -28,15 +30,7 @@ from ciwrap.report.lead import (
 from ciwrap.report.terminal import accept_command
 from ciwrap.report.text import at_most_text, capital, counts_words, plural, portable, safe_name
 from ciwrap.report.view import card_numbers, more_words, numbers_too_words, row_of
-from ciwrap.report.words import (
-    HINT,
-    decide_words,
-    detail_lines,
-    headline,
-    remedy_words,
-    sides_of,
-    unlisted_words,
-)
+from ciwrap.report.words import HINT, detail_lines, headline, sides_of, unlisted_words
 
 # GitHub drops a summary of more than 1 MiB as a whole, and all steps of a job share it.
 MOST_BYTES = 128 * 1024

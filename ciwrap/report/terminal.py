@@ -24,6 +24,7 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import ProjectOptions, command_words, names_text
 from ciwrap.report.console import Console, Lines, Text
+from ciwrap.report.digest_words import decide_words
 from ciwrap.report.lead import beyond_text
 from ciwrap.report.text import (
     bytes_text,
@@ -37,6 +38,7 @@ from ciwrap.report.text import (
     share_text,
     size_text,
 )
+from ciwrap.report.text_words import masked_lines
 from ciwrap.report.where import (
     by_name,
     divergence_lines,
@@ -51,12 +53,10 @@ from ciwrap.report.words import (
     OF_TWO_RUNS,
     arrays_words,
     bounds_line,
-    decide_words,
     detail_lines,
     evidence_words,
     headline,
     left_out_words,
-    masked_lines,
     sides_of,
     total_words,
     used_share,

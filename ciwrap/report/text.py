@@ -334,3 +334,8 @@ def range_words(effect: Effect | None, value: float) -> str:
     if share < 10:
         return f"{percent_text(share)} of the range"
     return f"{grouped_number(float(f'{share:.2g}'))} times the range"
+
+
+# What the sides of a comparison are called.
+GOLDEN_AND_NEW = ("golden", "new")
+A_AND_B = ("A", "B")

@@ -23,6 +23,7 @@ from ciwrap.model.variable_result import (
     ShareMap,
     cells,
 )
+from ciwrap.report.cause_words import cause_name
 from ciwrap.report.charts import (
     CELL_DIFFER,
     CELL_MATCH,
@@ -34,8 +35,10 @@ from ciwrap.report.charts import (
     growth_curve,
     timeline,
 )
+from ciwrap.report.digest_words import lost_words
 from ciwrap.report.drawing import SHARE_PALETTE, data_uri, iteration_ticks, palette_png
 from ciwrap.report.lead import Group, check_title, checkpoint_words, place, worst_words
+from ciwrap.report.place_words import box_words, is_the_same_cause, is_the_same_place, suspect_place
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     grouped_number,
@@ -46,14 +49,8 @@ from ciwrap.report.text import (
 )
 from ciwrap.report.where import where_listed
 from ciwrap.report.words import (
-    box_words,
-    cause_name,
     headline,
     interval_text,
-    is_the_same_cause,
-    is_the_same_place,
-    lost_words,
-    suspect_place,
     used_share,
     variable_is_exact,
     without_share_text,

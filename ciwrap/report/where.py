@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ciwrap.model import CheckResult, Divergence, DivergenceKind, VariableResult, Verdict
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
+from ciwrap.report.cause_words import cause_lines
 from ciwrap.report.text import counts_words, index_text, plural, safe_name
-from ciwrap.report.words import cause_lines, element_share_text, sides_of, variable_is_exact
+from ciwrap.report.words import element_share_text, sides_of, variable_is_exact
 
 _MOST_RANKS = 6
 _MOST_STAGES = 3

@@ -23,7 +23,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.variable_result import Cause, cells
-from ciwrap.report.words import cause_words
+from ciwrap.report.cause_words import cause_words
 
 SIDES = ("golden", "new")
 PER_CHUNK = 64

@@ -14,7 +14,7 @@ from tiers import examples
 from ciwrap import api
 from ciwrap.explain.hypotheses import _rounded
 from ciwrap.model.variable_result import Cause, Explanation
-from ciwrap.report.words import cause_words
+from ciwrap.report.cause_words import cause_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

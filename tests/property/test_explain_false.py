@@ -15,7 +15,7 @@ from ciwrap.explain.across import with_one_rank
 from ciwrap.explain.moved import other_decomposition
 from ciwrap.model import Verdict
 from ciwrap.model.variable_result import Cause
-from ciwrap.report.words import cause_words
+from ciwrap.report.cause_words import cause_words
 
 if TYPE_CHECKING:
     from pathlib import Path

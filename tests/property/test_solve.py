@@ -19,7 +19,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.check.judge import check_golden
 from ciwrap.model import Verdict
-from ciwrap.report.words import moved_words
+from ciwrap.report.digest_words import moved_words
 
 BOUNDS = ("absolute", "relative", "mixed", "ulps")
 

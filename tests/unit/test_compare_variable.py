@@ -25,7 +25,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.settings import StrictDtype
-from ciwrap.report.words import by_digests_sentence
+from ciwrap.report.digest_words import by_digests_sentence
 
 X = VariableId("x")
 

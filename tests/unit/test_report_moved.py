@@ -12,7 +12,7 @@ import numpy as np
 from ciwrap.cli.main import run as run_cli
 from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
 from ciwrap.model.variable_result import MovedElement
-from ciwrap.report.words import by_digests_lines, by_digests_sentence
+from ciwrap.report.digest_words import by_digests_lines, by_digests_sentence
 
 if TYPE_CHECKING:
     from pathlib import Path

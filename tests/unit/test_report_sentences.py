@@ -28,7 +28,9 @@ from ciwrap.model import (
 )
 from ciwrap.model.variable_result import BOUND_CLASS, Cause, Explanation, IndexBox, TextResult
 from ciwrap.report import lead as findings
+from ciwrap.report.cause_words import cause_words
 from ciwrap.report.console import make_console
+from ciwrap.report.digest_words import by_digests_sentence
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.markdown import render_markdown
@@ -36,7 +38,6 @@ from ciwrap.report.page import render_html
 from ciwrap.report.terminal import render
 from ciwrap.report.text import numbers_apart
 from ciwrap.report.view import _shrunk
-from ciwrap.report.words import by_digests_sentence, cause_words
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,6 +24,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.report.cause_words import cause_words
 from ciwrap.report.console import make_console
 from ciwrap.report.exports import render_junit
 from ciwrap.report.markdown import render_markdown
@@ -31,7 +32,6 @@ from ciwrap.report.page import render_html
 from ciwrap.report.terminal import render
 from ciwrap.report.text import axes_words, common_start, scale_ticks, share_text
 from ciwrap.report.where import where_text
-from ciwrap.report.words import cause_words
 
 
 def run_of(*variables: VariableResult, kind: str = "check") -> RunResult:

@@ -25,6 +25,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.report.console import make_console
+from ciwrap.report.digest_words import share_interval_words
 from ciwrap.report.terminal import render
 from ciwrap.report.text import (
     at_most_text,
@@ -36,7 +37,7 @@ from ciwrap.report.text import (
     safe_text,
     share_text,
 )
-from ciwrap.report.words import headline, interval_text, share_interval_words
+from ciwrap.report.words import headline, interval_text
 
 BOUND = ErrorBound(1e-6)
 

@@ -1,0 +1,194 @@
+"""What differing elements have in common, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from ciwrap.model import VariableResult, number_text
+from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.report.text import safe_name, short_number
+
+
+def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
+    """What differing elements have in common, and the line of ciwrap.yaml that would help."""
+    for one in variable.explanations:
+        when = remedy_words(one)
+        help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
+        yield f"{cause_words(one, sides)}{help_}"
+
+
+# In a cell of the table of variables.
+_NAMES = {
+    Cause.SIGN_FLIPPED: "sign flipped",
+    Cause.CONSTANT_OFFSET: "constant offset",
+    Cause.CONSTANT_FACTOR: "constant factor",
+    Cause.ALL_ZERO: "zero",
+    Cause.ALL_NAN: "NaN",
+    Cause.FILL_VALUE: "fill value",
+    Cause.LESS_PRECISE: "less precise",
+    Cause.BIT_FLIPPED: "one bit flipped",
+    Cause.BYTE_ORDER: "byte order",
+    Cause.PERIODIC_IMAGE: "periodic image",
+    Cause.SHIFTED: "shifted",
+    Cause.TRANSPOSED: "transposed",
+    Cause.COLUMNS_FIRST: "columns first",
+    Cause.EXCHANGED: "components exchanged",
+    Cause.OTHER_ORDER: "other order of rows",
+    Cause.OTHER_ITERATION: "other iteration",
+    Cause.ONE_RANK: "one rank",
+    Cause.ACROSS_RANKS: "cut among the ranks in another way",
+    Cause.STRIPE: "one thread's rows",
+    Cause.BOUNDARY: "at the faces",
+    Cause.NEAR_ZERO: "next to zero",
+    Cause.WIDER_BOUND: "",
+}
+
+
+def cause_name(one: Explanation) -> str:
+    """`sign flipped`, `factor 1000`; nothing for what is no cause."""
+    name = _NAMES[one.cause]
+    if one.cause is Cause.LESS_PRECISE and one.words:
+        return f"rounded to {safe_name(one.words)}"
+    if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
+        return f"{name.removeprefix('constant ')} {_value_words(one)}"
+    return name
+
+
+def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
+    """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
+    if one.cause is Cause.WIDER_BOUND:
+        return _passing_words(one)
+    if one.of_means:
+        is_whole = one.held_count >= one.differing_count
+        which = "all" if is_whole else f"{one.held_count:,} of"
+        return (
+            f"in the means of {which} {one.differing_count:,} suspect chunks,"
+            f" {_cause_words(one, *sides)}, to within the bound"
+        )
+    if one.cause is Cause.ONE_RANK:
+        rank, count = one.values
+        return f"of {count:.0f} ranks only rank {rank:.0f} differs"
+    if one.cause is Cause.ACROSS_RANKS:
+        return _across_ranks_words(one, *sides)
+    whole = one.held_count >= one.differing_count
+    if whole and one.cause in _OF_THE_ARRAY:
+        return _cause_words(one, *sides)
+    if one.cause in (Cause.BOUNDARY, Cause.STRIPE):
+        return f"each lies {_cause_words(one, *sides)}"
+    share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
+    if one.differing_count == 1:
+        share = "in it"
+    return f"{share} {_cause_words(one, *sides)}"
+
+
+def _passing_words(one: Explanation) -> str:
+    """The bound under which the variable would match, in all checkpoints."""
+    beside = f" ({safe_name(one.words)})" if one.words else ""
+    return f"all of this variable would match with atol={short_number(one.values[0])}{beside}"
+
+
+def remedy_words(one: Explanation) -> str:
+    """When the line of configuration is right, in a few words; nothing if there is none."""
+    return {
+        Cause.PERIODIC_IMAGE: "if the values lie on a circle or in a periodic box",
+        Cause.OTHER_ORDER: "if the order of rows means nothing"
+        + ("; ID: the variable that names them" if (one.remedy or "").endswith(" ID") else ""),
+        Cause.LESS_PRECISE: "if the shorter type is meant",
+        Cause.FILL_VALUE: "if it stands for a missing value",
+        Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
+        Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
+        Cause.WIDER_BOUND: "if that much does not matter",
+    }.get(one.cause, "")
+
+
+def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
+    """`the 4 ranks of new hold the rows of the 2 of golden, dealt out in another way`."""
+    what = "rows" if one.words == "rows" else "array"
+    ours, theirs = one.values
+    ranks = f"the {theirs:.0f} ranks of {new} hold the {what} of the {ours:.0f} of {golden}"
+    if ours == theirs:
+        ranks = f"together, the {ours:.0f} ranks of {new} and {golden} hold the same {what}"
+    whole = one.held_count >= one.differing_count
+    but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} elements)"
+    return f"{ranks}, dealt out in another way{but}"
+
+
+# What was seen to hold of the array, not of those of its elements alone that differ.
+_OF_THE_ARRAY = (Cause.OTHER_ORDER, Cause.OTHER_ITERATION)
+
+_WHOLE = (Cause.BIT_FLIPPED, Cause.OTHER_ITERATION, Cause.STRIPE, Cause.SHIFTED, Cause.BOUNDARY)
+
+
+def _value_words(one: Explanation) -> str:
+    """A count or a fill value as it is, factors and offsets in six digits, all else in three."""
+    if not one.values:
+        return ""
+    value = one.values[0]
+    if one.cause is Cause.CONSTANT_FACTOR and len(one.values) == 2:
+        imaginary = _six_digits(abs(one.values[1]))
+        return f"({_six_digits(value)} {'-' if one.values[1] < 0 else '+'} {imaginary}i)"
+    if one.cause in _WHOLE:
+        return f"{value:.0f}"
+    if one.cause is Cause.CONSTANT_FACTOR:
+        return _factor_text(value)
+    if one.cause is Cause.FILL_VALUE:
+        return safe_name(one.words) if one.words else number_text(value)
+    return _six_digits(value) if one.cause is Cause.CONSTANT_OFFSET else short_number(value)
+
+
+def _reordered(components: Sequence[float], axis: str) -> str:
+    come = ", ".join(f"{component:.0f}" for component in components)
+    named = ", ".join(f"{component:.0f}" for component in sorted(components))
+    done = "exchanged" if len(components) == 2 else f"in the order {come}"
+    return f"{' and '.join(named.rsplit(', ', 1))} of axis {axis} {done}"
+
+
+def _six_digits(value: float) -> str:
+    return number_text(float(f"{value:.6g}"))
+
+
+def _factor_text(value: float) -> str:
+    """Six digits; next to 1 as many as tell it from 1."""
+    apart = abs(abs(value) - 1)
+    more = math.ceil(-math.log10(apart)) - 3 if 0 < apart < 1e-3 else 0
+    return number_text(float(f"{value:.{6 + more}g}"))
+
+
+def _cause_words(one: Explanation, golden: str, new: str) -> str:
+    value = _value_words(one)
+    passing = f"; {_passing_words(one)}" if one.values else ""
+    layers = "1 layer" if value == "1" else f"{value} layers"
+    plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
+    side, other = (golden, new) if one.on_golden else (new, golden)
+    axes = " and ".join(map(str, one.axes))
+    called = safe_name(one.words or "")
+    named = f" ({called})" if called else ""
+    # Where there is nothing to configure it is a fill value by the configuration.
+    which = "perhaps a fill value" if one.remedy else "a fill value"
+    return {
+        Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
+        Cause.CONSTANT_OFFSET: f"{new} = {golden} {plus}",
+        Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
+        Cause.ALL_ZERO: f"{new} is 0",
+        Cause.ALL_NAN: f"{new} is NaN",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other finite values, {which}",
+        Cause.LESS_PRECISE: f"{side} is {other} rounded to {called}",
+        Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
+        Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
+        Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
+        f" {', '.join(dict.fromkeys(_six_digits(period) for period in one.values if period))}",
+        Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
+        Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
+        Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
+        Cause.EXCHANGED: f"{new} is {golden} with components {_reordered(one.values, axes)}",
+        Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
+        Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
+        Cause.ONE_RANK: "",
+        Cause.ACROSS_RANKS: "",
+        Cause.STRIPE: f"in the rows of axis {axes} that thread {value} of"
+        f" {one.values[-1] if one.values else 0:.0f} would be dealt",
+        Cause.BOUNDARY: f"within {layers} of the faces along axis {axes}",
+        Cause.NEAR_ZERO: f"{golden} is next to zero{passing}",
+        Cause.WIDER_BOUND: "",
+    }[one.cause]
