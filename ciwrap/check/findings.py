@@ -498,7 +498,11 @@ def check_result(
     if verdict is not Verdict.MATCH:
         results = _with_known_masks(results)
         if explain is not None:
-            results = explain().together(results)
+            # A file that could not be read may hold what seems to be missing.
+            lost = [] if outcome.errors else [one for one in outcome.missing if not says_why(one)]
+            gone = {one.id for one in lost} - left_out
+            extra = {one.id for one in outcome.extra}
+            results = explain().together(results, gone, extra)
     results.sort(key=attrgetter("id.sort_key"))
     if verdict is not Verdict.MATCH:
         results = fewer_details(results)

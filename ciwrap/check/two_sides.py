@@ -57,7 +57,7 @@ from ciwrap.model.settings import MASK_LABEL, SCALE_LABEL, SCALES, StrictDtype
 from ciwrap.model.variable_result import Number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Any, TypeAlias
 
@@ -419,8 +419,15 @@ class Explainer(Protocol):
         chunk of both sides, as far as they are known.
         """
 
-    def together(self, results: list[VariableResult]) -> list[VariableResult]:
-        """Of one checkpoint, beside the others of its variable, and beside ids."""
+    def together(
+        self,
+        results: list[VariableResult],
+        gone: Collection[VariableId],
+        extra: Collection[VariableId],
+    ) -> list[VariableResult]:
+        """Of one checkpoint, beside the others of its variable, and beside ids. gone: variables
+        that the reference alone has, as far as files could be read. extra: that the new side has.
+        """
 
     def from_elsewhere(
         self,
@@ -429,8 +436,8 @@ class Explainer(Protocol):
         outputs: Catalog,
         judge: Callable[[VariableResult, VariableId], VariableResult],
     ) -> None:
-        """Says in the list whether the numbers of the first difference belong to another iteration
-        or rank. judge: compares its values with another variable of the golden.
+        """Says in the list whether the numbers of the first difference belong to another iteration,
+        rank or variable. judge: compares its values with another variable of the golden.
         """
 
 

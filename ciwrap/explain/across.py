@@ -16,12 +16,13 @@ from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
 from ciwrap.explain.difference import of_atol
+from ciwrap.explain.swapped import say_swapped
 from ciwrap.golden.store import kept_values
 from ciwrap.model import Verdict, two_digits_above
 from ciwrap.model.variable_result import FAR_BEYOND, MOST_EXPLANATIONS, Cause, Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -110,8 +111,16 @@ class _Explainer(Struct, frozen=True):
             details=replace(result.details, means=drawn),
         )
 
-    def together(self, results: list[VariableResult]) -> list[VariableResult]:
-        return with_id_named(with_one_rank(with_one_bound(results)))
+    def together(
+        self,
+        results: list[VariableResult],
+        gone: Collection[VariableId],
+        extra: Collection[VariableId],
+    ) -> list[VariableResult]:
+        from ciwrap.explain.over_time import with_growth, with_stopped
+
+        results = with_id_named(with_one_rank(with_growth(with_one_bound(results))))
+        return with_stopped(results, gone, extra)
 
     def from_elsewhere(
         self,
@@ -124,6 +133,7 @@ class _Explainer(Struct, frozen=True):
         if at is not None:
             first = results[at]
             results[at] = with_other_iteration(first, golden, lambda other: judge(first, other))
+        say_swapped(results, judge)
         explain_ranks(results, lambda first: parts_of_golden(golden, outputs, first))
 
 

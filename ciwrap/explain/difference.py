@@ -85,11 +85,13 @@ def whole_or_short(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 
-def on_most(difference: Difference, cause: Cause, held: NDArray[np.bool_]) -> Explanation | None:
+def on_most(
+    difference: Difference, cause: Cause, held: NDArray[np.bool_], *values: float
+) -> Explanation | None:
     """An explanation, if it holds on most values that differ."""
     if not difference.is_most(held):
         return None
-    return Explanation(cause, int(np.count_nonzero(held)), difference.count)
+    return Explanation(cause, int(np.count_nonzero(held)), difference.count, values=values)
 
 
 def of_atol(atol: float, rtol: float) -> str:

@@ -244,6 +244,33 @@ def _offset(
     return Explanation(Cause.CONSTANT_OFFSET, count, difference.count, values=(value,))
 
 
+# An offset of so few digits is one that somebody added, if so many digits more would be seen of it.
+_ROUND_OFFSET, _DIGITS_SEEN = 3, 4
+
+
+def _round_offset(difference: Difference) -> Explanation | None:
+    """A round number that was added to one or two elements, which are no round numbers themselves;
+    of these every difference is.
+    """
+    kind = difference.golden.dtype
+    if kind.kind != "f" or kind.itemsize < 4:
+        return None
+    golden, new = difference.sides
+    with np.errstate(all="ignore"):
+        moved = new - golden
+    if not np.isfinite(moved).all():
+        return None
+    value = float(f"{moved[0]:.{_ROUND_OFFSET}g}")
+    wide = difference.spacing(golden) / 2 + difference.spacing(new) / 2
+    # The unit of its last digit, and the last digit that either side shows.
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - _ROUND_OFFSET + 1) if value else 0.0
+    is_seen = unit > 10.0**_DIGITS_SEEN * float(wide.max())
+    own = np.abs(golden / unit - np.rint(golden / unit)) * unit if unit else np.zeros(1)
+    if not is_seen or np.any(own <= 10.0 * wide):
+        return None
+    return on_most(difference, Cause.CONSTANT_OFFSET, np.abs(moved - value) <= wide, value)
+
+
 def _shortest(value: float, explained_by: Callable[[float], NDArray[np.bool_]]) -> float:
     """The number of the fewest digits that holds on as many elements: the last ones of a median say
     no more than which elements there are.
@@ -608,8 +635,8 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
         found += _one_kind(moved_places(difference), by_value(difference))
         if not found or found[0].cause not in MOVES:
             found += at_faces(difference) or in_a_stripe(difference)
-    elif (flipped := one_bit(difference)) is not None:
-        found.append(flipped)
+    else:
+        found += [one for one in (_round_offset(difference), one_bit(difference)) if one][:1]
     found += by_bound(difference)
     return tuple(found[:MOST_EXPLANATIONS])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ciwrap.base.late import numpy as np
 from ciwrap.explain.difference import MOST_OF_THEM
-from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.model.variable_result import Cause, Explanation, layers_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -261,8 +261,22 @@ def at_faces(difference: Difference) -> list[Explanation]:
             difference.count,
             values=(float(layers),),
             axes=_touched(difference, wide, layers),
+            words=_one_face(difference, wide, layers),
         )
     ]
+
+
+def _one_face(difference: Difference, wide: list[int], layers: int) -> str | None:
+    """What the face is called where all lie at the same one: `the last 2 columns`."""
+    shape = difference.golden.shape
+    indices = np.unravel_index(difference.positions, shape)
+    for axis in wide:
+        for is_last in (False, True):
+            at = indices[axis]
+            if np.all(at >= shape[axis] - layers if is_last else at < layers):
+                which = "last" if is_last else "first"
+                return f"the {which} {layers_text(axis, len(shape), layers)}"
+    return None
 
 
 def _touched(difference: Difference, wide: list[int], layers: int) -> tuple[int, ...]:

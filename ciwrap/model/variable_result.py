@@ -70,6 +70,9 @@ class Cause(Word):
     EXCHANGED = "exchanged"  # new = golden, some components of an axis in each other's place
     OTHER_ORDER = "other_order"  # the same rows in another order
     OTHER_ITERATION = "other_iteration"  # new = golden of the iteration before or after
+    SWAPPED = "swapped"  # new = golden of other variables, which stand in each other's place
+    GROWS = "grows"  # the largest difference grows along a curve over the iterations
+    STOPPED = "stopped"  # a rank, a variable or all of the run is missing from an iteration on
     ONE_RANK = "one_rank"  # of several ranks only one differs
     ACROSS_RANKS = "across_ranks"  # the same numbers, dealt out among the ranks in another way
     STRIPE = "stripe"  # all in the rows that one of several threads would be dealt
@@ -79,17 +82,23 @@ class Cause(Word):
 
 
 class Explanation(Struct, frozen=True):
-    """What differing elements have in common, and on how many of them that was seen to hold.
+    """What differing elements have in common, and on how many of them that was seen to hold; of
+    growth iterations are counted, and of what stopped the variables that are missing.
 
     values: the offset, the factor (of complex numbers its two parts), the bit, the period of each
     component, the rows that it is moved by, the golden components in the order that new has them,
     the fill value, the layers at the faces, the iteration, the rank and how many there are, the
-    ranks of both sides, the thread and how many, or the atol that would have passed. axes: what is
-    moved or exchanged. on_golden: whether it is the golden side that holds the fill value or is
-    rounded. words: what the factor or the type is called, the part of the number that the bit is
-    in, what the ranks hold (rows, array), the digits of a fill value that no double is, or what is
-    to be said beside a bound. remedy: a line for ciwrap.yaml. of_means: whether it was seen on the
-    means of suspect chunks alone, which are counted then.
+    ranks of both sides, the thread and how many, how many variables hold the numbers of another,
+    the first iteration that is missing (none if all are), or the atol that would have passed; of
+    growth the iteration it starts in, the rate, and the first iteration beyond the bound. axes:
+    what is moved or exchanged. on_golden: whether it is the golden side that holds the fill value
+    or is rounded. words: what the factor or the type is called, the part of the number that the bit
+    is in, what the ranks hold (rows, array), the digits of a fill value that no double is, the one
+    face (`the last column`), the variable whose numbers it holds, what stopped ('' for all of the
+    run), or what is to be said beside a bound; of growth `exponential` (the rate is the iterations
+    in which it doubles), `share` or `difference` (by so many bounds, or so much, in each
+    iteration). remedy: a line for ciwrap.yaml. of_means: whether it was seen on the means of
+    suspect chunks alone, which are counted then.
     """
 
     cause: Cause
@@ -112,6 +121,19 @@ class IndexBox(Struct, frozen=True):
     def __post_init__(self) -> None:
         if len(self.first_index) != len(self.last_index):
             raise ValueError("a box's corners have different dimensions")
+
+
+def layers_text(axis: int, dimensions: int, count: int = 1) -> str:
+    """What a part of an array is called that has one index, or a few, along an axis: `column`, `2
+    rows`, `3 planes of axis 2`.
+    """
+    name = "element"
+    if dimensions == 2:
+        name = ("row", "column")[axis]
+    elif dimensions > 2:
+        name = "plane"
+    of = f" of axis {axis}" if dimensions > 2 else ""
+    return f"{name}{of}" if count == 1 else f"{count:,} {name}s{of}"
 
 
 class ChunkMap(Struct, frozen=True):

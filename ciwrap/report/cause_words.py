@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from ciwrap.model import VariableResult, number_text
 from ciwrap.model.variable_result import Cause, Explanation
-from ciwrap.report.text import safe_name, short_number
+from ciwrap.report.text import (
+    GOLDEN_AND_NEW,
+    plural,
+    safe_name,
+    share_text,
+    short_number,
+    size_text,
+)
 
 
 def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[str]:
@@ -36,6 +43,9 @@ _NAMES = {
     Cause.EXCHANGED: "components exchanged",
     Cause.OTHER_ORDER: "other order of rows",
     Cause.OTHER_ITERATION: "other iteration",
+    Cause.SWAPPED: "swapped",
+    Cause.GROWS: "grows",
+    Cause.STOPPED: "not written any more",
     Cause.ONE_RANK: "one rank",
     Cause.ACROSS_RANKS: "cut among the ranks in another way",
     Cause.STRIPE: "one thread's rows",
@@ -71,6 +81,12 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
         return f"of {count:.0f} ranks only rank {rank:.0f} differs"
     if one.cause is Cause.ACROSS_RANKS:
         return _across_ranks_words(one, *sides)
+    if one.cause is Cause.GROWS:
+        return _growth_words(one)
+    if one.cause is Cause.STOPPED:
+        return _stopped_words(one, sides)
+    if one.cause is Cause.BOUNDARY and one.words:
+        return f"all in {safe_name(one.words)}, at the boundary of axis {one.axes[0]}"
     whole = one.held_count >= one.differing_count
     if whole and one.cause in _OF_THE_ARRAY:
         return _cause_words(one, *sides)
@@ -112,6 +128,47 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     whole = one.held_count >= one.differing_count
     but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} elements)"
     return f"{ranks}, dealt out in another way{but}"
+
+
+def _swapped_words(one: Explanation, golden: str, new: str) -> str:
+    """`new is golden of gauges/level, and the other way round`."""
+    is_pair = bool(one.values) and one.values[0] == 2
+    round_ = ", and the other way round" if is_pair else ""
+    return f"{new} is {golden} of {safe_name(one.words or '')}{round_}"
+
+
+def _growth_words(one: Explanation) -> str:
+    """`the difference doubles every 10 iterations, from iteration 20 on; it is beyond the bound
+    from iteration 70 on`.
+    """
+    start, rate, beyond = one.values
+    how = {
+        "exponential": f"doubles {_every(round(rate))}",
+        "share": f"grows by {share_text(rate)} in each iteration",
+    }.get(one.words or "", f"grows by {size_text(rate)} in each iteration")
+    if one.words == "exponential" and rate < 1:
+        how = f"grows {short_number(2 ** (1 / rate))}-fold in each iteration"
+    is_later = beyond > start
+    reached = f"; it exceeds the bound from iteration {beyond:.0f} on" if is_later else ""
+    return f"the difference {how}, from iteration {start:.0f} on{reached}"
+
+
+def _every(iterations: int) -> str:
+    return "in each iteration" if iterations <= 1 else f"every {iterations:,} iterations"
+
+
+def _stopped_words(one: Explanation, sides: tuple[str, str]) -> str:
+    """`rank 2 wrote nothing from iteration 50 on (18 arrays)`."""
+    subject = safe_name(one.words or "nothing")
+    is_rank = subject.startswith(("rank ", "ranks "))
+    verb = "wrote nothing" if is_rank else "was written" if not one.words else "was not written"
+    verb = verb.replace("was", "were") if ", " in subject and not is_rank else verb
+    when = f" from iteration {one.values[0]:.0f} on" if one.values else ""
+    arrays = plural(one.held_count, "array")
+    if one.held_count < one.differing_count:
+        arrays = f"{one.held_count:,} of {plural(one.differing_count, 'missing array')}"
+    where = "" if sides[1] == GOLDEN_AND_NEW[1] else f"in {sides[1]} "
+    return f"{where}{subject} {verb}{when} ({arrays})"
 
 
 # What was seen to hold of the array, not of those of its elements alone that differ.
@@ -184,6 +241,9 @@ def _cause_words(one: Explanation, golden: str, new: str) -> str:
         Cause.EXCHANGED: f"{new} is {golden} with components {_reordered(one.values, axes)}",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
+        Cause.SWAPPED: _swapped_words(one, golden, new),
+        Cause.GROWS: "",
+        Cause.STOPPED: "",
         Cause.ONE_RANK: "",
         Cause.ACROSS_RANKS: "",
         Cause.STRIPE: f"in the rows of axis {axes} that thread {value} of"

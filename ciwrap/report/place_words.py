@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ciwrap.model import ChunkRange, VariableResult
-from ciwrap.model.variable_result import Cause, IndexBox
+from ciwrap.model.variable_result import Cause, IndexBox, layers_text
 from ciwrap.report.text import index_text
 
 # A box of this share of an array says nothing of where in it.
 _NEARLY_ALL = 0.95
 
 _FEW = 20
+# The first checkpoint alone says so, of all of them.
+_OF_HISTORIES = (Cause.GROWS, Cause.STOPPED)
 
 
 def box_words(variable: VariableResult) -> str:
@@ -38,6 +40,8 @@ def box_words(variable: VariableResult) -> str:
         return "in every element"
     is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
     faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
+    if faces and faces[0].words:
+        return f"in {text}"  # the cause says what that is called
     if faces and is_nearly_all:
         return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
     # A few elements span a box, and are not spread over it.
@@ -48,11 +52,20 @@ def box_words(variable: VariableResult) -> str:
     if is_nearly_all:
         return "spread over nearly the whole array"
     free = [axis for axis, extent in enumerate(shape) if extent > 1 and axis not in fixed]
-    if len(fixed) == 1 and len(free) == 2:
-        return f"all in the plane {text}"
+    if len(fixed) == 1 and len(shape) in (2, 3) and len(free) == len(shape) - 1:
+        return f"all in {_layer_words(fixed[0], box.first_index[fixed[0]], shape)}, {text}"
     if fixed and len(free) == 1:
         return f"all in the line {text}"
     return f"all within {text}"
+
+
+def _layer_words(axis: int, at: int, shape: Sequence[int]) -> str:
+    """`the last column`, `row 17`."""
+    name = layers_text(axis, len(shape))
+    if at in (0, shape[axis] - 1):
+        return f"the {'last' if at else 'first'} {name}"
+    kind, *of = name.split(" ", 1)
+    return " ".join([kind, str(at), *of])
 
 
 def is_the_same_place(first: VariableResult, results: Iterable[VariableResult]) -> bool:
@@ -76,7 +89,11 @@ def _contains(outer: VariableResult, inner: VariableResult) -> bool:
 
 
 def is_the_same_cause(first: VariableResult, results: Iterable[VariableResult]) -> bool:
-    """Whether the same is known of all that does not match of a variable."""
+    """Whether the same is known of all that does not match of a variable; what is known of its
+    history is.
+    """
+    if any(one.cause in _OF_HISTORIES for one in first.explanations[:1]):
+        return True
     causes = _cause_of(first)
     return all(_cause_of(one) == causes for one in results if one.verdict.is_alarm)
 

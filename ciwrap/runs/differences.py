@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import threading
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from ciwrap.explain.across import (
     is_part,
     with_other_iteration,
 )
+from ciwrap.explain.swapped import say_swapped
 from ciwrap.formats.reader import as_elements
 from ciwrap.model import Verdict
 from ciwrap.runs.sides import Variables
@@ -405,22 +407,24 @@ def explain_first(
     work = Work(resources, explain=explainer if is_drawn else explainer_without_pictures)
     with Checkpoints(sides) as opened:
 
-        def compared_again(work: Work, reference: VariableId) -> VariableResult:
+        def compared_again(
+            one: VariableResult, reference: VariableId, work: Work
+        ) -> VariableResult:
             golden = _holder(opened, sides, reference, 0)
-            new = _holder(opened, sides, first.id, 1)
+            new = _holder(opened, sides, one.id, 1)
             if golden is None or new is None:
-                return first
-            outcome.data_bytes_read += 2 * (first.byte_count or 0)
-            return looked_at_again(work, first, reference, (golden, new), rules)
+                return one
+            outcome.data_bytes_read += 2 * (one.byte_count or 0)
+            return looked_at_again(work, one, reference, (golden, new), rules)
 
         known = {one.id for one in outcome.results}
         lacks_picture = is_drawn and first.details is None and first.text is None
         if not first.explanations or lacks_picture:
-            first = _detailed(first, compared_again(work, first.id))
-        # Of other iterations the verdict is all that is asked for.
-        plain = replace(work, explain=None)
-        first = with_other_iteration(first, known, lambda other: compared_again(plain, other))
-    outcome.results[at] = first
+            first = _detailed(first, compared_again(first, first.id, work))
+        # Of other iterations and variables the verdict is all that is asked for.
+        judge = partial(compared_again, work=replace(work, explain=None))
+        outcome.results[at] = with_other_iteration(first, known, partial(judge, first))
+        say_swapped(outcome.results, judge)
 
 
 def _holder(

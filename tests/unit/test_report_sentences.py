@@ -104,8 +104,9 @@ def test_what_is_true_of_the_first_alone_is_not_said_of_all() -> None:
 def test_a_run_whose_defect_grows_is_told_so(tmp_path: Path) -> None:
     cases.make("growing", tmp_path / "growing")
     page = text_of(read(tmp_path / "growing"))
+    assert "the difference doubles in each iteration, from iteration 5 on" in page
     assert "B = A + 1e-5" in page
-    assert "at first offset 1e-5; all within [10:14, 20:30]" in page
+    assert "grows; all within [10:14, 20:30]" in page
 
 
 def read(folder: Path) -> RunResult:

@@ -1,0 +1,87 @@
+"""Variables that hold each other's numbers, as the columns of a table that were exchanged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from ciwrap.model import Verdict
+from ciwrap.model.variable_result import MOST_EXPLANATIONS, Cause, Explanation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ciwrap.model import VariableId, VariableResult
+
+    # Compares a variable's new numbers with another variable of the reference.
+    Judge = Callable[[VariableResult, VariableId], VariableResult]
+
+# One or two numbers are those of another variable by chance.
+_FEWEST_ELEMENTS = 3
+# What is looked at: checkpoints, variables of one, and bytes of both sides that are read for it.
+_MOST_CHECKPOINTS, _MOST_VARIABLES, _MOST_BYTES = 4, 12, 64 << 20
+
+
+def say_swapped(results: list[VariableResult], judge: Judge) -> None:
+    """Says in the list of the variables of the first checkpoint that hold each other's numbers, all
+    of them within the bound, whose numbers they hold.
+    """
+    checkpoints: dict[object, list[int]] = {}
+    for at in sorted(range(len(results)), key=lambda at: results[at].id.sort_key):
+        one = results[at]
+        is_plain = one.text is None and one.aligned_by is None and one.mask is None
+        is_known = (one.differing_count or 0) >= _FEWEST_ELEMENTS
+        if one.verdict is Verdict.DIFFER and is_plain and is_known:
+            kind = (one.iteration, one.rank, one.dtype, one.shape)
+            checkpoints.setdefault(kind, []).append(at)
+    several = [places for places in checkpoints.values() if len(places) > 1]
+    for places in several[:_MOST_CHECKPOINTS]:
+        some = [results[at] for at in places[:_MOST_VARIABLES]]
+        cycles = _cycles(_sources(some, judge))
+        for at in places[: len(some)]:
+            source, length = cycles.get(results[at].name, ("", 0))
+            if length:
+                results[at] = _told(results[at], source, length)
+        if cycles:
+            return
+
+
+def _sources(some: Sequence[VariableResult], judge: Judge) -> dict[str, str]:
+    """Whose numbers each variable holds, as far as it holds those of another one."""
+    left, found = _MOST_BYTES, {}
+    for mine in some:
+        # Exchanged ones differ by the same at most, so that one is tried first.
+        others = [one for one in some if one is not mine and one.name not in found.values()]
+        for other in sorted(others, key=lambda one: _apart(mine, one)):
+            left -= 2 * (mine.byte_count or 0)
+            if left < 0:
+                return found
+            if judge(mine, other.id).verdict is Verdict.MATCH:
+                found[mine.name] = other.name
+                break
+    return found
+
+
+def _apart(one: VariableResult, other: VariableResult) -> float:
+    return abs((one.max_abs_difference or 0.0) - (other.max_abs_difference or 0.0))
+
+
+def _cycles(sources: dict[str, str]) -> dict[str, tuple[str, int]]:
+    """The source of each variable that is part of a cycle, and how many it is of."""
+    found: dict[str, tuple[str, int]] = {}
+    for start in sources:
+        path = [start]
+        while (at := sources.get(path[-1])) is not None and at not in path:
+            path.append(at)
+        if at == start:
+            found[start] = (sources[start], len(path))
+    return found
+
+
+def _told(one: VariableResult, source: str, length: int) -> VariableResult:
+    count = one.differing_count or 0
+    told = Explanation(Cause.SWAPPED, count, count, values=(float(length),), words=source)
+    # What else was found of its numbers is what the other's are beside its own.
+    kept = [cause for cause in one.explanations if cause.cause is Cause.ONE_RANK]
+    return replace(one, explanations=(told, *kept)[:MOST_EXPLANATIONS])
