@@ -64,6 +64,7 @@ class TreeParameters:
     # Whether a chunk whose digests differ surely holds a differing element: bounds of zero, exact types, and bounds in
     # steps whose residues tell every step apart (of a tree made against the other). Elsewhere it may be a false alarm.
     suspect_is_proof: bool
+    is_narrowed: bool  # whether digests leave out a part of the bound
     def __eq__(self, other: object) -> bool: ...
 
 @final
@@ -229,6 +230,18 @@ def summarize_chunks(
 
 def least_share(parameters: TreeParameters, codes_apart: int) -> float:
     """A share of the bound that digests are made with, by which values surely differ whose codes are so many apart."""
+
+def least_shares(
+    parameters: TreeParameters,
+    scalar_count: int,
+    leaves: NDArray[np.int64],
+    golden: NDArray[np.int64],
+    other: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """What summaries of both sides prove of these chunks of an array of so many scalars: by how large a share of its
+    bound a value of each moved, at least (infinite: it is no number on one side alone; 0: nothing is proved), and
+    whether that is a distance for sure. golden, other: of these chunks. Raises CoreError("invalid_argument") unless
+    these are as many."""
 
 def diff_leaves(golden: Any, new: Any) -> NDArray[np.int64]:
     """Which of two equally long rows of leaf digests (16 bytes each, back to back) do not match, ascending."""

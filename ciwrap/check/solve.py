@@ -17,7 +17,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, is_bfloat16, widen_bfloat16
 from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import chunk_elements, to_index, value_texts
-from ciwrap.golden.trees import Cells, Preimage, bound_ratio, is_narrowed, scalar_parameters
+from ciwrap.golden.trees import Cells, Preimage, bound_ratio, scalar_parameters
 from ciwrap.model import MovedElement
 from ciwrap.model.variable_result import BOUND_CLASS, NO_NUMBER, SHARE_CLASSES
 
@@ -151,7 +151,7 @@ class LeastShares(Struct, frozen=True):
     summaries: NDArray[np.int64]
 
 
-_LEAST, _GREATEST, _SUM, _MOMENT, _CLASSES, _ZERO, _HUGE = 0, 1, 2, 3, slice(4, 8), 8, 9
+_SUM = 2  # its column; those before it are the least and the greatest code
 # So many chunks are read at a time, if they lie together.
 _CHUNKS_AT_ONCE = 256
 
@@ -162,7 +162,7 @@ def least_shares(
     """Of changed chunks of new values; None if the golden has no summaries. Raises CiwrapError for
     values that cannot be read.
     """
-    if golden.summaries is None or is_narrowed(golden.tree.parameters):
+    if golden.summaries is None or golden.tree.parameters.is_narrowed:
         return None
     scalars = new.element_count * golden.tree.parameters.scalars_per_element
     return shares_between(
@@ -183,38 +183,9 @@ def shares_between(
 ) -> LeastShares:
     """What the summaries of changed chunks prove, of an array of so many scalars.
 
-    The codes of two values within the bound are one or two apart, so those of a chunk of n differ
-    by as much at their ends, by n times that in their sum, and by n^2/2 in their moment. More than
-    that proves a difference. Sums wrap around, which makes them less far apart and never further.
+    Why that is so: docs/reference/cell-codes.md, section 9.
     """
-    if is_narrowed(parameters):
-        return LeastShares(np.zeros(leaves.size), np.zeros(leaves.size, dtype=bool), theirs)
-    counts = np.minimum(parameters.chunk_scalars, scalar_count - leaves * parameters.chunk_scalars)
-    rounded = np.maximum(1, counts - ours[:, 4:].sum(axis=1))
-    by_sum, by_moment = (theirs[:, one] - ours[:, one] for one in (_SUM, _MOMENT))
-    # Around the middle of the chunk, where a constant offset has no moment.
-    centred = 2 * by_moment - (counts - 1) * by_sum
-    ends = np.abs(theirs[:, :_SUM] - ours[:, :_SUM]).max(axis=1)
-    apart = np.maximum.reduce(
-        [
-            ends,
-            _mean(by_sum, rounded),
-            _mean(by_moment, counts * (counts - 1) // 2),
-            _mean(centred, counts * counts // 2),
-        ]
-    )
-    known, places = np.unique(np.maximum(apart, 0), return_inverse=True)
-    shares = np.array([_core.least_share(parameters, one) for one in known.tolist()])[places]
-    # Numbers that are compared bit by bit have codes of their own: a step across is no distance.
-    shares[(ours[:, _HUGE] + theirs[:, _HUGE]) > 0] = 0.0
-    if parameters.rtol:
-        # From g to 0 it is exactly 1 / rtol bounds: with an rtol of 1, within it.
-        to_zero = (1 - 2**-18) / parameters.rtol
-        has_other_zeros = ours[:, _ZERO] != theirs[:, _ZERO]
-        shares[has_other_zeros] = np.maximum(shares[has_other_zeros], to_zero)
-    has_lost = (ours[:, _CLASSES] != theirs[:, _CLASSES]).any(axis=1)
-    shares[has_lost] = np.inf
-    has_size = (ours[:, _CLASSES] + theirs[:, _CLASSES]).sum(axis=1) == 0
+    shares, has_size = _core.least_shares(parameters, scalar_count, leaves, ours, theirs)
     return LeastShares(shares, has_size, theirs)
 
 
@@ -253,13 +224,6 @@ def chunk_means(
         may_wrap = np.abs(side[:, :_SUM].astype(np.float64)).max(axis=1) * counts >= 2.0**63
         means.append(np.where((rounded == 0) | may_wrap, np.nan, mean))
     return means[0], means[1]
-
-
-def _mean(apart: NDArray[np.int64], of: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A mean distance, rounded up: some pair is as far apart."""
-    size = np.abs(apart)
-    size[size < 0] = np.iinfo(np.int64).max
-    return -(-size // np.maximum(of, 1))
 
 
 def summaries_against(

@@ -212,9 +212,6 @@ def build_tree(
 
 EXACT = "exact"
 _ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
-# As in cell-codes.md: of codes of 8 bytes, the largest atol, and the quotient of rtol and atol from
-# which on atol is left out.
-_MOST_ATOL, _WIDE, _MOST_QUOTIENT = 2.0**960, 8, 2.0**1000
 
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
@@ -297,7 +294,7 @@ def guaranteed_share(parameters: _core.TreeParameters) -> float:
     """Drift up to this share of the bound raises no alarm; 0 where digests are made by a narrower
     bound than is asked for, a share of which says little of the other.
     """
-    return 0.0 if is_narrowed(parameters) else parameters.guaranteed_share
+    return 0.0 if parameters.is_narrowed else parameters.guaranteed_share
 
 
 def proven_share(parameters: _core.TreeParameters) -> float:
@@ -307,14 +304,6 @@ def proven_share(parameters: _core.TreeParameters) -> float:
     kind = np.float64 if parameters.dtype[1:] in ("f8", "c16") else np.float32
     is_rounded = parameters.kind != "relative" or parameters.exact_above > float(np.finfo(kind).max)
     return guaranteed_share(parameters) if is_rounded else 0.0
-
-
-def is_narrowed(parameters: _core.TreeParameters) -> bool:
-    """Whether docs/reference/cell-codes.md has digests leave out a part of the bound."""
-    atol, rtol = parameters.atol, parameters.rtol
-    if parameters.kind == "absolute":
-        return bool(rtol) or (atol > _MOST_ATOL and parameters.code_bytes == _WIDE)
-    return parameters.kind == "relative" and atol > 0 and rtol / atol > _MOST_QUOTIENT
 
 
 def is_other_bound(asked: _core.TreeParameters, made: _core.TreeParameters) -> bool:

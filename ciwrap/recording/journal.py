@@ -51,13 +51,17 @@ class Compared(Struct, frozen=True):
     """How a variable was compared with a reference while the program ran.
 
     reason: why it was not. max_share: of the bound, over chunks that match; None where equality was
-    asked for, or no chunk matches.
+    asked for, or no chunk matches. proven_chunks: of the suspect ones, how many surely hold a value
+    beyond its bound. least_share: by how many times the bound one of these moved at least; None
+    where no distance is sure.
     """
 
     reason: str | None
     chunks: int
     suspect_chunks: int
     max_share: float | None
+    proven_chunks: int = 0
+    least_share: float | None = None
 
 
 class RecordedState(Struct):
@@ -99,7 +103,8 @@ class RecordingCost(Struct, frozen=True):
 
 
 MAGIC = b"\x89CWREC\r\n"
-VERSION = 2
+VERSION = 3
+_OLDEST = 2  # without what summaries prove
 _HEAD = struct.Struct("<8sIIQQ16x16s")
 _RECORD = struct.Struct("<IIQqIIQQ")
 RECORD_MAGIC = 0x52575243
@@ -123,6 +128,7 @@ class JournalReader(Struct):
     """
 
     path: Path
+    version: int = VERSION
     rank: int = 0
     ranks: int = 1
     program: str = ""
@@ -154,13 +160,13 @@ class JournalReader(Struct):
         _, version, _, rank, ranks, checksum = _HEAD.unpack(raw)
         if _core.xxh3_128(raw[: _HEAD.size - _CHECKSUM_BYTES]) != checksum:
             raise self.damaged("its head")
-        if version != VERSION:
+        if not _OLDEST <= version <= VERSION:
             raise UnsupportedFormatError(
-                f"is a journal of format {version}, this release reads {VERSION}",
+                f"is a journal of format {version}, this release reads {_OLDEST} to {VERSION}",
                 file=self.path,
                 remedy="record the run again",
             )
-        self.rank, self.ranks = rank, ranks
+        self.version, self.rank, self.ranks = version, rank, ranks
 
     def damaged(self, what: str) -> CorruptCaptureError:
         return CorruptCaptureError(
@@ -322,8 +328,7 @@ class _Attempts(Struct):
         elif kind == HOLE:
             state.reason = fields.text()
         elif kind == COMPARED:
-            reason, chunks, suspects = fields.text(), fields.u64(), fields.u64()
-            state.compared = Compared(reason or None, chunks, suspects, fields.share())
+            state.compared = fields.compared()
         elif kind == SUMMARIES:
             of_tree, _ = fields.u32(), fields.u32()
             if of_tree not in state.trees or of_tree in state.summaries:
@@ -405,6 +410,17 @@ class _Fields:
             raise self._journal.damaged("a share of a bound")
         return found if found >= 0 else None
 
+    def compared(self) -> Compared:
+        reason, chunks, suspects, share = self.text(), self.u64(), self.u64(), self.share()
+        if self._journal.version == _OLDEST:
+            return Compared(reason or None, chunks, suspects, share)
+        proven, least = self.u64(), self.f64()
+        if proven > suspects or not (least < 0 or (proven and 1 <= least < math.inf)):
+            raise self._journal.damaged("what summaries prove")
+        return Compared(
+            reason or None, chunks, suspects, share, proven, None if least < 0 else least
+        )
+
     def cost(self) -> tuple[RecordingCost, int]:
         """What recording took, and how many errors there were."""
         _, data_bytes, nanoseconds, _, errors, held_bytes = (self.u64() for _ in range(END_NUMBERS))
@@ -469,18 +485,22 @@ class JournalWriter(Closing):
         point: str,
         variable: tuple[str, MadeWith],
         shape: Iterable[int],
-        trees: Iterable[tuple[int, bytes]],
+        trees: Iterable[tuple[int, bytes, bytes | None]],
     ) -> None:
         """Adds trees of a variable to the checkpoint that is being written.
 
-        variable: its name, and what its trees were made with. trees: kind, digests and residues.
+        variable: its name, and what its trees were made with. trees: kind, digests and residues,
+        and summaries of the chunks if there are any.
         """
         place = (iteration, self._point(point), self._variable(*variable))
         extents = tuple(shape)
-        for kind, body in trees:
+        for kind, body, summaries in trees:
             head = struct.pack(f"<II{len(extents)}Q", kind, len(extents), *extents)
             self._record(TREE, head + body, place)
             self._records += 1
+            if summaries is not None:
+                self._record(SUMMARIES, struct.pack("<II", kind, 0) + summaries, place)
+                self._records += 1
 
     def complete(self, iteration: int, point: str) -> None:
         """Ends a checkpoint."""

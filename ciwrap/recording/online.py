@@ -42,7 +42,14 @@ from ciwrap.recording.recorded_run import (
     open_capture,
     refuse_other_data,
 )
-from ciwrap.report.text import at_most_text, percent_text, plural, safe_name
+from ciwrap.report.text import (
+    at_most_text,
+    percent_text,
+    plural,
+    rounded_down,
+    safe_name,
+    share_text,
+)
 from ciwrap.runs.capture_file import CaptureFile
 from ciwrap.runs.capture_index import (
     IGNORED,
@@ -59,12 +66,12 @@ from ciwrap.statistics.change_points import Slope, slope_of
 
 
 class HeldTrees(Struct, frozen=True):
-    """A variable's trees, on their way into a journal: kind, digests and residues."""
+    """A variable's trees, on their way into a journal: kind, digests and residues, summaries."""
 
     identity: VariableId
     made_with: MadeWith
     shape: tuple[int, ...]
-    trees: tuple[tuple[int, bytes], ...]
+    trees: tuple[tuple[int, bytes, bytes | None], ...]
 
 
 class Reference(Struct, frozen=True):
@@ -186,7 +193,7 @@ def _held_trees(capture: CaptureFile, index: CaptureIndex) -> Iterator[HeldTrees
             if best is None:
                 continue
             bodies = tuple(
-                (kind, _body(capture, tree))
+                (kind, _body(capture, tree), _summaries(capture, tree))
                 for kind, tree in ((PLAIN, one.plain), (FINE, one.fine))
                 if tree is not None
             )
@@ -196,6 +203,10 @@ def _held_trees(capture: CaptureFile, index: CaptureIndex) -> Iterator[HeldTrees
 def _body(capture: CaptureFile, tree: StoredTree) -> bytes:
     residues = b"" if tree.residues is None else capture.section(tree.residues)
     return capture.section(tree.digests) + residues
+
+
+def _summaries(capture: CaptureFile, tree: StoredTree) -> bytes | None:
+    return None if tree.summaries is None else capture.summaries_section(tree.summaries)
 
 
 def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None:
@@ -210,7 +221,7 @@ def _write_journals(path: Path, held: Iterable[HeldTrees], target: Path) -> None
             )
         by_rank.setdefault(one.identity.rank or 0, []).append(one)
     fits = (
-        any(kind == FINE for kind, _ in one.trees) or _is_exact(one.made_with)
+        any(kind == FINE for kind, _, _ in one.trees) or _is_exact(one.made_with)
         for some in by_rank.values()
         for one in some
     )
@@ -315,12 +326,24 @@ ALONE = "the run was not compared with another one"
 
 
 class NoMatch(Struct, frozen=True):
-    """Where a variable first did not match: so many of its chunks."""
+    """Where a variable first did not match, or surely differed: so many of its chunks.
+
+    least_share: of the bound, by which a value moved; None where no distance is sure.
+    """
 
     iteration: int
     rank: int
     suspect_chunks: int
     chunks: int
+    least_share: float | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        return self.iteration, self.rank
+
+
+def _earlier(one: NoMatch | None, other: NoMatch) -> NoMatch:
+    return other if one is None or other.place < one.place else one
 
 
 class Rise(Struct, frozen=True):
@@ -341,6 +364,7 @@ class WatchedVariable(Struct):
     step: float | None
     shares: dict[int, float] = field(default_factory=dict)
     first_no_match: NoMatch | None = None
+    first_difference: NoMatch | None = None  # what is sure to be beyond the bound
     compared: int = 0
     not_compared: int = 0
     reason: str = ""  # why it was first not compared
@@ -356,10 +380,10 @@ class WatchedVariable(Struct):
         if found.max_share is not None:
             self.shares[iteration] = max(self.shares.get(iteration, 0.0), found.max_share)
         if found.suspect_chunks:
-            here = NoMatch(iteration, rank, found.suspect_chunks, found.chunks)
-            first = self.first_no_match
-            if first is None or (iteration, rank) < (first.iteration, first.rank):
-                self.first_no_match = here
+            here = NoMatch(iteration, rank, found.suspect_chunks, found.chunks, found.least_share)
+            self.first_no_match = _earlier(self.first_no_match, here)
+            if found.proven_chunks:
+                self.first_difference = _earlier(self.first_difference, here)
 
     @property
     def latest(self) -> list[tuple[int, float]]:
@@ -522,17 +546,24 @@ def _variable_words(one: WatchedVariable, *, has_bars: bool) -> str:
     if one.shares:
         parts.append(_share_words(one, has_bars=has_bars))
     if one.first_no_match is not None:
-        first = one.first_no_match
-        parts.append(
-            f"does not match since iteration {first.iteration} (rank {first.rank},"
-            f" {first.suspect_chunks} of {plural(first.chunks, 'chunk')})"
-        )
+        if one.first_no_match != one.first_difference:
+            parts.append(f"does not match {_since(one.first_no_match)}")
+        if one.first_difference is not None:
+            parts.append(f"differs {_since(one.first_difference)}")
     elif one.compared and not one.shares:
         parts.append("equal")
     if one.not_compared:
         times = plural(one.not_compared, "time")
         parts.append(f"not compared {times}: {safe_name(one.reason)}")
     return "; ".join(parts)
+
+
+def _since(first: NoMatch) -> str:
+    chunks = f"{first.suspect_chunks} of {plural(first.chunks, 'chunk')}"
+    words = f"since iteration {first.iteration} (rank {first.rank}, {chunks})"
+    if first.least_share is None:
+        return words
+    return f"{words}, by at least {share_text(rounded_down(first.least_share))}"
 
 
 def _share_words(one: WatchedVariable, *, has_bars: bool) -> str:

@@ -6,7 +6,6 @@
 #include "base/fill_value.hpp"
 #include "base/quantize_plan.hpp"
 #include "bindings/py_tree.hpp"
-#include "ciwrap/compare.hpp"
 #include "ciwrap/error.hpp"
 
 namespace py = pybind11;
@@ -128,6 +127,7 @@ void register_parameters(py::module_& module) {
         .def_property_readonly("guaranteed_share", plan_member(&QuantizePlan::guaranteed_share))
         .def_property_readonly("exact_above", plan_member(&QuantizePlan::exact_above))
         .def_property_readonly("suspect_is_proof", &suspect_is_proof)
+        .def_property_readonly("is_narrowed", &is_narrowed)
         .def(
             "__eq__", [](const TreeParameters& a, const TreeParameters& b) { return a == b; },
             py::is_operator())

@@ -153,6 +153,29 @@ py::array_t<std::int64_t> summarize(const TreeParameters& parameters, const py::
     return as_rows(found);
 }
 
+using Rows = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+
+std::span<const ChunkSummary> summaries_of(const Rows& rows) {
+    if (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(1)) != summary_numbers)
+        throw Error(ErrorCode::invalid_argument, "summaries must be of shape (chunks, 10)");
+    return {reinterpret_cast<const ChunkSummary*>(rows.data()),
+            static_cast<std::size_t>(rows.shape(0))};
+}
+
+py::tuple shares_between(const TreeParameters& parameters, std::uint64_t scalar_count,
+                         const Rows& leaves, const Rows& golden, const Rows& other) {
+    const std::vector<std::uint64_t> chunks(leaves.data(), leaves.data() + leaves.size());
+    const std::vector<LeastShare> found =
+        least_shares(parameters, scalar_count, chunks, summaries_of(golden), summaries_of(other));
+    py::array_t<double> shares(static_cast<py::ssize_t>(found.size()));
+    py::array_t<bool> have_sizes(static_cast<py::ssize_t>(found.size()));
+    for (std::size_t at = 0; at < found.size(); ++at) {
+        shares.mutable_data()[at] = found[at].share;
+        have_sizes.mutable_data()[at] = found[at].has_size;
+    }
+    return py::make_tuple(shares, have_sizes);
+}
+
 std::vector<Digest> digests_of(const py::object& data) {
     const PyBytes held(data);
     if (held.bytes().size() % sizeof(Digest) != 0)
@@ -198,6 +221,8 @@ void register_tree(py::module_& module) {
     module.def("summarize_chunks", &summarize, py::arg("parameters"), py::arg("data"),
                py::kw_only(), py::arg("golden") = py::none(), py::arg("first_leaf") = 0);
     module.def("least_share", &least_share, py::arg("parameters"), py::arg("codes_apart"));
+    module.def("least_shares", &shares_between, py::arg("parameters"), py::arg("scalar_count"),
+               py::arg("leaves"), py::arg("golden"), py::arg("other"));
     module.def(
         "diff_leaves",
         [](const py::object& golden, const py::object& other) {

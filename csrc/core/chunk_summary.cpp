@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/quantize_plan.hpp"
 #include "ciwrap/error.hpp"
@@ -38,28 +37,6 @@ std::vector<ChunkSummary> summarize_chunks(const TreeParameters& parameters,
     batch.summaries = found.data();
     level_kernels().hash_chunks(batch, 0, chunks, nullptr);
     return found;
-}
-
-double least_share(const TreeParameters& parameters, std::uint64_t codes_apart) {
-    const QuantizePlan plan = make_plan(parameters);
-    if (codes_apart < 2 || plan.kind == CodeKind::exact)
-        return 0.0;
-    // Both sides are rounded to fine steps, and these to cells of k of them.
-    const double steps = static_cast<double>(codes_apart - 1) * plan.levels;
-    constexpr double rounding = 1.0 - 0x1p-18;
-    switch (plan.kind) {
-        case CodeKind::steps:
-            return rounding * steps * static_cast<double>(plan.step) /
-                   static_cast<double>(parameters.allowed_steps());
-        case CodeKind::absolute:
-            return rounding * steps / (plan.half + 1.0);
-        default: {
-            const double error = plan.log_terms == 16 ? 0x1p-37 : 0x1p-47;
-            const double apart = rounding * steps / plan.scale - 2.0 * error;
-            return apart > 0.0 ? rounding * -std::expm1(-apart * std::log(2.0)) / parameters.rtol()
-                               : 0.0;
-        }
-    }
 }
 
 }  // namespace ciwrap

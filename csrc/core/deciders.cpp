@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/quantize_plan.hpp"
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/error.hpp"
 
 namespace ciwrap {
@@ -17,15 +17,6 @@ namespace {
 }
 
 }  // namespace
-
-bool suspect_is_proof(const TreeParameters& parameters) {
-    const QuantizePlan plan = make_plan(parameters);
-    if (plan.kind == CodeKind::steps)
-        return plan.guaranteed_share >= 1.0;
-    // Floats have exact codes as well where their bound is too small for others: stricter than it.
-    const bool has_bound = parameters.atol() > 0.0 || parameters.rtol() > 0.0;
-    return plan.kind == CodeKind::exact && !(is_float(plan.scalar) && has_bound);
-}
 
 void check_deciders(const TreeParameters& parameters, const Comparison& comparison,
                     std::span<const std::int64_t> suspects,

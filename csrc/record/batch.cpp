@@ -1,6 +1,7 @@
 #include "record/batch.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "ciwrap/error.hpp"
@@ -148,7 +149,8 @@ void Recorded::compare() {
     const TreeParts& ours = fine ? *fine : plain;
     const std::span<const Digest> mine = leaves_of(ours.tree, ours.shape);
     const std::span<const Digest> theirs = leaves_of(reference->tree, ours.shape);
-    compared = {mine.size(), {}, -1};
+    compared = {};
+    compared.leaf_count = mine.size();
     for (std::size_t leaf = 0; leaf < mine.size(); ++leaf) {
         if (mine[leaf] != theirs[leaf] || mine[leaf] == unmatchable_digest)
             compared.suspects.push_back(leaf);
@@ -160,6 +162,31 @@ void Recorded::compare() {
         if (level != no_match_level)
             compared.max_share = std::max(compared.max_share, level / (fine->plan.half + 1.0));
     }
+}
+
+void Recorded::prove(std::span<const ChunkSummary> theirs) {
+    const TreeParts& ours = fine ? *fine : plain;
+    const std::vector<std::uint64_t>& suspects = compared.suspects;
+    if (suspect_is_proof(ours.tree.parameters))
+        compared.proven_count = suspects.size();
+    if (theirs.size() != compared.leaf_count || ours.summaries.size() != theirs.size())
+        return;
+    std::vector<ChunkSummary> golden;
+    std::vector<ChunkSummary> other;
+    for (const std::uint64_t leaf : suspects) {
+        golden.push_back(theirs[leaf]);
+        other.push_back(ours.summaries[leaf]);
+    }
+    std::uint64_t proven = 0;
+    for (const LeastShare& one :
+         least_shares(ours.tree.parameters, ours.tree.scalar_count, suspects, golden, other)) {
+        if (!(one.share >= 1))
+            continue;
+        ++proven;
+        if (one.has_size && std::isfinite(one.share))
+            compared.least_share = std::max(compared.least_share, one.share);
+    }
+    compared.proven_count = std::max(compared.proven_count, proven);
 }
 
 void Recorded::keep_samples(std::uint64_t most_bytes) {

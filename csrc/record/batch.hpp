@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,11 +22,15 @@ inline constexpr const char* changed_meanwhile =
     "changed while it was recorded: another thread, or a message, writes it";
 
 // How a variable was compared with the reference. max_share: how much of its bound the values
-// moved, over chunks that match; negative where nobody can tell.
+// moved, over chunks that match; negative where nobody can tell. proven_count: how many suspects
+// surely hold a value beyond its bound; least_share: the share of it that one of these moved by, at
+// least; negative where no distance is sure.
 struct Compared {
     std::uint64_t leaf_count = 0;
     std::vector<std::uint64_t> suspects;
     double max_share = -1;
+    std::uint64_t proven_count = 0;
+    double least_share = -1;
 };
 
 // The elements of a chunk, in index order.
@@ -54,10 +59,13 @@ struct Recorded {
 
     // Once it was compared: whether that counts.
     bool does_not_match() const { return !compared.suspects.empty() && !is_ignored; }
+    bool surely_differs() const { return compared.proven_count > 0 && !is_ignored; }
     bool is_relative() const { return fine && fine->drift.has_value(); }
     std::vector<TreeParts*> trees();
     // Once it has been hashed, if it has a reference.
     void compare();
+    // Once it was compared: what the summaries of the reference's chunks prove of suspects.
+    void prove(std::span<const ChunkSummary> theirs);
     // Hashes all of it once more: whether that comes to the same.
     bool is_stable() const;
     // Keeps elements of suspect chunks, up to so many bytes, as far as a device gives them.

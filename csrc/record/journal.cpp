@@ -103,18 +103,23 @@ void Journal::begin(std::uint64_t rank, std::uint64_t ranks) {
     struct stat status {};
     if (fstat(descriptor_, &status) != 0)
         fail(path_, "cannot be read");
-    const std::vector<std::byte> head = make_head(rank, ranks);
     if (status.st_size < static_cast<off_t>(head_bytes)) {
         if (ftruncate(descriptor_, 0) != 0)
             fail(path_, "cannot be written");
-        write_all(path_, descriptor_, head, 0);
+        write_all(path_, descriptor_, make_head({rank, ranks}), 0);
         end_ = head_bytes;
         return;
     }
-    if (!begins_with(path_, descriptor_, head)) {
+    const std::optional<JournalHead> head = read_head(path_, descriptor_);
+    if (!head || head->rank != rank || head->ranks != ranks) {
         throw Error(ErrorCode::corrupt_file,
                     path_ + ": is not the journal of rank " + std::to_string(rank) + " of " +
                         std::to_string(ranks) + "; record into another folder");
+    }
+    if (head->version != journal_version) {
+        throw Error(
+            ErrorCode::unsupported,
+            path_ + ": was begun by an earlier release of ciwrap; record into another folder");
     }
     RecordScan scan(path_, descriptor_);
     while (const auto place = scan.peek()) {

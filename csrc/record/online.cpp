@@ -1,6 +1,7 @@
 #include "record/online.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -46,6 +47,12 @@ OnDivergence policy_of(const std::string& text) {
                 "CIWRAP_RECORD_ON_DIVERGENCE is not one of report, callback, stop, abort: " + text);
 }
 
+// To three digits.
+double rounded_down(double share) {
+    const double unit = std::pow(10.0, std::floor(std::log10(share)) - 2);
+    return std::floor(share / unit) * unit;
+}
+
 }  // namespace
 
 OnlineOptions OnlineOptions::from_environment() {
@@ -80,6 +87,7 @@ void Online::look_at(Recorded& one) {
     one.compare();
     if (!one.does_not_match())
         return;
+    one.prove(reference_.summaries_of(*one.reference));
     one.keep_samples(std::min(most_sample_bytes, most_bytes_of_all - sampled_bytes_));
     for (const Sample& sample : one.samples)
         sampled_bytes_ += sample.elements.size();
@@ -87,10 +95,13 @@ void Online::look_at(Recorded& one) {
 
 Online::Answer Online::judge(Batch& batch) {
     const Recorded* first = nullptr;
+    const Recorded* proven = nullptr;
     for (const auto& one : batch.variables) {
         look_at(*one);
         if (first == nullptr && one->does_not_match())
             first = one.get();
+        if (proven == nullptr && one->surely_differs())
+            proven = one.get();
     }
     Answer answer;
     if (first != nullptr && options_.on_divergence == OnDivergence::callback) {
@@ -106,8 +117,12 @@ Online::Answer Online::judge(Batch& batch) {
         return answer;
     if (has_diverged_)
         ++checkpoints_since_;
-    else
-        begin_telling(batch, *first);
+    else if (first != proven)
+        tell_of(batch, *first);
+    if (proven != nullptr && !has_proven_)
+        tell_of(batch, *proven);
+    has_diverged_ = true;
+    has_proven_ = has_proven_ || proven != nullptr;
     answer.is_to_stop = options_.ends_program() && checkpoints_since_ >= options_.patience;
     if (!answer.is_to_stop)
         return answer;
@@ -120,14 +135,18 @@ Online::Answer Online::judge(Batch& batch) {
     return answer;
 }
 
-void Online::begin_telling(const Batch& batch, const Recorded& one) {
+void Online::tell_of(const Batch& batch, const Recorded& one) const {
     const std::string& point = batch.point_name;
-    has_diverged_ = true;
+    char size[64] = "";
+    if (one.compared.least_share > 0)
+        std::snprintf(size, sizeof size, ", by at least %.3g x the bound",
+                      rounded_down(one.compared.least_share));
     std::fprintf(stderr,
-                 "ciwrap: rank %d: %s%s%s does not match the reference in iteration %lld (%llu of "
-                 "%llu chunks)\n",
+                 "ciwrap: rank %d: %s%s%s %s the reference in iteration %lld%s (%llu of %llu "
+                 "chunks)\n",
                  rank_, one.name.c_str(), point.empty() ? "" : "@", point.c_str(),
-                 static_cast<long long>(batch.iteration),
+                 one.surely_differs() ? "differs from" : "does not match",
+                 static_cast<long long>(batch.iteration), size,
                  static_cast<unsigned long long>(one.compared.suspects.size()),
                  static_cast<unsigned long long>(one.compared.leaf_count));
 }

@@ -69,7 +69,7 @@ class Online {
     [[noreturn]] static void end_process(const std::string& ended_mark);
 
   private:
-    void begin_telling(const Batch& batch, const Recorded& one);
+    void tell_of(const Batch& batch, const Recorded& one) const;
 
     OnlineOptions options_;
     int rank_;
@@ -77,6 +77,7 @@ class Online {
     ciwrap_callback callback_ = nullptr;
     void* callback_data_ = nullptr;
     bool has_diverged_ = false;
+    bool has_proven_ = false;  // and that this is a difference
     std::int64_t checkpoints_since_ = 0;
     std::uint64_t sampled_bytes_ = 0;
     std::optional<std::chrono::steady_clock::time_point> told_to_stop_at_;

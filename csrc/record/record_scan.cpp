@@ -14,7 +14,6 @@ namespace ciwrap::record {
 namespace {
 
 constexpr unsigned char file_magic[8] = {0x89, 'C', 'W', 'R', 'E', 'C', '\r', '\n'};
-constexpr std::uint32_t file_version = 2;
 constexpr std::size_t piece_bytes = std::size_t{1} << 20;
 
 [[noreturn]] void fail(const std::string& path) {
@@ -71,21 +70,27 @@ std::uint64_t get_number(const std::byte* from, std::size_t bytes) {
     return value;
 }
 
-std::vector<std::byte> make_head(std::uint64_t rank, std::uint64_t ranks) {
-    std::vector<std::byte> head(head_bytes);
-    std::memcpy(head.data(), file_magic, sizeof file_magic);
-    put_number(head.data() + 8, file_version, 4);
-    put_number(head.data() + 16, rank, 8);
-    put_number(head.data() + 24, ranks, 8);
-    const Digest digest = xxh3_128(std::span(head).first(head_bytes - checksum_bytes));
-    std::memcpy(head.data() + head_bytes - checksum_bytes, digest.bytes.data(), checksum_bytes);
-    return head;
+std::vector<std::byte> make_head(const JournalHead& head) {
+    std::vector<std::byte> made(head_bytes);
+    std::memcpy(made.data(), file_magic, sizeof file_magic);
+    put_number(made.data() + 8, head.version, 4);
+    put_number(made.data() + 16, head.rank, 8);
+    put_number(made.data() + 24, head.ranks, 8);
+    const Digest digest = xxh3_128(std::span(made).first(head_bytes - checksum_bytes));
+    std::memcpy(made.data() + head_bytes - checksum_bytes, digest.bytes.data(), checksum_bytes);
+    return made;
 }
 
-bool begins_with(const std::string& path, int descriptor, std::span<const std::byte> head) {
-    std::vector<std::byte> found(head.size());
-    return read_all(path, descriptor, found, 0) &&
-           std::memcmp(found.data(), head.data(), head.size()) == 0;
+std::optional<JournalHead> read_head(const std::string& path, int descriptor) {
+    std::vector<std::byte> found(head_bytes);
+    if (!read_all(path, descriptor, found, 0))
+        return std::nullopt;
+    const JournalHead head{get_number(found.data() + 16, 8), get_number(found.data() + 24, 8),
+                           static_cast<std::uint32_t>(get_number(found.data() + 8, 4))};
+    const bool is_known = head.version >= oldest_journal_version && head.version <= journal_version;
+    if (!is_known || found != make_head(head))
+        return std::nullopt;
+    return head;
 }
 
 std::optional<RecordPlace> RecordScan::peek() {

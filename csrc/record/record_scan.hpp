@@ -18,10 +18,20 @@ inline constexpr std::size_t head_bytes = 64;
 inline constexpr std::size_t record_head_bytes = 48;
 inline constexpr std::size_t checksum_bytes = 16;
 
-// The first bytes of the journal of a rank.
-std::vector<std::byte> make_head(std::uint64_t rank, std::uint64_t ranks);
-// Whether a file begins with these bytes. Throws Error(io).
-bool begins_with(const std::string& path, int descriptor, std::span<const std::byte> head);
+// What this library writes, and the oldest version that it reads. Version 3 has summaries, and says
+// what they prove.
+inline constexpr std::uint32_t journal_version = 3;
+inline constexpr std::uint32_t oldest_journal_version = 2;
+
+struct JournalHead {
+    std::uint64_t rank = 0;
+    std::uint64_t ranks = 1;
+    std::uint32_t version = journal_version;
+};
+
+std::vector<std::byte> make_head(const JournalHead& head);
+// Nothing for a file that does not begin as a journal that can be read. Throws Error(io).
+std::optional<JournalHead> read_head(const std::string& path, int descriptor);
 std::uint64_t get_number(const std::byte* from, std::size_t bytes);
 
 // Where a record lies, as its head says.

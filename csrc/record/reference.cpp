@@ -44,22 +44,24 @@ void refuse_other_ranks(const std::string& path, std::uint64_t ranks) {
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
         return;
-    std::byte head[head_bytes] = {};
-    const bool is_whole = pread(descriptor, head, sizeof head, 0) == sizeof head;
+    std::optional<JournalHead> head;
+    try {
+        head = read_head(path, descriptor);
+    } catch (const Error&) {  // told by who reads it
+        head.reset();
+    }
     close(descriptor);
-    const std::uint64_t theirs = get_number(head + 24, 8);
-    const std::vector<std::byte> expected = make_head(get_number(head + 16, 8), theirs);
-    if (!is_whole || theirs == ranks || !std::equal(expected.begin(), expected.end(), head))
+    if (!head || head->ranks == ranks)
         return;
     throw Error(ErrorCode::invalid_argument,
-                path + ": the reference was recorded by " + std::to_string(theirs) +
+                path + ": the reference was recorded by " + std::to_string(head->ranks) +
                     " processes, and this program has " + std::to_string(ranks) +
                     "; both runs need the same number");
 }
 
 Reference::Reference(const std::string& path, std::uint64_t rank, std::uint64_t ranks,
                      double wait_seconds)
-    : path_(path), head_(make_head(rank, ranks)), wait_(wait_seconds) {
+    : path_(path), rank_(rank), ranks_(ranks), wait_(wait_seconds) {
     try_open();
 }
 
@@ -81,9 +83,10 @@ void Reference::try_open() {
         close(descriptor);
         return;
     }
-    if (!begins_with(path_, descriptor, head_)) {
+    const std::optional<JournalHead> head = read_head(path_, descriptor);
+    if (!head || head->rank != rank_ || head->ranks != ranks_) {
         close(descriptor);
-        refuse_other_ranks(path_, get_number(head_.data() + 24, 8));
+        refuse_other_ranks(path_, ranks_);
         throw Error(ErrorCode::corrupt_file, path_ + ": is not the journal of this rank");
     }
     descriptor_ = descriptor;
@@ -116,6 +119,10 @@ bool Reference::take(const RecordPlace& place) {
     const RecordKey& key = place.key;
     if (key.type == RecordType::tree) {
         take_tree(place);
+        return true;
+    }
+    if (key.type == RecordType::summaries) {
+        take_summaries(place);
         return true;
     }
     const auto record = scan_->read(place);
@@ -153,13 +160,26 @@ bool Reference::take(const RecordPlace& place) {
     return true;
 }
 
-void Reference::take_tree(const RecordPlace& place) {
+// What a tree is, or the tree that summaries are of.
+std::optional<TreeKind> Reference::kind_at(const RecordPlace& place) const {
     std::byte kind[4] = {};
     if (pread(descriptor_, kind, sizeof kind,
               static_cast<off_t>(place.offset + record_head_bytes)) != sizeof kind)
+        return std::nullopt;
+    return static_cast<TreeKind>(get_number(kind, sizeof kind));
+}
+
+void Reference::take_summaries(const RecordPlace& place) {
+    if (kind_at(place) == TreeKind::fine)
+        waiting_[place.key.variable].summaries = place;
+}
+
+void Reference::take_tree(const RecordPlace& place) {
+    const std::optional<TreeKind> kind = kind_at(place);
+    if (!kind)
         return;
     Place& known = waiting_[place.key.variable];
-    switch (static_cast<TreeKind>(get_number(kind, sizeof kind))) {
+    switch (*kind) {
         case TreeKind::fine:
             known.fine = place;
             break;
@@ -243,6 +263,21 @@ std::shared_ptr<const ReferenceTree> Reference::find(std::int64_t iteration,
     return load(found->second, why);
 }
 
+std::vector<ChunkSummary> Reference::summaries_of(const ReferenceTree& tree) {
+    const std::lock_guard lock(mutex_);
+    const auto record = tree.summaries ? scan_->read(*tree.summaries) : std::nullopt;
+    if (!record)
+        return {};
+    PayloadReader reader(path_, record->payload());
+    (void)reader.u64();  // of which tree
+    const auto rows = reader.rest();
+    std::vector<ChunkSummary> found(tree.tree.leaf_count());
+    if (rows.size() != std::span(found).size_bytes())
+        return {};
+    std::memcpy(found.data(), rows.data(), rows.size());
+    return found;
+}
+
 void Reference::fetch_next(std::int64_t iteration, const std::string& point) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock)
@@ -283,6 +318,8 @@ std::shared_ptr<const ReferenceTree> Reference::load(const Place& place, std::st
     if (!place.fine)
         stated.residue_levels = 1;
     auto found = std::make_shared<ReferenceTree>();
+    if (place.fine)
+        found->summaries = place.summaries;
     found->tree.parameters = TreeParameters(stated);
     const QuantizePlan plan = make_plan(found->tree.parameters);
     if (!place.fine && plan.kind != CodeKind::exact) {

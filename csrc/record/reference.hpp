@@ -13,17 +13,19 @@
 #include <tuple>
 #include <vector>
 
+#include "ciwrap/chunk_summary.hpp"
 #include "ciwrap/merkle_tree.hpp"
 #include "record/record_scan.hpp"
 
 namespace ciwrap::record {
 
 // A variable of the reference at a checkpoint. identity: what tells a tree with residues from all
-// others, residues and all.
+// others, residues and all. summaries: where those of its chunks lie, if there are any.
 struct ReferenceTree {
     MerkleTree tree;
     std::vector<std::uint64_t> shape;
     Digest identity;
+    std::optional<RecordPlace> summaries;
 };
 
 std::uint64_t tree_bytes_of(const MerkleTree& tree);
@@ -51,6 +53,8 @@ class Reference {
     // the reason in `why`, if there is none. Waits for it where it may still come.
     std::shared_ptr<const ReferenceTree> find(std::int64_t iteration, const std::string& point,
                                               const std::string& name, std::string& why);
+    // Of all chunks of a tree that was found; none if there are none, or if they are damaged.
+    std::vector<ChunkSummary> summaries_of(const ReferenceTree& tree);
     // Reads what `find` will be asked for after this checkpoint at the same point, if it is there
     // already. Returns at once while another thread waits for the reference.
     void fetch_next(std::int64_t iteration, const std::string& point);
@@ -68,12 +72,15 @@ class Reference {
         std::shared_ptr<const Variable> variable;
         std::optional<RecordPlace> fine;
         std::optional<RecordPlace> plain;
+        std::optional<RecordPlace> summaries;  // of the fine one
     };
 
     void try_open();
     void refresh();
     bool take(const RecordPlace& place);
     void take_tree(const RecordPlace& place);
+    void take_summaries(const RecordPlace& place);
+    std::optional<TreeKind> kind_at(const RecordPlace& place) const;
     void complete(const RecordKey& key);
     bool may_still_come(std::int64_t iteration) const;
     bool is_being_written() const;
@@ -82,7 +89,8 @@ class Reference {
     std::shared_ptr<const ReferenceTree> load(const Place& place, std::string& why) const;
 
     std::string path_;
-    std::vector<std::byte> head_;
+    std::uint64_t rank_;
+    std::uint64_t ranks_;
     std::chrono::duration<double> wait_;
     int descriptor_ = -1;
     std::unique_ptr<RecordScan> scan_;

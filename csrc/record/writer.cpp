@@ -77,6 +77,7 @@ Payload compared_payload(const Recorded& one) {
     Payload payload;
     payload.text(one.not_compared).u64(one.compared.leaf_count);
     payload.u64(one.compared.suspects.size()).f64(one.compared.max_share);
+    payload.u64(one.compared.proven_count).f64(one.compared.least_share);
     return payload;
 }
 

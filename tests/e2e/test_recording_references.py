@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from e2e.online_runs import against, ciwrap, record
+from e2e.online_runs import against, ciwrap, quietly, record
 from recorded_runs import need_library
 
 from ciwrap.base.errors import ExitCode
@@ -47,6 +48,69 @@ def test_an_iteration_recorded_twice_is_compared_twice(filled: list[str], is_res
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "was recorded twice, and not the same" in text
     assert "does not match the reference in iteration 0" in text
+
+
+MOVED_TEXT = """
+import sys, numpy as np, ciwrap
+x = np.random.default_rng(3).normal(size=4000)
+with ciwrap.Recorder("moved") as r:
+    for n, word in enumerate(sys.argv[1:]):
+        r.record(n, x=x * float(word), same=x)
+"""
+SAID = re.compile(
+    r"^ciwrap: rank 0: x differs from the reference in iteration 2, by at least ([0-9.]+) x the"
+    r" bound \(8 of 8 chunks\)$",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("kind", ["recorded run", "capture", "golden"])
+def test_a_difference_is_proved_while_the_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """All numbers moved, so no single one can be worked out: their sums tell, in the library, in
+    `watch` and in the comparison at the end.
+    """
+    need_library()
+    monkeypatch.chdir(tmp_path)
+    Path("moved.py").write_text(MOVED_TEXT)
+    Path("ciwrap.yaml").write_text("checks: {moved: {outputs: a, atol: 1e-3}}")
+    program = [sys.executable, "moved.py", "1"]
+    record([*program, "1", "1"], "a", "--check", "moved")
+    reference = {"recorded run": "a", "capture": "a.tree", "golden": "golden/moved"}[kind]
+    if kind == "capture":
+        assert quietly("capture", "--merge", "a", "-o", reference) == 0
+    elif kind == "golden":
+        assert quietly("accept", "--reason", "first") == 0
+    # In iteration 1 what moved is still within the bound.
+    words = ["-o", "b", "--json", "r.json", "--", *program, "1.0001", "1.01"]
+    code, text = ciwrap(*against(reference, "report", "--check", "moved"), *words)
+    assert code == ExitCode.DIFFER, text
+    assert text.count("ciwrap: rank 0:") == 1, text
+    said = SAID.search(text)
+    assert said is not None, text
+    (check,) = json.loads(Path("r.json").read_text())["checks"]
+    (found,) = (one for one in check["variables"] if one["verdict"] != "match")
+    assert (found["verdict"], found["iteration"], found["name"]) == ("differ", 2, "x")
+    # By a hundredth of numbers of which the largest is about 3.5: 35 bounds.
+    assert 5 < found["least_share"] < 40
+    assert found["least_share"] * 0.99 <= float(said[1]) <= found["least_share"]
+    watched = ciwrap("watch", "b")[1]
+    assert f"differs since iteration 2 (rank 0, 8 of 8 chunks), by at least {said[1]}" in watched
+    assert "does not match" not in watched
+
+
+def test_what_does_not_match_and_what_differs_are_told_apart(filled: list[str]) -> None:
+    """The first is within a hair of the bound, which leaves a doubt; then it surely differs."""
+    record([*filled, "0:0", "1:0", "2:0"], "a", "--atol", "1")
+    code, text = ciwrap(*against("a", "report"), "-o", "b", "--", *filled, "0:0.97", "1:2.5", "2:9")
+    assert code == ExitCode.DIFFER, text
+    assert text.count("ciwrap: rank 0:") == 2, text
+    assert "x does not match the reference in iteration 0 (1 of 1 chunks)" in text
+    assert "x differs from the reference in iteration 2, by at least" in text
+    watched = ciwrap("watch", "b")[1]
+    assert "does not match since iteration 0 (rank 0, 1 of 1 chunk)" in watched
+    assert "differs since iteration 2 (rank 0, 1 of 1 chunk), by at least" in watched
 
 
 RANKED_TEXT = """

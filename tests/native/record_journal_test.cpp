@@ -82,6 +82,20 @@ TEST_F(JournalTest, ForgetsWhatIsLent) {
     EXPECT_EQ(size(), head + 64);
 }
 
+// What was begun in the format of an earlier release is not continued in another.
+TEST_F(JournalTest, RefusesAnEarlierVersion) {
+    const std::vector<std::byte> older = make_head({0, 1, oldest_journal_version});
+    std::ofstream(path(), std::ios::binary)
+        .write(reinterpret_cast<const char*>(older.data()), static_cast<std::streamsize>(head));
+    try {
+        const Journal journal(path(), 0, 1);
+        FAIL();
+    } catch (const Error& error) {
+        EXPECT_NE(std::string(error.what()).find("by an earlier release"), std::string::npos);
+    }
+    EXPECT_EQ(size(), head);
+}
+
 TEST_F(JournalTest, GoesOnBehindTheLastRecord) {
     const std::uint64_t end = write_three();
     Journal again(path(), 0, 1);

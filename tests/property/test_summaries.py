@@ -17,9 +17,8 @@ from oracle.cases import Case, cases_of_tier
 from ciwrap import _core
 from ciwrap.arrays.values import ArrayValues
 from ciwrap.check.judge import check_golden
-from ciwrap.check.solve import shares_between
+from ciwrap.check.solve import LeastShares, shares_between
 from ciwrap.golden.manifest import capture
-from ciwrap.golden.trees import is_narrowed
 from ciwrap.model import (
     ErrorBound,
     Evidence,
@@ -64,7 +63,7 @@ def test_they_are_those_of_the_specification(case: Case) -> None:
 def test_codes_far_apart_are_values_far_apart(case: Case) -> None:
     """Whether the other side is rounded by itself, or relative to the golden's residues."""
     plan, params = case.plan(), parameters(case)
-    if is_narrowed(params):
+    if params.is_narrowed:
         return
     golden, new = adversary.pairs(plan, case.rng(2), 3000)
     bound = used_bound(plan, case.contract())
@@ -89,10 +88,12 @@ def test_codes_far_apart_are_values_far_apart(case: Case) -> None:
 
 @pytest.mark.parametrize("case", each(6), ids=str)
 def test_what_a_chunk_proves_is_true(case: Case) -> None:
-    """Of chunks of which values were changed, moved to other places, or took those of others."""
+    """Of chunks of which values were changed, moved to other places, or took those of others,
+    rounded relative to the golden's residues or with residues of their own.
+    """
     small = Case(case.dtype, case.residue_levels, case.bound, case.special, chunk_bytes=96)
     plan, params = small.plan(), parameters(small)
-    if is_narrowed(params):
+    if params.is_narrowed:
         return
     rng, per_chunk = small.rng(10), plan.chunk_scalars
     golden, new = adversary.pairs(plan, rng, 40 * per_chunk)
@@ -109,17 +110,24 @@ def test_what_a_chunk_proves_is_true(case: Case) -> None:
     sides = [sc.bytes_of(plan.layout, side) for side in (golden, new)]
     tree = _core.build_tree(params, sides[0])
     ours = _core.summarize_chunks(params, sides[0])
-    theirs = _core.summarize_chunks(params, sides[1], golden=tree)
     leaves = np.arange(ours.shape[0])
-    found = shares_between(params, golden.shape[0], leaves, ours, theirs)
     bound = used_bound(plan, small.contract())
+    for other in (tree, None):
+        theirs = _core.summarize_chunks(params, sides[1], golden=other)
+        found = shares_between(params, golden.shape[0], leaves, ours, theirs)
+        refuse_untrue(plan, bound, golden, new, found)
+
+
+def refuse_untrue(plan: Any, bound: Any, golden: Any, new: Any, found: LeastShares) -> None:
+    """Fails unless a value moved as far as it is said of each chunk that is said to differ."""
+    per_chunk = plan.chunk_scalars
     for leaf in np.flatnonzero(found.shares >= 1).tolist():
         chunk = slice(leaf * per_chunk, (leaf + 1) * per_chunk)
         share = found.shares[leaf] if found.has_size[leaf] else 1.0
         least = Fraction(1) if np.isinf(share) else Fraction(float(share))
         scalar = plan.layout.scalar
         moved = contract.differs_of_scalars(scalar, golden[chunk], new[chunk], bound, least)
-        assert moved.any(), (leaf, found.shares[leaf], ours[leaf], theirs[leaf])
+        assert moved.any(), (leaf, found.shares[leaf], found.summaries[leaf])
 
 
 def settings(bound: ErrorBound, levels: int) -> VariableSettings:
@@ -191,7 +199,7 @@ def test_chunks_of_a_narrowed_bound_prove_nothing() -> None:
     field = np.full(600, 1e6)
     asked = settings(ErrorBound(1e-9, 1e-14), 15)
     golden = capture(ArrayValues(field), asked, VariableId("x")).variable
-    assert is_narrowed(golden.tree.parameters)
+    assert golden.tree.parameters.is_narrowed
     result = check_golden(golden, ArrayValues(field * (1 + 1e-14)), asked)
     assert (result.verdict, result.least_share) == (Verdict.UNDECIDED, None)
 

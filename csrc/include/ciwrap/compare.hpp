@@ -103,12 +103,6 @@ std::vector<ElementDifference> compare_each(const TreeParameters& parameters,
 // neither may contradict the other; a contradiction is a fault of ours and must never become a
 // verdict.
 
-// Whether a chunk whose digests differ surely holds a differing element: where codes decide
-// exactly, that is for a bound of zero, for integers, booleans, bytes and text without one, and for
-// bounds in steps whose residues tell every step apart. Everywhere else such a chunk may be a false
-// alarm. With residues: of a tree that was made against the other.
-bool suspect_is_proof(const TreeParameters& parameters);
-
 // Throws Error(internal) if
 // - an element differs in a chunk that is not among the suspects, whose digests agree, or
 // - no element differs in a suspect that was compared, though suspect_is_proof(parameters).

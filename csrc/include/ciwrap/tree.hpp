@@ -71,11 +71,6 @@ std::vector<ChunkSummary> summarize_chunks(const TreeParameters& parameters,
                                            std::span<const std::byte> data,
                                            const MerkleTree* golden, std::uint64_t first_leaf);
 
-// A share of the bound by which two values surely differ whose codes are so many apart; 0 if
-// nothing is known. Of the bound that digests are made with, which may be narrower than was asked
-// for.
-double least_share(const TreeParameters& parameters, std::uint64_t codes_apart);
-
 // Indices of the leaves that do not match, ascending. Breadth-first and level by level from
 // start_level (0: the root; beyond the leaves: the leaves; negative: the first level with more
 // nodes than there are workers), each level's nodes in parallel; equal digests prune what is below
