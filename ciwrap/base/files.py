@@ -1,4 +1,4 @@
-"""Files that are whole, regular and safely on the disk; and a project's folder `.ciwrap`."""
+"""Files that are whole, regular and safely on the disk; packed ones; the folder `.ciwrap`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from ciwrap.base.errors import CiwrapError, FileLimitError, UnreadableFileError, WriteFailedError
@@ -147,3 +147,21 @@ def keep_out_of_git(work_dir: Path) -> None:
     with writing(path):
         work_dir.mkdir(parents=True, exist_ok=True)
         path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
+
+
+PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+
+
+def is_packed(path: PurePath) -> bool:
+    """Whether the name says so."""
+    return path.suffix.lower() in PACKED_SUFFIXES and bool(path.stem)
+
+
+def inner_path(path: PurePath) -> PurePath:
+    """What a packed file would be called unpacked; any other file's own path."""
+    return path.with_suffix("") if is_packed(path) else path
+
+
+def suffixes_of(path: PurePath) -> str:
+    """The suffix of a file; behind that of what is in it, if it is packed: `.csv.gz`."""
+    return path.name.removeprefix(inner_path(path).stem)

@@ -548,9 +548,7 @@ def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
 
     path = None if result.source_path is None else Path(result.source_path)
     looks = "" if path is None or not looks_like_fortran(path) else _LIKE_FORTRAN
-    own = Path(result.name)
-    # A file that is given by itself is called without its suffix.
-    glob = glob_of(own if own.suffix or path is None else path)
+    glob = glob_of(path or Path(result.name))
     remedy = (
         f"say --format '{glob}=READER' (ciwrap.yaml: 'formats'), or leave it out with 'exclude'"
     )

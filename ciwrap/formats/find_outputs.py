@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -37,7 +37,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
     one_line,
 )
-from ciwrap.base.files import LFS_POINTER
+from ciwrap.base.files import LFS_POINTER, inner_path, is_packed, suffixes_of
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
 from ciwrap.formats.reader import InputFile, Reader
 from ciwrap.model import VariableId
@@ -234,7 +234,7 @@ def _as_texts(files: Sequence[OutputFile]) -> str | None:
     text += f", {empty} of them empty" if empty else ""
     other = next((file for file in found if file.why is not None), None)
     if other is not None:
-        has_suffix = other.label.endswith(other.path.suffix)
+        has_suffix = other.label.endswith(inner_path(other.path).suffix)
         name = other.label if has_suffix else other.path.name
         text += f"; {name} is no table: {other.why}"
     return "; ".join((text, *_known_logs(found)))
@@ -258,7 +258,7 @@ def _known_logs(files: Sequence[OutputFile]) -> Iterator[str]:
 
 def glob_of(path: Path) -> str:
     """A glob that means the files of one kind."""
-    return f"*{path.suffix}" if path.suffix else path.name
+    return f"*{suffixes_of(path)}" if path.suffix else path.name
 
 
 def _as_bytes(files: Sequence[OutputFile]) -> str | None:
@@ -276,7 +276,7 @@ def kinds_text(files: Sequence[OutputFile]) -> str:
 
 def kind_of(path: Path) -> str:
     """What files of one kind have in common, for people: their suffix."""
-    return path.suffix or "without a suffix"
+    return suffixes_of(path) or "without a suffix"
 
 
 def _unread(path: Path) -> UnreadFileError:
@@ -542,6 +542,27 @@ def _user_blocks(byte_count: int) -> list[int]:
     return found
 
 
+@contextlib.contextmanager
+def _beginning(path: Path) -> Iterator[Path]:
+    """A file of the name and the first bytes of what is packed; any other file as it is."""
+    if is_packed(path) and path.is_file():
+        from ciwrap.formats.packed import unpacked_beginning
+
+        with unpacked_beginning(path) as found:
+            yield found
+    else:
+        yield path
+
+
+def _through_packing(reader: Reader, path: Path) -> Reader:
+    """The reader, for the file as it is or for what is packed in it."""
+    if not is_packed(path):
+        return reader
+    from ciwrap.formats.packed import UnpackingReader
+
+    return UnpackingReader(reader)
+
+
 class Choice:
     """Chooses readers. formats: the first rule whose glob fits a file counts; format_name: of all
     files that no rule names; options: of readers for which no rule has any; shared_options: of
@@ -580,18 +601,20 @@ class Choice:
         elif self._format_name is not None:
             reader = reader_named(self._format_name)
         else:
-            by_suffix = reader_of(path)
-            # Options are of somebody who knows what the file is.
-            is_said = is_named or bool(options) or (by_suffix and self._shared_of(by_suffix))
-            why = by_suffix.why_other(path) if by_suffix and not is_said else None
-            is_known = by_suffix is not None and why is None
-            chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
-            reader = by_suffix if by_suffix and is_known else reader_by_content(path)
+            with _beginning(path) as seen:
+                by_suffix = reader_of(seen)
+                # Options are of somebody who knows what the file is.
+                is_said = is_named or bool(options) or (by_suffix and self._shared_of(by_suffix))
+                why = by_suffix.why_other(seen) if by_suffix and not is_said else None
+                is_known = by_suffix is not None and why is None
+                chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
+                reader = by_suffix if by_suffix and is_known else reader_by_content(seen)
         if options and chosen_by is ChosenBy.CONTENT:
             # Nobody has named this reader, so they may be of others.
             options = {key: options[key] for key in options if key in reader.option_names}
         if self._shared:
             options = {**options, **self._shared_of(reader)}
+        reader = _through_packing(reader, path)
         return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
 
     def _shared_of(self, reader: Reader) -> dict[str, Any]:
@@ -856,7 +879,7 @@ class _Search:
                 continue
             label = place.label or ("" if chosen.reader.names_inside else place.fallback)
             if chosen.why is not None:  # a table may lie beside it that is called the same
-                label += path.suffix
+                label += inner_path(path).suffix
             self._files[path] = replace(
                 chosen, iteration=place.iteration, rank=place.rank, label=label
             )
@@ -914,8 +937,9 @@ def _without_suffix(name: str) -> str:
     knows.
     """
     folder, slash, last = name.rpartition("/")
+    last = inner_path(PurePosixPath(last)).name
     stem, dot, suffix = last.rpartition(".")
-    return folder + slash + stem if stem and reader_of_suffix(dot + suffix) else name
+    return folder + slash + (stem if stem and reader_of_suffix(dot + suffix) else last)
 
 
 def _tidy(text: str) -> str:

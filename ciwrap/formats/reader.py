@@ -137,6 +137,10 @@ class Source(Closing):
             raise VariableMissingError("there is no such variable", file=self.path, variable=name)
         return found
 
+    def region(self, info: VariableInfo) -> FileRegion | None:
+        """Where a variable's bytes lie as long as this is open."""
+        return info.region
+
     def facts(self, name: str) -> SeriesFacts | None:
         """Steps and places of a variable's elements in a text; None where they are no text."""
         return None
@@ -183,7 +187,7 @@ class SourceValues(Values):
 
     @property
     def region(self) -> FileRegion | None:
-        return self._info.region
+        return self._source.region(self._info)
 
     @property
     def series(self) -> SeriesFacts | None:
@@ -450,6 +454,7 @@ NEEDED = {
     "torch": ("torch", ("torch",)),
     "adios2": ("adios2", ("adios2",)),
     "regular expressions in logs": ("log", ("re2",)),
+    "packed by zstd": ("zst", ("zstandard",)),
 }
 # Packages that are installed under another name than they are imported by.
 _DISTRIBUTIONS = {"re2": "google-re2"}

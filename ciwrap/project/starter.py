@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from ciwrap.base.files import inner_path, suffixes_of
 from ciwrap.base.patterns import PathPattern
 
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
@@ -179,7 +180,7 @@ def _groups(
 
 def _template(path: str) -> str:
     parts = list(PurePosixPath(path).parts)
-    suffix = PurePosixPath(path).suffix
+    suffix = suffixes_of(PurePosixPath(path))
     used: set[str] = set()
     for number, part in enumerate(parts):
         for field, regex in (("iteration", _ITERATION), ("rank", _RANK)):
@@ -238,7 +239,7 @@ def _variable(name: str, variables: list[FoundVariable]) -> str:
 
 def _name_in_check(group: _Group, file: FoundFile, variable: FoundVariable) -> str:
     """What the variable is called within the check (see ciwrap.formats.find_outputs)."""
-    path = PurePosixPath(file.path)
+    path = inner_path(PurePosixPath(file.path))
     if not group.is_template or "{name}" not in group.pattern:
         return variable.name
     if path.suffix in _NAMED_BY_FILE:
@@ -252,7 +253,7 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 def _check_name(pattern: str, names: set[str]) -> str:
     parts = [part for part in PurePosixPath(pattern).parts if "{" not in part]
-    base = PurePosixPath(parts[-1]).stem if parts else "results"
+    base = inner_path(PurePosixPath(parts[-1])).stem if parts else "results"
     base = re.sub(r"[^A-Za-z0-9_.-]", "_", base).strip("._-") or "results"
     name, number = base, 2
     while name in names:
