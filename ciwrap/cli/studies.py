@@ -82,14 +82,13 @@ from ciwrap.studies.timing import (
     TimedCommand,
     TimingDocument,
     chosen_timing,
-    explanation,
-    headline,
     revision_side,
-    take_times,
+    take_until_decided,
     timing_document,
     working_tree_side,
 )
 from ciwrap.studies.timing_report import (
+    lead,
     notes,
     render_timing_html,
     side_text,
@@ -110,12 +109,13 @@ from ciwrap.studies.trend_report import (
 
 
 @command("time", example="ciwrap time --base main")
-@click.argument("commands", nargs=-1, metavar="[A B]")
+@click.argument("commands", nargs=-1, metavar="[A [B]]")
 @click.option("--base", metavar="REF", help="Take the command in this revision as A.")
 @click.option("--head", metavar="REF", help="And in this one as B, instead of the working tree.")
 @section_options(
     TIMING,
-    *("pairs", "margin", "confidence", "gate", "warm_up", "reserve_core", "duet"),
+    *("pairs", "until_decided", "margin", "confidence", "decides", "gate"),
+    *("warm_up", "reserve_core", "duet"),
     *("timeout_seconds",),
 )
 @click.option(
@@ -146,7 +146,8 @@ def time_command(
 
     A and B are texts for the shell. With --base REF, A is the configured command in that revision,
     built in a working tree of its own by the `build` of `timing`, and B the same command in the
-    working tree as it is; one command may then be given instead of the configured one.
+    working tree as it is; one command may then be given instead of the configured one. One command
+    without --base, or the configured one, is run alone, and the spread of its times is told.
 
     The verdict is changed, not changed, or inconclusive, and says what it rests on. A run that
     fails ends it all.
@@ -157,13 +158,21 @@ def time_command(
     session.kind = "timing"
     config = load_config_if_any(config_path, needs_checks=False)
     settings = chosen_timing(config, given)
+    if base is None and len(commands) < 2:
+        settings = _settings_alone(settings, given)
     if settings.duet and concurrent > 1:
         raise UsageError("a duet is one run of each side, so --concurrent has no meaning in it")
+    if settings.until_decided is not None and settings.until_decided < settings.pairs:
+        raise UsageError(
+            f"it is to be decided from {settings.until_decided} pairs at most, and"
+            f" {settings.pairs} are taken before that is asked",
+            remedy="raise --until-decided, or lower --pairs",
+        )
     seed = secrets.randbelow(1 << 32) if seed is None else seed
     with ends_are_interrupts(), _sides(commands, base, head, config, settings) as sides:
         # They look at both sides in their first warm-up run.
         keeps = config is not None and config.snapshot.objects and settings.warm_up
-        watchers = (ProgramWatcher(), ProgramWatcher()) if keeps else ()
+        watchers = tuple(ProgramWatcher() for _ in sides) if keeps else ()
         found = _measure(session, sides, settings, seed, concurrent, watchers)
     session.emit_record(found)
     session.emit_summary(timing_summary(found))
@@ -180,18 +189,21 @@ def _sides(
     head: str | None,
     config: Config | None,
     settings: TimingSettings,
-) -> Iterator[tuple[TimedCommand, TimedCommand]]:
-    """Both sides, for as long as they can be run."""
+) -> Iterator[tuple[TimedCommand, ...]]:
+    """Both sides, or the only one, for as long as they can be run."""
     if any(not text.strip() for text in commands):
         raise UsageError("a command is empty")
     if base is None:
         if head is not None:
             raise UsageError("--head needs --base")
-        if len(commands) != 2:
+        if len(commands) > 2:
             raise UsageError(
-                f"it takes two commands to compare, but {len(commands)} given",
+                f"it compares two commands, but {len(commands)} are given",
                 remedy="put each in quotes, or compare revisions with --base",
             )
+        if len(commands) < 2:
+            yield (_alone(commands, config, settings),)
+            return
         a, b = (_fitted(_here(config, text), settings) for text in commands)
         yield TimedCommand("A", a), TimedCommand("B", b)
         return
@@ -208,6 +220,23 @@ def _sides(
         else:
             with revision_side("B", head, repository, recipe) as second:
                 yield first, second
+
+
+def _settings_alone(settings: TimingSettings, given: dict[str, Any]) -> TimingSettings:
+    """Without what only a comparison has. Raises UsageError where an option asks for that."""
+    for name in ("gate", "duet", "until_decided", "margin", "decides"):
+        if given[name]:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is of two sides, and there is one command",
+                remedy="give another command, or a revision with --base",
+            )
+    return replace(settings, gate=False, duet=False, until_decided=None)
+
+
+def _alone(
+    commands: tuple[str, ...], config: Config | None, settings: TimingSettings
+) -> TimedCommand:
+    return TimedCommand("A", _fitted(_timed(commands, config, settings), settings))
 
 
 def _recipe(commands: tuple[str, ...], config: Config | None, settings: TimingSettings) -> Recipe:
@@ -261,7 +290,7 @@ def _print_timing(line: str) -> None:
 
 def _measure(
     session: Session,
-    sides: tuple[TimedCommand, TimedCommand],
+    sides: tuple[TimedCommand, ...],
     settings: TimingSettings,
     seed: int,
     concurrent: int,
@@ -270,13 +299,11 @@ def _measure(
     scipy("stats", "`ciwrap time`")  # before anything has run for an hour
     load = os.getloadavg()[0]
     started = time.monotonic()
-    taken = take_times(
+    taken = take_until_decided(
         sides,
-        pairs=settings.pairs,
-        warm_up=settings.warm_up,
+        settings,
         seed=seed,
         size=concurrent,
-        duet=settings.duet,
         tell=_print_timing,
         watchers=watchers or (None, None),
     )
@@ -294,29 +321,28 @@ def _measure(
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         load=load,
-        snapshots=(
-            (environments[0].get("snapshot"), environments[1].get("snapshot"))
-            if environments
-            else (None, None)
-        ),
+        snapshots=[one.get("snapshot") for one in environments] or [None for _ in sides],
     )
 
 
 def _print(session: Session, found: TimingDocument) -> None:
     console = session.console
-    console.print(headline(found.comparison))
-    for line in explanation(found.comparison):
+    first, *more = lead(found)
+    console.print(first)
+    for line in more:
         console.print(f"  {line}")
     console.print()
     for side in found.sides:
         console.print(side_text(side))
-    rows = [("", "A", "B"), *table_of(found)]
-    widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-    for name, a, b in rows:
-        console.print(f"  {name:<{widths[0]}}  {a:<{widths[1]}}  {b}".rstrip())
+    rows = [("", *(side.name for side in found.sides)), *table_of(found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
+        console.print(f"  {'  '.join(cells)}".rstrip())
     for note in notes(found):
         console.print(f"note: {note}")
-    console.print(f"order of runs: seed {found.seed}")
+    if found.comparison is not None:
+        console.print(f"order of runs: seed {found.seed}")
     if found.gate:
         console.print(f"gate: exit code {found.exit_code}")
 
@@ -340,7 +366,7 @@ def trend_command(
     golden_dir: str | None,
 ) -> int:
     """Read JSON results of many runs, and say which variables come nearer to their bounds, when a
-    command became slower, and how far goldens have moved by being accepted.
+    command became slower or took more memory, and how far goldens have moved by being accepted.
 
     Results are those of check, run, compare and time, in any order; their own times count. Nothing
     is compared, so the exit code is 0 whatever is found; warnings are in the JSON document, too.
@@ -393,8 +419,9 @@ def _print_trend(session: Session, document: TrendDocument) -> None:
         rest = len(document.shares) - _MOST_VARIABLES
         if rest > 0:
             console.print(f"  ... and {plural(rest, 'more variable')} with no larger share")
-    for one in document.times:
-        console.print(f"\n{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}")
+    for one in (*document.times, *document.memory):
+        where = f"{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}"
+        console.print(f"\n{where if one.what == 'time' else f'memory of {where}'}")
         for line in change_lines(one):
             console.print(f"  {line}")
     if document.goldens:

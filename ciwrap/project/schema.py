@@ -736,7 +736,16 @@ TIMING = Section(
     {
         "command": Key(COMMAND, "what is timed, instead of the command of `run`"),
         "build": Key(COMMAND, "builds a revision in its working tree, before it is timed"),
-        "pairs": Key(whole(1, 1000), "how many pairs of runs", 10),
+        "pairs": Key(whole(1, 1000), "how many pairs of runs; of one command, how many runs", 10),
+        "until_decided": Key(
+            whole(2, 1000),
+            "take more pairs, twice as many each time, until it is decided: up to so many",
+        ),
+        "decides": Key(
+            one_of("time", "cpu"),
+            "what the verdict is of: time on the clock, or of processors",
+            "time",
+        ),
         "margin": Key(
             MARGIN,
             "the smallest change that matters, as more time of the slower side; 0.05: 5 %",

@@ -16,7 +16,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -172,15 +172,34 @@ class TimingSettings(Struct, frozen=True):
     warm_up: int
     reserve_core: bool
     duet: bool
+    decides: Literal["time", "cpu"]
     command: str | tuple[str, ...] | None = None
     build: str | tuple[str, ...] | None = None
     confidence: float | None = None
+    until_decided: int | None = None
     timeout_seconds: float | None = None
 
     @property
     def confidence_used(self) -> float:
         """What suits the gate, unless somebody says it: a gate is to cry wolf rarely."""
         return self.confidence or (_GATE_CONFIDENCE if self.gate else _USUAL_CONFIDENCE)
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many pairs it is asked whether the verdict is settled: twice as many each time,
+        up to the limit.
+        """
+        if self.until_decided is None:
+            return (self.pairs,)
+        looks = [self.pairs]
+        while looks[-1] < self.until_decided:
+            looks.append(min(2 * looks[-1], self.until_decided))
+        return tuple(looks)
+
+    @property
+    def confidence_of_look(self) -> float:
+        """Of each look, so that all of them together are wrong no more often than one would be."""
+        return 1 - (1 - self.confidence_used) / len(self.looks)
 
 
 class SnapshotSettings(Struct, frozen=True):

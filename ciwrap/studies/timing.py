@@ -16,13 +16,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.documents import DocumentHead
-from ciwrap.base.errors import CommandFailedError, one_line
+from ciwrap.base.errors import CommandFailedError, NotAvailableError, one_line
 from ciwrap.base.repository import Repository, place_below, revision_folder
 from ciwrap.model import CommandOutcome, Used
 from ciwrap.project.config import timing_settings
 from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
-from ciwrap.report.text import percent_text, plural
+from ciwrap.report.text import percent_text, plural, time_text
 from ciwrap.statistics.spread import (
     PairedComparison,
     Spread,
@@ -80,9 +80,19 @@ class Taken(Struct, frozen=True):
     a_used: tuple[Used, ...] = ()
     b_used: tuple[Used, ...] = ()
 
+    def followed_by(self, more: Taken) -> Taken:
+        """These pairs, and then those."""
+        return Taken(
+            self.a + more.a,
+            self.b + more.b,
+            self.a_first + more.a_first,
+            self.a_used + more.a_used if self.a_used and more.a_used else (),
+            self.b_used + more.b_used if self.b_used and more.b_used else (),
+        )
+
 
 def take_times(
-    sides: tuple[TimedCommand, TimedCommand],
+    sides: Sequence[TimedCommand],
     *,
     pairs: int,
     warm_up: int,
@@ -91,26 +101,27 @@ def take_times(
     duet: bool = False,
     tell: Callable[[str], None],
     watchers: Sequence[ProgramWatcher | None] = (None, None),
+    before: int = 0,
 ) -> Taken:
-    """Runs both sides in pairs, in random order within each.
+    """Runs both sides in pairs, in random order within each; or one side alone, as A.
 
     warm_up: runs of either side that come first and do not count. size: how many of a side run at
     once. duet: both sides of a pair run at the same time, each on half of the cores, and which of
     them has which half is random (Bulej et al., ICPE 2020); for a size of 1. tell: gets a line for
     each pair. watchers: look at what each side has loaded, in the first warm-up run, since a run
-    that is timed is to be left alone. Raises CommandFailedError for the first run that fails, and
-    UsageError for a duet on one core.
+    that is timed is to be left alone. before: how many pairs were taken already. Raises
+    CommandFailedError for the first run that fails, and UsageError for a duet on one core.
     """
     halves = halves_of_cores(sides[0].command.cores) if duet else None
     for number in range(warm_up):
-        for side, watcher in zip(sides, watchers, strict=True):
+        for side, watcher in zip(sides, watchers, strict=False):
             _run(side, size, f"warm-up run {number + 1}", None if number else watcher)
     order = pair_order(pairs, seed)
     times: dict[str, list[Members]] = {side.name: [] for side in sides}
     used: dict[str, list[Used | None]] = {side.name: [] for side in sides}
-    for number, a_first in enumerate(order, start=1):
+    for number, a_first in enumerate(order, start=before + 1):
         ordered = sides if a_first else sides[::-1]
-        which = f"run {number} of {pairs}"
+        which = f"run {number} of {before + pairs}"
         if halves is None:
             found = [_run(side, size, which) for side in ordered]
         else:
@@ -119,11 +130,52 @@ def take_times(
             times[side.name].append(tuple(one.seconds for one in outcomes))
             used[side.name].append(used_by_all([one.used for one in outcomes]))
         said = ", ".join(f"{name} {max(taken[-1]):.3g} s" for name, taken in times.items())
-        tell(f"pair {number} of {pairs}: {said}")
-    a, b = (tuple(times[side.name]) for side in sides)
-    known = [[one for one in used[side.name] if one is not None] for side in sides]
-    a_used, b_used = (tuple(one) if len(one) == pairs else () for one in known)
-    return Taken(a, b, order, a_used, b_used)
+        tell(f"{'pair' if len(sides) > 1 else 'run'} {number} of {before + pairs}: {said}")
+    a_used, b_used = (_if_all_known(used.get(name, [])) for name in ("A", "B"))
+    return Taken(tuple(times["A"]), tuple(times.get("B", ())), order, a_used, b_used)
+
+
+def _if_all_known(used: Sequence[Used | None]) -> tuple[Used, ...]:
+    known = tuple(one for one in used if one is not None)
+    return known if len(known) == len(used) else ()
+
+
+def take_until_decided(
+    sides: Sequence[TimedCommand],
+    settings: TimingSettings,
+    *,
+    seed: int,
+    size: int,
+    tell: Callable[[str], None],
+    watchers: Sequence[ProgramWatcher | None],
+) -> Taken:
+    """As `take_times`, and more pairs at each look of the settings, until the verdict is settled;
+    of one side alone there is none.
+
+    Raises also NotAvailableError where processor times are to decide, and are not known.
+    """
+    taken: Taken | None = None
+    for look, pairs in enumerate(settings.looks):
+        before = 0 if taken is None else len(taken.a)
+        more = take_times(
+            sides,
+            pairs=pairs - before,
+            warm_up=settings.warm_up if taken is None else 0,
+            seed=seed + look,
+            size=size,
+            duet=settings.duet,
+            tell=tell,
+            watchers=watchers,
+            before=before,
+        )
+        taken = more if taken is None else taken.followed_by(more)
+        if len(sides) == 1:
+            break
+        found, _ = _comparisons(taken, settings)
+        if found.verdict is not TimingVerdict.INCONCLUSIVE:
+            break
+    assert taken is not None
+    return taken
 
 
 def _run(
@@ -136,7 +188,7 @@ def _run(
 
 
 def _run_both(
-    sides: tuple[TimedCommand, TimedCommand],
+    sides: Sequence[TimedCommand],
     halves: tuple[frozenset[int], frozenset[int]],
     which: str,
 ) -> list[list[CommandOutcome]]:
@@ -285,18 +337,21 @@ class TimedSide(msgspec.Struct, frozen=True):
 
 
 class TimingDocument(DocumentHead, frozen=True):
-    """What time found. order: of each pair, which side ran first; in a duet, which one had the
-    first half of the cores. seed: of the order. warm_up: runs of either side that came first and do
-    not count. reserve_core: whether one core was left to the operating system. duet: whether both
-    sides of a pair ran at the same time, each on half of the cores. load: of the machine when it
-    began, as a number of busy processes. cpu_comparison: of processor times instead, where these
-    are known and above 0; the exit code does not depend on it.
+    """What time found. comparison: the verdict; None for one command alone. sides: A, and B if
+    there is one. order: of each pair, which side ran first; in a duet, which one had the first half
+    of the cores. seed: of the order. warm_up: runs of either side that came first and do not count.
+    reserve_core: whether one core was left to the operating system. duet: whether both sides of a
+    pair ran at the same time, each on half of the cores. load: of the machine when it began, as a
+    number of busy processes. decides: of what the comparison is, time on the clock or processor
+    time. beside: a comparison of the other one, where processor times are known and above 0; the
+    exit code does not depend on it. looks: after how many pairs it was asked whether it is decided,
+    or would have been.
     """
 
     kind: Literal["timing"]
     exit_code: Literal[0, 1]
-    comparison: PairedComparison
-    sides: tuple[TimedSide, TimedSide]
+    comparison: PairedComparison | None
+    sides: tuple[TimedSide, ...]
     order: tuple[Literal["A", "B"], ...]
     seed: int
     warm_up: int
@@ -308,7 +363,17 @@ class TimingDocument(DocumentHead, frozen=True):
     seconds: float
     load: float | None = None
     duet: bool = False
-    cpu_comparison: PairedComparison | None = None
+    decides: Literal["time", "cpu"] = "time"
+    beside: PairedComparison | None = None
+    looks: tuple[int, ...] = ()
+
+    @property
+    def what(self) -> str:
+        """What is compared, in words."""
+        return _WHAT[self.decides]
+
+
+_WHAT = {"time": "time", "cpu": "processor time"}
 
 
 def timed_side(
@@ -348,7 +413,7 @@ def _together(times: tuple[Members, ...]) -> Together:
 
 
 def timing_document(
-    sides: tuple[TimedCommand, TimedCommand],
+    commands: Sequence[TimedCommand],
     taken: Taken,
     *,
     settings: TimingSettings,
@@ -358,21 +423,27 @@ def timing_document(
     started_at: str,
     seconds: float,
     load: float | None,
-    snapshots: tuple[str | None, str | None],
+    snapshots: Sequence[str | None],
 ) -> TimingDocument:
-    """The record of times that were taken. settings: as `chosen_timing` returns them."""
-    a = timed_side(sides[0], taken.a, taken.a_used, seed, snapshots[0])
-    b = timed_side(sides[1], taken.b, taken.b_used, seed, snapshots[1])
-    margin, confidence = settings.margin, settings.confidence_used
-    comparison = compare_pairs(a.seconds, b.seconds, margin=margin, confidence=confidence)
-    is_slower = comparison.verdict is TimingVerdict.CHANGED and comparison.change > 0
+    """The record of times that were taken. settings: as `chosen_timing` returns them.
+
+    Raises NotAvailableError where processor times are to decide, and are not known.
+    """
+    times, used = (taken.a, taken.b), (taken.a_used, taken.b_used)
+    sides = tuple(
+        timed_side(side, times[at], used[at], seed, snapshots[at])
+        for at, side in enumerate(commands)
+    )
+    comparison, beside = None, None
+    if len(sides) > 1:
+        comparison, beside = _comparisons(taken, settings)
+    is_slower = comparison is not None and is_changed_for_the_worse(comparison)
     return TimingDocument(
         schema_version=1,
         kind="timing",
         exit_code=1 if settings.gate and is_slower else 0,
         comparison=comparison,
-        cpu_comparison=_cpu_comparison(a, b, margin, confidence),
-        sides=(a, b),
+        sides=sides,
         order=tuple("A" if first else "B" for first in taken.a_first),
         seed=seed,
         warm_up=settings.warm_up,
@@ -384,48 +455,97 @@ def timing_document(
         seconds=seconds,
         load=load,
         duet=settings.duet,
+        decides=settings.decides,
+        beside=beside,
+        looks=settings.looks if len(sides) > 1 else (),
     )
 
 
-def _cpu_comparison(
-    a: TimedSide, b: TimedSide, margin: float, confidence: float
-) -> PairedComparison | None:
-    first, second = ([one.cpu_seconds for one in side.used] for side in (a, b))
-    if not first or not second or min(*first, *second) <= 0:
+def is_changed_for_the_worse(found: PairedComparison) -> bool:
+    """Whether B takes longer for sure, by the margin or more."""
+    return found.verdict is TimingVerdict.CHANGED and found.change > 0
+
+
+def _comparisons(
+    taken: Taken, settings: TimingSettings
+) -> tuple[PairedComparison, PairedComparison | None]:
+    """The comparison that decides, and that of the other kind of time, if there is one.
+
+    Raises NotAvailableError where processor times are to decide, and are not known.
+    """
+    compare = partial(compare_pairs, margin=settings.margin, confidence=settings.confidence_of_look)
+    clock = compare(*([makespan(one) for one in times] for times in (taken.a, taken.b)))
+    first, second = ([one.cpu_seconds for one in used] for used in (taken.a_used, taken.b_used))
+    is_known = bool(first and second) and min(*first, *second) > 0
+    work = compare(first, second) if is_known else None
+    if settings.decides == "time":
+        return clock, work
+    if work is None:
+        raise NotAvailableError(
+            "the processor times of these runs are not known, or 0, so they decide nothing",
+            remedy="let time on the clock decide, which is the default",
+        )
+    return work, clock
+
+
+def beside_words(document: TimingDocument) -> str | None:
+    """What the kind of time that does not decide says, and what processor time does not see."""
+    found = document.beside
+    if found is None:
         return None
-    return compare_pairs(first, second, margin=margin, confidence=confidence)
-
-
-def cpu_words(found: PairedComparison) -> str:
-    """What processor times say, and what they do not see."""
     verdict = str(found.verdict)
+    other = "cpu" if document.decides == "time" else "time"
     if found.lower is not None and found.upper is not None:
-        verdict += f", {interval_text(found.lower, found.upper)} for B"
+        verdict += f", {interval_text(found.lower, found.upper, _WHAT[other])} for B"
+    name = "processor time" if other == "cpu" else "time on the clock"
     return (
-        f"processor time alone: {verdict}; it does not see waiting for disks, networks and other"
-        " programs, and counts threads that wait by spinning as work"
+        f"{name} alone: {verdict}; processor time does not see waiting for disks, networks and"
+        " other programs, and counts threads that wait by spinning as work"
     )
 
 
-def headline(found: PairedComparison) -> str:
-    """The verdict in one line: `changed: B takes 9.8 % more time than A`."""
+def looks_words(document: TimingDocument) -> str | None:
+    """How sure a verdict is that was asked for again and again; None if it was not."""
+    if len(document.looks) < 2 or document.comparison is None:
+        return None
+    looks = document.looks
+    sure = 1 - (1 - document.comparison.confidence) * len(looks)
+    return (
+        f"pairs were added until it was decided, up to {looks[-1]}: {_given_text(sure)} confidence"
+        f" for all {len(looks)} looks together"
+    )
+
+
+def headline(found: PairedComparison, what: str = "time") -> str:
+    """The verdict in one line: `changed: B takes 9.8 % more time than A`. what: is compared."""
     if found.verdict is TimingVerdict.CHANGED:
-        return f"changed: B takes {change_text(found.change)} than A"
+        return f"changed: B takes {change_text(found.change, what)} than A"
     if found.verdict is TimingVerdict.NOT_CHANGED:
-        return f"not changed: B takes as long as A, to within {_given_text(found.margin)}"
-    return "inconclusive: these pairs do not tell whether B takes longer than A"
+        as_much = "as long" if what == "time" else f"as much {what}"
+        return f"not changed: B takes {as_much} as A, to within {_given_text(found.margin)}"
+    more = "longer" if what == "time" else f"more {what}"
+    return f"inconclusive: these pairs do not tell whether B takes {more} than A"
 
 
-def explanation(found: PairedComparison, *, is_call: bool = False) -> list[str]:
-    """How sure the verdict is, and what would make it surer. is_call: whether more pairs are asked
-    for by an argument, `pairs=20`, and not by an option.
+def alone_headline(side: TimedSide) -> str:
+    """How long one command takes: `A takes 1.2 s in the median of 10 runs, 1.1 s to 1.4 s`."""
+    spread = side.spread
+    return (
+        f"it takes {time_text(spread.median)} in the median of {plural(spread.count, 'run')}:"
+        f" {time_text(spread.minimum)} to {time_text(spread.maximum)}"
+    )
+
+
+def explanation(found: PairedComparison, what: str = "time", *, is_call: bool = False) -> list[str]:
+    """How sure the verdict is, and what would make it surer. what: is compared. is_call: whether
+    more pairs are asked for by an argument, `pairs=20`, and not by an option.
     """
     sure = f"with {_given_text(found.confidence)} confidence, from {plural(found.pairs, 'pair')}"
     if found.lower is None or found.upper is None:
         least = found.pairs + (found.more_pairs or 0)
         needed = plural(least, "pair")
         return [f"{_given_text(found.confidence)} confidence takes {needed} at least"]
-    lines = [f"B takes {interval_text(found.lower, found.upper)} than A, {sure}"]
+    lines = [f"B takes {interval_text(found.lower, found.upper, what)} than A, {sure}"]
     if found.verdict is not TimingVerdict.CHANGED:
         half, most = found.seen_in_half or 0.0, found.seen_in_most or 0.0
         lines.append(
@@ -459,22 +579,23 @@ def _what_would_help(found: PairedComparison, option: str) -> str:
     return f"about {more} would settle it in nine of ten cases ({option})"
 
 
-def change_text(change: float) -> str:
+def change_text(change: float, what: str = "time") -> str:
     """`9.8 % more time`, `12 % less time`."""
-    return f"{percent_text(abs(change))} {_side_of(change)} time"
+    return f"{percent_text(abs(change))} {_side_of(change)} {what}"
 
 
-def interval_text(lower: float, upper: float) -> str:
+def interval_text(lower: float, upper: float, what: str = "time") -> str:
     """`between 3.1 % less and 12 % more time`."""
     if _side_of(lower) != _side_of(upper):
-        return f"between {percent_text(abs(lower))} {_side_of(lower)} and {change_text(upper)}"
+        less = f"{percent_text(abs(lower))} {_side_of(lower)}"
+        return f"between {less} and {change_text(upper, what)}"
     near, far = sorted((lower, upper), key=abs)
-    return f"between {percent_text(abs(near))} and {change_text(far)}"
+    return f"between {percent_text(abs(near))} and {change_text(far, what)}"
 
 
 def _given_text(share: float) -> str:
     """A share that somebody has set, as it was set: `99.999 %`."""
-    return f"{100 * share:.10g} %"
+    return f"{100 * share:.5g} %"
 
 
 def _side_of(change: float) -> str:

@@ -33,9 +33,12 @@ from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_n
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
 from ciwrap.studies.repeat.costs import slow_runs_note
 from ciwrap.studies.timing import (
-    cpu_words,
+    alone_headline,
+    beside_words,
     explanation,
     headline,
+    is_changed_for_the_worse,
+    looks_words,
     margin_words,
 )
 
@@ -48,10 +51,21 @@ _MUCH_MEMORY = 0.4
 _BUSY = 0.5
 
 
-def table_of(document: TimingDocument) -> list[tuple[str, str, str]]:
-    """Rows of what is measured: its name, that of A, that of B."""
-    a, b = (_figures(side) for side in document.sides)
-    return [(name, a.get(name, ""), b.get(name, "")) for name in dict.fromkeys((*a, *b))]
+def table_of(document: TimingDocument) -> list[tuple[str, ...]]:
+    """Rows of what is measured: its name, then that of each side."""
+    sides = [_figures(side) for side in document.sides]
+    names = dict.fromkeys(name for side in sides for name in side)
+    return [(name, *(side.get(name, "") for side in sides)) for name in names]
+
+
+def lead(document: TimingDocument) -> list[str]:
+    """The headline, and how sure it is."""
+    found = document.comparison
+    if found is None:
+        return [alone_headline(document.sides[0])]
+    told = [headline(found, document.what), *explanation(found, document.what)]
+    looks = looks_words(document)
+    return told if looks is None else [*told, looks]
 
 
 def _figures(side: TimedSide) -> dict[str, str]:
@@ -65,6 +79,9 @@ def _figures(side: TimedSide) -> dict[str, str]:
         ),
         "shortest, longest": f"{time_text(spread.minimum)}, {time_text(spread.maximum)}",
         "range over the shortest": percent_text(spread.range),
+        "standard deviation over the mean": "too few runs"
+        if spread.cov is None
+        else percent_text(spread.cov),
         "middle half over the median": percent_text(spread.iqr),
     }
     if side.used:
@@ -99,8 +116,9 @@ def notes(document: TimingDocument) -> list[str]:
             f"the machine was busy with other things ({document.load:.1f} processes on"
             f" {plural(cores, 'core')}) when this began"
         )
-    if document.cpu_comparison is not None:
-        found.append(cpu_words(document.cpu_comparison))
+    beside = beside_words(document)
+    if beside is not None:
+        found.append(beside)
     for side in document.sides:
         if side.used and side.together is None:
             said = slow_runs_note(side.seconds, side.used)
@@ -115,7 +133,8 @@ def notes(document: TimingDocument) -> list[str]:
         if (side.spread.autocorrelation or 0) > max(_MUCH_MEMORY, by_chance):
             found.append(
                 f"the times of {side.name} follow each other ({side.spread.autocorrelation:.2f}),"
-                " so the machine changed meanwhile; pairs allow for that"
+                " so the machine changed meanwhile"
+                + ("; pairs allow for that" if len(document.sides) > 1 else "")
             )
         if side.spread.modes == 2:
             found.append(
@@ -136,8 +155,10 @@ TIME_LABELS = 72.0
 MOST_DOTS = 400
 
 
-def change_plot(found: PairedComparison) -> Markup:
-    """The change of B against A in percent: the estimate, its interval, the margin as a band."""
+def change_plot(found: PairedComparison, what: str = "time") -> Markup:
+    """The change of B against A in percent: the estimate, its interval, the margin as a band. what:
+    is compared.
+    """
     frame = Frame(left=20, right=440, top=12, bottom=_HEIGHT - 44)
     # The margin is a ratio: the band ends where A takes so much more time than B.
     least = 1 / (1 + found.margin) - 1
@@ -168,12 +189,14 @@ def change_plot(found: PairedComparison) -> Markup:
         text(x_of(tick), frame.bottom + 15, f"{100 * tick:+g} %" if tick else "0")
         for tick in round_ticks(low, high)
     ]
-    parts.append(axes(frame, "B takes less time  \u2190  change  \u2192  B takes more time", ""))
+    parts.append(
+        axes(frame, f"B takes less {what}  \u2190  change  \u2192  B takes more {what}", "")
+    )
     return chart("The change of B against A", join(parts), height=_HEIGHT)
 
 
 def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
-    """The times of both sides, each from the shortest to the longest: what share of the runs took
+    """The times of each side, from the shortest to the longest: what share of the runs took
     no longer than that.
     """
     frame = Frame()
@@ -201,7 +224,8 @@ def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
 
 
 def times_plot(sides: Sequence[TimedSide]) -> Markup:
-    """The time of each run of both sides, pair by pair in the order in which they ran."""
+    """The time of each run of each side, pair by pair in the order in which they ran."""
+    counted = "pair" if len(sides) > 1 else "run"
     frame = Frame(left=TIME_LABELS)
     most = max(max(side.seconds) for side in sides) * 1.08
     pairs = min(len(sides[0].seconds), MOST_DOTS)
@@ -212,29 +236,32 @@ def times_plot(sides: Sequence[TimedSide]) -> Markup:
 
     for side in sides:
         is_a = side.name == "A"
-        shift = -3.0 if is_a else 3.0
+        shift = 0.0 if len(sides) == 1 else -3.0 if is_a else 3.0
         for pair, seconds in enumerate(side.seconds[:pairs]):
             x = x_of(pair) + shift
             y = frame.y(seconds / most)
-            said = f"pair {pair + 1}, {side.name}: {time_text(seconds)}"
+            said = f"{counted} {pair + 1}, {side.name}: {time_text(seconds)}"
             # Shapes of their own, not colours alone.
             parts.append(dot(x, y, 3.6, said) if is_a else triangle(x, y, said))
     parts += [text(x_of(pair), frame.bottom + 15, pair + 1) for pair in some_of(range(pairs))]
-    parts.append(axes(frame, "pair", ""))
-    return chart("The time of each run, pair by pair", join(parts))
+    parts.append(axes(frame, counted, ""))
+    return chart(f"The time of each run, {counted} by {counted}", join(parts))
 
 
 def render_timing_html(document: TimingDocument) -> str:
     """The page of a timing, self-contained as that of a comparison is."""
-    found = document.comparison
+    found, (first, *more) = document.comparison, lead(document)
+    counted = "run" if found is None else "pair"
+    count = len(document.sides[0].seconds)
     page = SimpleNamespace(
-        title=capital(headline(found)),
-        lead=tuple(f"{capital(text)}." for text in explanation(found)),
+        title=capital(first),
+        lead=tuple(f"{capital(text)}." for text in more),
         hue=_hue(document),
-        pairs=plural(found.pairs, "pair"),
-        change=change_plot(found),
+        pairs=plural(count, counted),
+        change=None if found is None else change_plot(found, document.what),
         times=times_plot(document.sides),
-        drawn=f"; the first {MOST_DOTS} pairs are drawn" if found.pairs > MOST_DOTS else "",
+        drawn=f"; the first {MOST_DOTS} {counted}s are drawn" if count > MOST_DOTS else "",
+        names=tuple(side.name for side in document.sides),
         ordered=sorted_plot(document.sides),
         sides=tuple(safe_name(side_text(side), 1000) for side in document.sides),
         figures=tuple(table_of(document)),
@@ -247,20 +274,21 @@ def render_timing_html(document: TimingDocument) -> str:
 
 def _hue(document: TimingDocument) -> str:
     """The class that colours the head of the page."""
-    verdict = document.comparison.verdict
-    if verdict is TimingVerdict.INCONCLUSIVE:
+    found = document.comparison
+    if found is not None and found.verdict is TimingVerdict.INCONCLUSIVE:
         return "vary"
-    is_slower = verdict is TimingVerdict.CHANGED and document.comparison.change > 0
-    return "differ" if is_slower else "match"
+    return "differ" if found is not None and is_changed_for_the_worse(found) else "match"
 
 
 def timing_summary(document: TimingDocument) -> str:
     """GitHub-flavoured Markdown: the verdict, what it rests on, a table of both sides."""
-    lines = [f"## ciwrap time: {headline(document.comparison)}", ""]
-    lines += [f"{capital(line)}." for line in explanation(document.comparison)]
-    lines += [""]
+    first, *more = lead(document)
+    lines = [f"## ciwrap time: {first}", ""]
+    lines += [f"{capital(line)}." for line in more]
+    lines += [""] if more else []
     lines += [f"- {escaped(side_text(side))}" for side in document.sides]
-    lines += ["", "| | A | B |", "|---|---|---|"]
-    lines += [f"| {name} | {a} | {b} |" for name, a, b in table_of(document)]
+    names = [side.name for side in document.sides]
+    lines += ["", f"| | {' | '.join(names)} |", "|---" * (1 + len(names)) + "|"]
+    lines += [f"| {' | '.join(row)} |" for row in table_of(document)]
     lines += ["", *(f"{capital(note)}." for note in notes(document))]
     return "\n".join(lines).rstrip() + "\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -130,8 +131,14 @@ def test_a_run_that_fails_late_ends_it_too(folder: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "it takes two commands to compare, but 0 given"),
-        (("true",), "but 1 given; put each in quotes, or compare revisions with --base"),
+        ((), "there is no command to time"),
+        (("true", "true", "true"), "but 3 are given; put each in quotes, or compare revisions"),
+        (("true", "--gate"), "--gate is of two sides, and there is one command"),
+        (("true", "--until-decided", "20"), "--until-decided is of two sides"),
+        (
+            ("true", "true", "--until-decided", "9"),
+            "decided from 9 pairs at most, and 10 are taken",
+        ),
         (("true", " "), "a command is empty"),
         (("true", "true", "--head", "HEAD"), "--head needs --base"),
         (("true", "true", "--pairs", "0"), "must be from 1 to 1000"),
@@ -343,7 +350,7 @@ def test_an_interrupt_leaves_nothing_behind(
     pids = folder.folder.parent / "pids"
     process = folder.begin("time", "--base", "HEAD~1", f"echo $$ >> {pids}; sleep 60",
                            "--concurrent", "2")  # fmt: skip
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not pids.exists() or len(pids.read_text().split()) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -365,7 +372,7 @@ def test_what_a_killed_call_left_is_removed_by_the_next(
     before = repository.state()
     mark = folder.folder.parent / "started"
     process = folder.begin("time", "--base", "HEAD~1", f"touch {mark}; sleep 5")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not mark.exists():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -451,8 +458,69 @@ def test_processor_time_stands_beside_the_time(folder: Project) -> None:
     outcome = folder.run("time", command, f"{command}; sleep 1", "--pairs", "6")
     a, b = outcome.document["sides"]
     assert len(a["used"]) == len(b["used"]) == 6
-    changes = [outcome.document[one]["change"] for one in ("comparison", "cpu_comparison")]
+    changes = [outcome.document[one]["change"] for one in ("comparison", "beside")]
     assert changes[0] > changes[1]
     assert "processor time alone: " in outcome.out
-    assert "it does not see waiting for disks" in outcome.out
+    assert "processor time does not see waiting for disks" in outcome.out
     assert "processor time, median" in outcome.out
+
+
+def test_processor_time_decides_where_it_is_asked_to(folder: Project) -> None:
+    """B waits, and does no more work: no longer by processor time, which --gate then goes by."""
+    command = f"{sys.executable} -S -c 'sum(range(3000000))'"
+    words = ("time", command, f"{command}; sleep 0.5", "--margin", "0.5", "--gate", "--pairs", "8")
+    outcome = folder.run(*words, "--decides", "cpu", "--report", "time.html")
+    assert outcome.code == 0, outcome
+    assert outcome.document["decides"] == "cpu"
+    assert outcome.document["comparison"]["change"] < outcome.document["beside"]["change"]
+    assert " processor time" in outcome.out.splitlines()[0]
+    assert "time on the clock alone: changed" in outcome.out
+    assert "B takes more processor time" in (folder.folder / "time.html").read_text()
+    assert folder.run(*words).code == 1
+
+
+def test_pairs_are_added_until_it_is_decided(folder: Project) -> None:
+    outcome = folder.run("time", SHORT, LONG, "--pairs", "2", "--until-decided", "40")
+    found = outcome.document
+    assert found["comparison"]["verdict"] == "changed"
+    # Two and four pairs can decide nothing at any such confidence; eight can.
+    assert found["looks"] == [2, 4, 8, 16, 32, 40]
+    assert found["comparison"]["pairs"] == len(found["order"]) == 8
+    assert found["comparison"]["confidence"] == pytest.approx(1 - 0.05 / 6)
+    assert all(len(side["used"]) == len(side["seconds"]) == 8 for side in found["sides"])
+    assert "95 % confidence for all 6 looks together" in outcome.out
+
+
+def test_the_limit_of_pairs_ends_it(folder: Project) -> None:
+    outcome = folder.run("time", SHORT, SHORT, "--pairs", "2", "--until-decided", "5")
+    assert outcome.document["comparison"]["pairs"] == 5
+    assert outcome.out.startswith("inconclusive: ")
+
+
+def test_one_command_alone_has_times_and_no_verdict(folder: Project) -> None:
+    kept = ("--json", str(folder.folder / "t.json"))
+    folder.run("time", "true", "--pairs", "1", *kept, json_too=False)
+    (series,) = folder.run("trend", "t.json").document["times"]
+    assert len(series["points"]) == 1
+    outcome = folder.run("time", "sleep 0.05", "--pairs", "6", "--report", "t.html")
+    assert outcome.code == 0, outcome
+    assert re.match(r"it takes \S+ \w+ in the median of 6 runs: ", outcome.out)
+    found = outcome.document
+    assert found["comparison"] is None
+    (side,) = found["sides"]
+    assert len(side["seconds"]) == side["spread"]["count"] == 6
+    assert all(one >= 0.05 for one in side["seconds"])
+    page = (folder.folder / "t.html").read_text()
+    assert "How long runs take" in page
+    assert "How B compares" not in page
+
+
+def test_the_configured_command_is_timed_alone(folder: Project) -> None:
+    """What only a comparison has may be configured for when there is one."""
+    (folder.folder / "ciwrap.yaml").write_text(
+        "run: touch timed\ntiming: {pairs: 3, gate: true, duet: true, until_decided: 9}\n"
+    )
+    outcome = folder.run("time")
+    assert outcome.code == 0, outcome
+    assert len(outcome.document["sides"][0]["seconds"]) == 3
+    assert (folder.folder / "timed").exists()

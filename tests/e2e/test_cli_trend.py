@@ -19,6 +19,7 @@ from ciwrap.model import (
     ErrorBound,
     Evidence,
     RunResult,
+    Used,
     VariableResult,
     Verdict,
 )
@@ -59,12 +60,14 @@ def result(
     variables: Sequence[Any] = (),
     *,
     seconds: float | None = None,
+    peak: int | None = None,
     root: str = "0" * 32,
     cpu: str = "A processor",
     **environment: str,
 ) -> RunResult:
     verdict = Verdict.worst(one.verdict for one in variables)
-    command = None if seconds is None else CommandOutcome("./simulate", ".", 0, seconds)
+    used = None if peak is None else Used(1.0, 0, 0, 0, 0, peak)
+    command = None if seconds is None else CommandOutcome("./simulate", ".", 0, seconds, used=used)
     return RunResult(
         verdict if variables else Verdict.NOT_COMPARABLE,
         (CheckResult("mesh", verdict, tuple(variables), golden_root=root),) if variables else (),
@@ -234,6 +237,26 @@ def test_a_run_time_that_creeps_has_a_rate_and_no_levels(folder: Project) -> Non
     assert re.search(r" takes 1\.\d+ % more time with each result$", warning)
 
 
+def test_memory_that_grows_is_told_beside_a_time_that_does_not(folder: Project) -> None:
+    """2 % more with each result; and one that takes half as much again since the eleventh."""
+    generator = np.random.default_rng(5)
+    jitter = 0.05 * generator.normal(size=24)
+    crept = [
+        result(n, seconds=2.0 + jitter[n], peak=(100 + 2 * n + n % 3) << 20) for n in range(24)
+    ]
+    outcome = folder.run("trend", *written(folder, crept), "--report", "page.html")
+    (series,) = outcome.document["memory"]
+    assert series["slope"]["per_step"] == pytest.approx(2 << 20, rel=0.1)
+    (warning,) = outcome.document["warnings"]
+    assert re.fullmatch(r"./simulate takes 1\.\d+ % more memory with each result", warning)
+    assert "\nmemory of ./simulate on A processor\n  24 runs, 12" in outcome.out
+    assert "Memory of ./simulate, by result" in (folder.folder / "page.html").read_text("utf-8")
+
+    stepped = [result(n, seconds=2.0, peak=(100 + n % 3 + 50 * (n > 10)) << 20) for n in range(24)]
+    (warning,) = folder.run("trend", *written(folder, stepped)).document["warnings"]
+    assert re.search(r"takes 4\d\.?\d* % more memory since 0{10} \(", warning)
+
+
 def test_one_slope_among_many_variables_is_an_accident(folder: Project) -> None:
     """40 variables of noise in 8 results: seed 4."""
     generator = np.random.default_rng(4)
@@ -348,7 +371,7 @@ def test_failed_runs_say_nothing_about_times(folder: Project) -> None:
         started_at="2026-01-01T00:00:00+00:00",
     )
     outcome = folder.run("trend", *written(folder, [failed, result(5, seconds=1.0)]))
-    assert [one["seconds"] for one in outcome.document["times"][0]["points"]] == [1.0]
+    assert [one["amount"] for one in outcome.document["times"][0]["points"]] == [1.0]
 
 
 def test_results_of_time_and_of_its_failures(folder: Project) -> None:
