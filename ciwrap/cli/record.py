@@ -106,7 +106,11 @@ _OF_COMPARISON = {
 @click.option("--config", "config_path", metavar="PATH", help="The ciwrap.yaml of that check.")
 @click.option("--atol", type=float, help="Absolute error bound of all variables.")
 @click.option("--rtol", type=float, help="Relative error bound of all variables.")
-@click.option("--residues", is_flag=True, help="Let other runs be compared with this one.")
+@click.option(
+    "--residues",
+    is_flag=True,
+    help="Let other runs be compared with this one, and a golden be made of it.",
+)
 @section(
     "Comparing while it runs",
     click.option(
@@ -277,6 +281,7 @@ def _run(request: _Request, reference: Reference | None) -> CommandOutcome:
         "CIWRAP_RECORD_PATIENCE": str(request.options["patience"]),
         "CIWRAP_RECORD_WAIT": str(request.options["wait"]),
         "CIWRAP_RECORD_STOP_WITHIN": str(request.options["stop_within"]),
+        "CIWRAP_RECORD_RESIDUES": "1" if request.options["residues"] else "",
         "CIWRAP_RECORD_ENDED_MARK": _absolute(folder / _ENDED_MARK),
         **kokkos_environment(request.options["views"], request.options["step"]),
     }

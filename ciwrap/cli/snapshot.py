@@ -31,7 +31,7 @@ from ciwrap.report.console import Console
 from ciwrap.report.text import bytes_text, plural, safe_text
 from ciwrap.review.project import load_config_if_any, load_project, near
 from ciwrap.snapshot.difference import compare_snapshots, words_of_kind
-from ciwrap.snapshot.records import RANKS, Cleaner, Snapshot
+from ciwrap.snapshot.records import OWN_LIBRARIES, RANKS, Cleaner, Snapshot
 from ciwrap.snapshot.restore import NOT_RESTORED, check_objects, paths_of_programs, recipes
 from ciwrap.snapshot.store import (
     SUFFIXES,
@@ -269,7 +269,8 @@ def snapshot_lines(found: Snapshot) -> list[str]:
     lines = [f"command: {found.command}"] if found.command else []
     for title, facts in (
         ("machine", found.machine),
-        ("versions", found.versions),
+        ("versions", {k: v for k, v in found.versions.items() if k not in OWN_LIBRARIES}),
+        ("ciwrap's own libraries", {k: v for k, v in found.versions.items() if k in OWN_LIBRARIES}),
         ("variables", found.variables),
         ("repository", found.repository),
         ("lock files", found.lock_files),

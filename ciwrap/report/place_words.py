@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ciwrap.model import ChunkRange, VariableResult
 from ciwrap.model.variable_result import Cause, IndexBox, layers_text
-from ciwrap.report.text import index_text
+from ciwrap.report.text import in_fortran, index_text
 
 # A box of this share of an array says nothing of where in it.
 _NEARLY_ALL = 0.95
@@ -127,7 +127,8 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
             parts.append(":")
         else:
             parts.append(f"{first}:{last + 1}")
-    return f"[{', '.join(parts)}]"
+    ranges = zip(box.first_index, box.last_index, strict=True)
+    return f"[{', '.join(parts)}]{in_fortran([*ranges])}"
 
 
 def suspect_place(variable: VariableResult) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -64,8 +65,23 @@ def capital(text: str) -> str:
 
 
 def index_text(index: Sequence[int]) -> str:
-    """`[3, 17]`; `[]` is the one element of a 0-d array."""
-    return f"[{', '.join(map(str, index))}]"
+    """`[3, 17]`; `[]` is the one element of a 0-d array. With CIWRAP_INDICES=fortran also as
+    Fortran counts: `[3, 17] = (18, 4) in Fortran`.
+    """
+    return f"[{', '.join(map(str, index))}]{in_fortran([(one, one) for one in index])}"
+
+
+def in_fortran(ranges: Sequence[tuple[int, int]]) -> str:
+    """What follows indices, or ranges of them, each with its last, for those who count as Fortran
+    does: from 1, the first one fastest. Nothing if nobody asked.
+    """
+    if os.environ.get("CIWRAP_INDICES") != "fortran" or not ranges:
+        return ""
+    counted = [
+        str(first + 1) if first == last else f"{first + 1}:{last + 1}"
+        for first, last in reversed(ranges)
+    ]
+    return f" = ({', '.join(counted)}) in Fortran"
 
 
 def axes_words(axes: Sequence[int]) -> str:

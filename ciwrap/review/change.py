@@ -818,14 +818,14 @@ def _golden_variable(
             "the golden keeps residues of it, and this run has none of its own",
             file=capture.path,
             variable=identity.text,
-            remedy="record it with --residues and without --against, or set 'evidence: tree'",
+            remedy="record it with --residues, or set 'evidence: tree'",
         )
     if stored is None:
         raise NotComparableError(
             f"a recorded run does not have the evidence {settings.evidence.value!r}",
             file=capture.path,
             variable=identity.text,
-            remedy="record it with --residues and without --against, or set 'evidence: auto'",
+            remedy="record it with --residues, or set 'evidence: auto'",
         )
     tree, summaries = read_tree(capture, one, stored), read_summaries(capture, one, stored)
     return golden_variable(identity, one.shape, tree, summaries)

@@ -211,7 +211,7 @@ _KIND_OF_FACT = {
     "python": "package", "numpy": "package", "packages": "package",
     "git_commit": "source", "ciwrap": "source", "command": "source", "snapshot": "source",
 }  # fmt: skip
-_OWN_LIBRARIES = frozenset({"kokkos", "zstd", "liburing", "compiler", "core"})
+OWN_LIBRARIES = frozenset({"kokkos", "zstd", "liburing", "compiler", "core"})
 # They tell of the change itself, or stand for all else: that they differ is no finding.
 EXPECTED_TO_DIFFER = frozenset({"git_commit", "ciwrap", "snapshot", "dirty", "commit"})
 
@@ -234,7 +234,7 @@ def kind_of_fact(key: str) -> str:
     return (
         _KIND_OF_FACT.get(key)
         or kind_of_variable(key)
-        or ("source" if key in _OWN_LIBRARIES else "kernel")
+        or ("source" if key in OWN_LIBRARIES else "kernel")
     )
 
 

@@ -92,7 +92,7 @@ def describe_object(key: _Key, path: str, cleaner: Cleaner, *, hashed: bool) -> 
         build_id = _build_id(key)
         if hashed or build_id is None:
             sha256 = _sha256(key)
-        version = _version(key, kind)
+        version = _version(key, kind) or _compiler(key, cleaner.path(path))
     except OSError:
         build_id = None
     if build_id is None and sha256 is None:
@@ -126,6 +126,30 @@ def _version(key: _Key, kind: str) -> str | None:
                 return f"{name} {found[1].decode('ascii', 'replace')}"
     named = _VERSION_IN_NAME.search(key[0])
     return None if named is None else (named[1] or named[2]).rstrip(".")
+
+
+# What compilers leave in what they make (section .comment). The startup code of others is GCC's.
+_COMPILERS = (
+    ("Clang", re.compile(rb"clang version (\d+\.\d[\w.]*)")),
+    ("GCC", re.compile(rb"GCC: \([^)\0]{0,100}\) (\d+\.\d[\w.]*)")),
+)
+
+
+def _compiler(key: _Key, shown: str) -> str | None:
+    """Which compiler made an object of the user's own, if it says so: that of a project, or one
+    that lies anywhere else than packages and the system do.
+    """
+    return None if shown.startswith(("{", "/")) else _compiler_in(key)
+
+
+@lru_cache(4096)
+def _compiler_in(key: _Key) -> str | None:
+    data = _read(key[0], _MOST_SEARCHED)
+    for name, pattern in _COMPILERS:
+        found = pattern.search(data)
+        if found is not None:
+            return f"made by {name} {found[1].decode('ascii', 'replace')}"
+    return None
 
 
 _FIRST_SECONDS = 0.025

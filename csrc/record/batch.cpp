@@ -85,11 +85,12 @@ class CopiedChunks {
     std::vector<std::byte>& buffer_;
 };
 
-void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
-          std::vector<std::byte>& buffer) {
+// One or two trees.
+void hash_trees(const Recorded& one, std::span<TreeParts* const> trees, std::uint64_t first_leaf,
+                std::uint64_t leaf_count, std::vector<std::byte>& buffer) {
     const std::uint64_t scalars = scalars_in(one, first_leaf, leaf_count);
     std::vector<ChunkBatch> batches;
-    for (TreeParts* const parts : one.trees())
+    for (TreeParts* const parts : trees)
         batches.push_back(parts->batch_at(first_leaf, scalars));
     if (one.view.is_on_device())
         return one.view.hash_on_device(batches, leaf_count);
@@ -104,11 +105,22 @@ void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
     level_kernels().hash_trees(batches.data(), batches.size(), 0, leaf_count, &source);
 }
 
+void hash(Recorded& one, std::uint64_t first_leaf, std::uint64_t leaf_count,
+          std::vector<std::byte>& buffer) {
+    const std::vector<TreeParts*> trees = one.trees();
+    constexpr std::size_t at_once = 2;
+    for (std::size_t first = 0; first < trees.size(); first += at_once) {
+        const std::size_t count = std::min(at_once, trees.size() - first);
+        hash_trees(one, std::span(trees).subspan(first, count), first_leaf, leaf_count, buffer);
+    }
+}
+
 }  // namespace
 
 Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView& array,
                    const TreeParameters& parameters,
-                   std::shared_ptr<const ReferenceTree> held_against, SpareTrees spare)
+                   std::shared_ptr<const ReferenceTree> held_against, SpareTrees spare,
+                   bool keeps_residues)
     : variable(id),
       name(called),
       view(array),
@@ -128,21 +140,31 @@ Recorded::Recorded(std::uint32_t id, const std::string& called, const ArrayView&
         theirs = {reference, &reference->tree};
     TreeParts parts(has_levels ? parameters : plain.tree.parameters, array.scalar_count(), theirs,
                     std::move(spare.fine));
-    if (has_levels && has_summaries)
+    if (!has_levels)
+        return;
+    if (has_summaries)
         parts.ask_for_summaries();
-    if (has_levels)
-        fine = std::make_unique<TreeParts>(std::move(parts));
+    fine = std::make_unique<TreeParts>(std::move(parts));
+    if (!is_relative() || !keeps_residues)
+        return;
+    own = std::make_unique<TreeParts>(parameters, array.scalar_count(), nullptr,
+                                      std::move(spare.own));
+    if (has_summaries)
+        own->ask_for_summaries();
 }
 
 std::vector<TreeParts*> Recorded::trees() {
     std::vector<TreeParts*> found{&plain};
-    if (fine)
-        found.push_back(fine.get());
+    for (TreeParts* const parts : {fine.get(), own.get()}) {
+        if (parts != nullptr)
+            found.push_back(parts);
+    }
     return found;
 }
 
 SpareTrees Recorded::give_trees() {
-    return {std::move(plain.tree), fine ? std::move(fine->tree) : MerkleTree{}};
+    return {std::move(plain.tree), fine ? std::move(fine->tree) : MerkleTree{},
+            own ? std::move(own->tree) : MerkleTree{}};
 }
 
 void Recorded::compare() {

@@ -44,18 +44,23 @@ struct Sample {
 struct SpareTrees {
     MerkleTree plain;
     MerkleTree fine;
+    MerkleTree own;
 
-    std::uint64_t bytes() const { return tree_bytes_of(plain) + tree_bytes_of(fine); }
+    std::uint64_t bytes() const {
+        return tree_bytes_of(plain) + tree_bytes_of(fine) + tree_bytes_of(own);
+    }
 };
 
 // A variable at a checkpoint: its plain tree, and one with residues if it has residue levels, which
-// is made relative to the reference's if there is one.
+// is made relative to the reference's if there is one; then, if asked for, also one of its own.
 struct Recorded {
-    // reference: what it is compared with, or null. spare: trees whose memory is used again. Throws
-    // Error(invalid_argument) if the reference is of other parameters or another shape.
+    // reference: what it is compared with, or null. spare: trees whose memory is used again.
+    // keeps_residues: whether there are to be residues of its own beside those that are relative.
+    // Throws Error(invalid_argument) if the reference is of other parameters or another shape.
     Recorded(std::uint32_t id, const std::string& name, const ArrayView& array,
              const TreeParameters& parameters,
-             std::shared_ptr<const ReferenceTree> reference = nullptr, SpareTrees spare = {});
+             std::shared_ptr<const ReferenceTree> reference = nullptr, SpareTrees spare = {},
+             bool keeps_residues = false);
 
     // Once it was compared: whether that counts.
     bool does_not_match() const { return !compared.suspects.empty() && !is_ignored; }
@@ -79,6 +84,7 @@ struct Recorded {
     std::shared_ptr<const ReferenceTree> reference;
     TreeParts plain;
     std::unique_ptr<TreeParts> fine;
+    std::unique_ptr<TreeParts> own;
     Compared compared;
     std::vector<Sample> samples;
     bool is_ignored = false;             // what does not match of it is of no account

@@ -63,6 +63,7 @@ OnlineOptions OnlineOptions::from_environment() {
     found.wait_seconds = number_of("CIWRAP_RECORD_WAIT", found.wait_seconds);
     found.stop_seconds = number_of("CIWRAP_RECORD_STOP_WITHIN", found.stop_seconds);
     found.ended_mark = variable_of("CIWRAP_RECORD_ENDED_MARK");
+    found.keeps_residues = variable_of("CIWRAP_RECORD_RESIDUES") == "1";
     return found;
 }
 

@@ -17,7 +17,8 @@ enum class OnDivergence : std::uint8_t { report, callback, stop, abort };
 // against: the folder of a recorded run; empty: none. patience: how many checkpoints the program
 // goes on for after the first one that does not match. stop_seconds: for how long one may go on
 // that is to stop, but does not. ended_mark: a file that is made when this library has ended a
-// process, for who waits for the others; empty: none.
+// process, for who waits for the others; empty: none. keeps_residues: whether the run is to have
+// residues of its own, so that others can be compared with it.
 struct OnlineOptions {
     std::string against;
     OnDivergence on_divergence = OnDivergence::report;
@@ -25,13 +26,14 @@ struct OnlineOptions {
     double wait_seconds = 60;
     double stop_seconds = 60;
     std::string ended_mark;
+    bool keeps_residues = false;
 
     // Whether what does not match ends the program.
     bool ends_program() const {
         return on_divergence == OnDivergence::stop || on_divergence == OnDivergence::abort;
     }
-    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN, _ENDED_MARK. Throws
-    // Error(invalid_argument).
+    // CIWRAP_RECORD_AGAINST, _ON_DIVERGENCE, _PATIENCE, _WAIT, _STOP_WITHIN, _ENDED_MARK,
+    // _RESIDUES. Throws Error(invalid_argument).
     static OnlineOptions from_environment();
 };
 
@@ -59,6 +61,7 @@ class Online {
     Online(const OnlineOptions& options, int rank, int ranks);
 
     Reference& reference() { return reference_; }
+    bool keeps_residues() const { return options_.keeps_residues; }
     void call_back(ciwrap_callback callback, void* data);
     // Compares a variable that has been hashed, whose data are still there, with its reference if
     // it has one; a second time nothing is done.

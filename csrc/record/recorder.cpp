@@ -267,9 +267,9 @@ std::unique_ptr<Recorded> Recorder::recorded(const Variable& one, const Batch& b
         try {
             auto reference = online_->reference().find(batch.iteration, point, one.name, why);
             if (reference) {
-                auto held =
-                    std::make_unique<Recorded>(one.number, one.name, one.view, *one.parameters,
-                                               std::move(reference), writer_->spare(one.name));
+                auto held = std::make_unique<Recorded>(
+                    one.number, one.name, one.view, *one.parameters, std::move(reference),
+                    writer_->spare(one.name), online_->keeps_residues());
                 const std::string name = point.empty() ? one.name : one.name + "@" + point;
                 held->is_ignored = bounds_.is_ignored(name, batch.iteration, rank_);
                 return held;

@@ -53,8 +53,10 @@ void hash_upper_levels(TreeParts& parts) {
 }
 
 TreeKind kind_of(const Recorded& one, const TreeParts& parts) {
-    if (&parts != one.fine.get())
+    if (&parts == &one.plain)
         return TreeKind::plain;
+    if (&parts == one.own.get())
+        return TreeKind::fine;
     return one.is_relative() ? TreeKind::relative : TreeKind::fine;
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -260,11 +261,11 @@ def test_a_golden_of_residues_is_replaced_by_another_one_alone(folder: Path) -> 
     code, text = ciwrap("accept")
     assert code == 0, text
     assert "same" in text
-    # A run that is compared with another one has no residues of its own.
-    assert record("--residues", "--against", "golden/walk", noise=0.0004)[0] == 0
+    # A run that is compared with another one has none of its own, unless it is asked for.
+    assert record("--against", "golden/walk", noise=0.0004)[0] == 0
     code, text = ciwrap("accept", "--reason", "noise")
     assert code == ExitCode.NOT_COMPARABLE, text
-    assert "record it with --residues and without --against" in text
+    assert "record it with --residues" in text
     assert record("--residues", step="3", by=0.3)[0] == 0
     assert ciwrap("accept")[0] == ExitCode.USAGE
     code, text = ciwrap("accept", "--reason", "a better step")
@@ -353,6 +354,30 @@ def test_3_weighs_more_than_1_on_every_road(folder: Path) -> None:
         assert code == ExitCode.NOT_COMPARABLE, text
         assert "iter 2 / rank 0 / x" in text, words
         assert "odd" in text
+
+
+def test_the_run_that_differed_is_accepted_without_a_second_one(folder: Path) -> None:
+    """Its golden is the one that a run which was recorded alone makes."""
+    accepted("auto", "--residues")
+    run_of(walk("2", 0.01), "--residues")
+    assert ciwrap("run", "--pending", "artifact")[0] == ExitCode.DIFFER
+    shutil.copytree("golden", "before")
+    code, text = ciwrap("accept", "--from", "artifact", "--reason", "a better step")
+    assert code == ExitCode.MATCH, text
+    taken = ciwrap("show", "golden/walk.golden")[1]
+    assert (taken.count("evidence residues"), taken.count("evidence tree")) == (6, 6)
+    assert result()[0] == ExitCode.MATCH
+    # Others are compared with it while they run, and with the run itself.
+    Path("run").rename("differed")
+    for reference in ("golden/walk", "differed"):
+        run = ("--residues", "--against", reference)
+        assert record(*run, step="2", by=0.01, noise=0.0003)[0] == ExitCode.MATCH
+        assert record(*run, step="1", by=0.01, noise=0.0003)[0] == ExitCode.DIFFER
+    shutil.rmtree("golden")
+    Path("before").rename("golden")
+    assert record("--residues", step="2", by=0.01, noise=0.0005)[0] == 0
+    ciwrap("accept", "--reason", "recorded alone")
+    assert ciwrap("show", "golden/walk.golden")[1] == taken
 
 
 def test_the_recipe_of_the_howto(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from mpi_installations import ENVIRONMENT, MPIS, need_mpi
 from recorded_runs import captured, need_compiler, need_library, python, recording, roots, start
 
 from ciwrap import _core
@@ -281,6 +282,68 @@ def fortran_program(source: Path) -> Path:
     shutil.copytree(include_folder() / "ciwrap", folder / "ciwrap")
     halves = [folder / "ciwrap_record.f90", folder / "ciwrap_record_fortran.c"]
     return compiled("gfortran", [*halves, source], folder / "model", "-I.")
+
+
+# Of the C functions below: MPI's module for Fortran belongs to one compiler, and is seldom there.
+OF_COMMUNICATOR = """
+program model
+use, intrinsic :: iso_c_binding, only: c_int
+use ciwrap_record
+implicit none
+interface
+    integer(c_int) function world() bind(C)
+        import :: c_int
+    end function
+    subroutine finish() bind(C)
+    end subroutine
+end interface
+type(ciwrap_recorder) :: run
+integer :: comm
+comm = world()
+call run%open_mpi("model", comm)
+call run%prepare(3)
+call run%expose("t", [1d0, 2d0])
+call run%complete()
+if (run%agree(comm)) stop 1
+call finish()
+call run%close()
+end program
+"""
+WORLD = """
+#include <mpi.h>
+int world(void);
+void finish(void);
+int world(void) { MPI_Init(0, 0); return MPI_Comm_c2f(MPI_COMM_WORLD); }
+void finish(void) { MPI_Finalize(); }
+"""
+
+
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize("name", MPIS)
+def test_fortran_takes_a_communicator(name: str, tmp_path: Path) -> None:
+    need_library()
+    mpi = need_mpi(name)
+    (tmp_path / "model.f90").write_text(OF_COMMUNICATOR)
+    (tmp_path / "world.c").write_text(WORLD)
+    source, half = fortran_folder() / "ciwrap_record.f90", "ciwrap_record_fortran.c"
+    shutil.copy(fortran_folder() / half, tmp_path)
+    objects = [tmp_path / "half.o", tmp_path / "module.o", tmp_path / "main.o"]
+    with_mpi = [f"-I{include_folder()}", "-c", "-DCIWRAP_RECORD_MPI", tmp_path / half]
+    mpi.build(with_mpi, objects[0])
+    module = f"-J{tmp_path}"
+    for one, made in ((source, objects[1]), (tmp_path / "model.f90", objects[2])):
+        compiled("gfortran", [one], made, module, "-c")
+    program = mpi.build([*objects, tmp_path / "world.c", "-lgfortran"], tmp_path / "model")
+    done = start([*mpi.start(2), program], recording(tmp_path / "run", **ENVIRONMENT))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(captured(tmp_path / "run")) == ["iter 3 / rank 0 / t", "iter 3 / rank 1 / t"]
+    # Built without MPI each process would take itself for the only one.
+    with_mpi.remove("-DCIWRAP_RECORD_MPI")
+    mpi.build(with_mpi, objects[0])
+    alone = mpi.build([*objects, tmp_path / "world.c", "-lgfortran"], tmp_path / "alone")
+    done = start([*mpi.start(1), alone], recording(tmp_path / "lost", **ENVIRONMENT))
+    assert (done.returncode, "compile ciwrap_record_fortran.c with" in done.stderr) == (0, True)
+    assert not (tmp_path / "lost").exists()
 
 
 LOGICALS = """

@@ -35,8 +35,9 @@ from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.markdown import render_markdown
 from ciwrap.report.page import render_html
+from ciwrap.report.place_words import box_text
 from ciwrap.report.terminal import render
-from ciwrap.report.text import numbers_apart
+from ciwrap.report.text import index_text, numbers_apart
 from ciwrap.report.view import _shrunk
 
 if TYPE_CHECKING:
@@ -508,3 +509,12 @@ def test_one_share_is_the_same_number_everywhere() -> None:
     for share in (0.19517, 0.1878, 0.0399, 0.5, 0.9996):
         told = at_most_text(share).removeprefix("at most ").removeprefix("less than ")
         assert interval_text(share, share).startswith(told if share < 0.999 else "99.9 %")
+
+
+def test_indices_as_fortran_counts_stand_beside_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, shape = IndexBox((0, 3), (5, 6)), (6, 9)
+    assert (index_text((22, 16)), box_text(box, shape)) == ("[22, 16]", "[:, 3:7]")
+    monkeypatch.setenv("CIWRAP_INDICES", "fortran")
+    assert index_text((22, 16)) == "[22, 16] = (17, 23) in Fortran"
+    assert index_text(()) == "[]"
+    assert box_text(box, shape) == "[:, 3:7] = (4:7, 1:6) in Fortran"

@@ -36,7 +36,14 @@ from ciwrap.snapshot.records import (
 )
 from ciwrap.snapshot.restore import check_objects, not_restorable, recipes
 from ciwrap.snapshot.store import SnapshotStore, decoded, encoded, identity_of, load_snapshot
-from ciwrap.snapshot.take import ProgramWatcher, SeenProgram, _Process, lock_files_in, members_of
+from ciwrap.snapshot.take import (
+    ProgramWatcher,
+    SeenProgram,
+    _Process,
+    describe_object,
+    lock_files_in,
+    members_of,
+)
 
 
 def names(first: object, second: object) -> list[str]:
@@ -446,6 +453,28 @@ def test_a_linker_agrees_on_the_build_id(tmp_path: Path) -> None:
     subprocess.run(words, check=True, timeout=60)
     with library.open("rb") as stream:
         assert build_id_of(stream) == wanted
+
+
+def test_the_compiler_of_a_program_of_ones_own_is_known(tmp_path: Path) -> None:
+    """Of what packages and the system brought along nobody asks."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no GCC is installed")
+    source, program = tmp_path / "x.c", tmp_path / "x"
+    source.write_text("int main(void) { return 0; }\n")
+    subprocess.run([compiler, str(source), "-o", str(program)], check=True, timeout=60)
+    said = subprocess.run(
+        [compiler, "-dumpfullversion"], capture_output=True, text=True, check=True
+    )
+    status = program.stat()
+    key = (str(program), status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size)
+    of_project, of_packages = Cleaner(root=tmp_path), str(tmp_path / "site-packages" / "x")
+    one = describe_object(key, str(program), of_project, hashed=False)
+    assert one is not None
+    assert (one.path, one.version) == ("./x", f"made by GCC {said.stdout.strip()}")
+    other = describe_object(key, of_packages, of_project, hashed=False)
+    assert other is not None
+    assert (other.path, other.version) == ("{packages}/x", None)
 
 
 def wait_for(process: subprocess.Popen[bytes], line: bytes) -> None:

@@ -3,7 +3,8 @@
 #
 #   find_package(ciwrap-record REQUIRED)
 #   target_link_libraries(model PRIVATE ciwrap::record)          # C, C++
-#   target_link_libraries(model PRIVATE ciwrap::record_fortran)  # Fortran, with C enabled, too
+#   target_link_libraries(model PRIVATE ciwrap::record_fortran)  # Fortran, with C enabled, too;
+#                                                    # after find_package(MPI) with communicators
 #
 # ciwrap_record_LIBRARY is the library, if it is here: a program without `ciwrap record` around it
 # finds it by CIWRAP_RECORD_LIBRARY.
@@ -59,5 +60,9 @@ if("Fortran" IN_LIST _ciwrap_record_languages AND "C" IN_LIST _ciwrap_record_lan
     target_include_directories(ciwrap_record_fortran INTERFACE
         "${CMAKE_CURRENT_BINARY_DIR}/ciwrap_record_modules")
     target_link_libraries(ciwrap_record_fortran PUBLIC ciwrap::record)
+    if(TARGET MPI::MPI_C)
+        target_compile_definitions(ciwrap_record_fortran PRIVATE CIWRAP_RECORD_MPI)
+        target_link_libraries(ciwrap_record_fortran PUBLIC MPI::MPI_C)
+    endif()
     add_library(ciwrap::record_fortran ALIAS ciwrap_record_fortran)
 endif()

@@ -25,6 +25,9 @@ module ciwrap_record
         type(c_ptr) :: run = c_null_ptr
     contains
         procedure :: open => open_run
+        ! The same by an MPI communicator, the handle that is an integer (of mpi_f08: comm%mpi_val).
+        ! Compile ciwrap_record_fortran.c with MPI's compiler and -DCIWRAP_RECORD_MPI for it.
+        procedure :: open_mpi
         procedure :: is_on
         ! A checkpoint: prepare, expose its arrays, complete. iteration: of 32 or 64 bits.
         generic :: prepare => prepare_int32, prepare_int64
@@ -42,6 +45,8 @@ module ciwrap_record
         ! The same at a named point of an iteration.
         generic :: point => point_int32, point_int64
         procedure :: should_stop
+        ! The same for all processes of a communicator, each of which has to call it.
+        procedure :: agree
         procedure :: on_divergence
         procedure :: errors
         procedure :: last_error
@@ -66,6 +71,18 @@ module ciwrap_record
             character(kind=c_char), intent(in) :: name(*)
             integer(c_int), value :: rank, ranks
             type(c_ptr) :: run
+        end function
+        function c_open_mpi(name, comm) bind(C, name="ciwrap_fortran_open_mpi") result(run)
+            import :: c_ptr, c_char, c_int
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int), value :: comm
+            type(c_ptr) :: run
+        end function
+        function c_agree(run, comm) bind(C, name="ciwrap_fortran_agree") result(answer)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: run
+            integer(c_int), value :: comm
+            integer(c_int) :: answer
         end function
         subroutine c_put(run, name, array, is_exposed, atol, rtol) bind(C, name="ciwrap_fortran_put")
             import :: c_ptr, c_char, c_int, c_double
@@ -139,6 +156,13 @@ contains
         self%run = c_open(trim(name) // c_null_char, own_rank, own_ranks)
     end subroutine
 
+    subroutine open_mpi(self, name, comm)
+        class(ciwrap_recorder), intent(inout) :: self
+        character(*), intent(in) :: name
+        integer, intent(in) :: comm
+        self%run = c_open_mpi(trim(name) // c_null_char, int(comm, c_int))
+    end subroutine
+
     ! Whether anything is recorded.
     logical function is_on(self)
         class(ciwrap_recorder), intent(in) :: self
@@ -173,6 +197,12 @@ contains
         class(ciwrap_recorder), intent(in) :: self
         should_stop = .false.
         if (c_associated(self%run)) should_stop = c_should_stop(self%run) /= 0
+    end function
+
+    logical function agree(self, comm)
+        class(ciwrap_recorder), intent(in) :: self
+        integer, intent(in) :: comm
+        agree = c_agree(self%run, int(comm, c_int)) /= 0
     end function
 
     ! What is called at every checkpoint that does not match, under `--on-divergence callback`.

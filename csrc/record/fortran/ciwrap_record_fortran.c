@@ -1,9 +1,16 @@
-/* The half of ciwrap_record.f90 that is C: array descriptors of Fortran 2018 become ciwrap_array. */
+/* The C half of ciwrap_record.f90: array descriptors of Fortran 2018 become ciwrap_array. */
+#ifdef CIWRAP_RECORD_MPI
+#include <mpi.h>
+#endif
 #include <ISO_Fortran_binding.h>
 #include <ciwrap/record.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks);
+ciwrap_run* ciwrap_fortran_open_mpi(const char* name, int comm);
+int ciwrap_fortran_agree(ciwrap_run* run, int comm);
 void ciwrap_fortran_put(ciwrap_run* run, const char* name, const CFI_cdesc_t* array, int is_exposed,
                         double atol, double rtol);
 void ciwrap_fortran_remove(ciwrap_run* run, const char* name);
@@ -19,6 +26,32 @@ int64_t ciwrap_fortran_close(ciwrap_run* run);
 ciwrap_run* ciwrap_fortran_open(const char* name, int rank, int ranks) {
     return ciwrap_open(name, rank, ranks);
 }
+
+#ifdef CIWRAP_RECORD_MPI
+ciwrap_run* ciwrap_fortran_open_mpi(const char* name, int comm) {
+    return ciwrap_open_mpi(name, MPI_Comm_f2c((MPI_Fint)comm));
+}
+
+int ciwrap_fortran_agree(ciwrap_run* run, int comm) {
+    return ciwrap_agree(run, MPI_Comm_f2c((MPI_Fint)comm));
+}
+#else
+/* Nothing is recorded then: every process would be rank 0. */
+ciwrap_run* ciwrap_fortran_open_mpi(const char* name, int comm) {
+    (void)name;
+    (void)comm;
+    if (getenv("CIWRAP_RECORD") != NULL)
+        fprintf(stderr,
+                "ciwrap: nothing is recorded: compile ciwrap_record_fortran.c with "
+                "-DCIWRAP_RECORD_MPI and MPI's compiler\n");
+    return NULL;
+}
+
+int ciwrap_fortran_agree(ciwrap_run* run, int comm) {
+    (void)comm;
+    return ciwrap_should_stop(run);
+}
+#endif
 
 /* Types that share a number are told by their size; "" for one that is not recorded. */
 static const char* dtype_of(CFI_type_t type, size_t bytes) {
