@@ -81,26 +81,24 @@ class ShareSeries(msgspec.Struct, frozen=True):
     change_points: tuple[ChangePoint, ...] = ()
 
 
-class CostPoint(msgspec.Struct, frozen=True):
-    """What a command took in one result: seconds, or bytes at its peak."""
+class TimePoint(msgspec.Struct, frozen=True):
+    """How long a command took in one result."""
 
     moment: Moment
-    amount: float
+    seconds: float
 
 
-class CostSeries(msgspec.Struct, frozen=True):
-    """What one command took on one kind of processor over time, oldest first.
+class TimeSeries(msgspec.Struct, frozen=True):
+    """One command on one kind of processor over time, oldest first.
 
-    what: seconds of time, or bytes of the largest of its processes. slope: where each run takes
-    more than the one before, or less; then there are no change points. differences: for each change
-    point, what differs between the environments of the result before it and of the first one after,
-    the likeliest to matter first: facts, and no causes.
+    slope: where each run takes longer than the one before, or less long; then there are no change
+    points. differences: for each change point, what differs between the environments of the result
+    before it and of the first one after, the likeliest to matter first: facts, and no causes.
     """
 
-    what: Literal["time", "memory"]
     command: str
     cpu: str
-    points: tuple[CostPoint, ...]
+    points: tuple[TimePoint, ...]
     median: float
     slope: Slope | None = None
     change_points: tuple[ChangePoint, ...] = ()
@@ -131,8 +129,7 @@ class TrendDocument(DocumentHead, frozen=True):
     first: str
     last: str
     shares: tuple[ShareSeries, ...]
-    times: tuple[CostSeries, ...]
-    memory: tuple[CostSeries, ...]
+    times: tuple[TimeSeries, ...]
     goldens: tuple[GoldenWalk, ...]
     warnings: tuple[str, ...]
     margin: float
@@ -159,8 +156,12 @@ def find_trends(
     counts. snapshots: where those of the results may lie. Raises NotAvailableError without SciPy.
     """
     shares = _share_series(found, margin)
-    times = _cost_series("time", found.times, margin, snapshots)
-    memory = _cost_series("memory", found.memory, margin, snapshots)
+    timed = sorted(found.times.items())
+    slopes = _sure_slopes([[point.seconds for point, _ in points] for _, points in timed])
+    times = tuple(
+        _time_series(key, points, slope, margin, snapshots)
+        for (key, points), slope in zip(timed, slopes, strict=True)
+    )
     goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
     return TrendDocument(
         schema_version=1,
@@ -170,12 +171,11 @@ def find_trends(
         last=found.moments[-1].when if found.moments else "",
         shares=shares,
         times=times,
-        memory=memory,
         goldens=goldens,
         warnings=(
             *_repeated_warning(found.repeated),
             *(text for one in shares if (text := _share_warning(one)) is not None),
-            *(text for one in (*times, *memory) for text in _cost_warnings(one)),
+            *(text for one in times for text in _time_warnings(one)),
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
         ),
         margin=margin,
@@ -237,39 +237,23 @@ def _plain_series(
     )
 
 
-def _cost_series(
-    what: Literal["time", "memory"],
-    costs: Costs,
-    margin: float,
-    snapshots: Sequence[SnapshotStore],
-) -> tuple[CostSeries, ...]:
-    ordered = sorted(costs.items())
-    slopes = _sure_slopes([[point.amount for point, _ in points] for _, points in ordered])
-    return tuple(
-        _one_cost(what, key, points, slope, margin, snapshots)
-        for (key, points), slope in zip(ordered, slopes, strict=True)
-    )
-
-
-def _one_cost(
-    what: Literal["time", "memory"],
+def _time_series(
     key: tuple[str, str],
-    measured: Sequence[tuple[CostPoint, Mapping[str, str]]],
+    measured: Sequence[tuple[TimePoint, Mapping[str, str]]],
     slope: Slope | None,
     margin: float,
     snapshots: Sequence[SnapshotStore],
-) -> CostSeries:
+) -> TimeSeries:
     points = tuple(point for point, _ in measured)
-    amounts = [point.amount for point in points]
+    seconds = [point.seconds for point in points]
     # What rises with each run has no levels.
-    changes = () if slope is not None else find_change_points(amounts, margin=margin, seed=_SEED)
+    changes = () if slope is not None else find_change_points(seconds, margin=margin, seed=_SEED)
     pairs = [(measured[one.position - 1][1], measured[one.position][1]) for one in changes]
-    return CostSeries(
-        what=what,
+    return TimeSeries(
         command=key[0],
         cpu=key[1],
         points=points,
-        median=median(amounts),
+        median=median(seconds),
         slope=slope,
         change_points=changes,
         differences=tuple(
@@ -336,15 +320,17 @@ def _beyond_words(share: float) -> str:
     return "by no multiple of it that is known"
 
 
-def _cost_warnings(one: CostSeries) -> list[str]:
+def _time_warnings(one: TimeSeries) -> list[str]:
     """A line for what grows, or for the last change, if it was for the worse."""
     if one.slope is not None and one.slope.per_step > 0:
-        return [f"{safe_name(one.command, 60)} takes {rate_words(one)}"]
+        return [f"{safe_name(one.command, 60)} takes {rate_words(one.slope, one.median)}"]
     if not one.change_points or one.change_points[-1].change <= 0:
         return []
     last = one.change_points[-1]
-    moment, change = one.points[last.position].moment, change_text(last.change, one.what)
-    return [f"{safe_name(one.command, 60)} takes {change} since {moment_text(moment)}"]
+    moment = one.points[last.position].moment
+    return [
+        f"{safe_name(one.command, 60)} takes {change_text(last.change)} since {moment_text(moment)}"
+    ]
 
 
 def _golden_warning(one: GoldenWalk) -> str | None:
@@ -363,16 +349,14 @@ _UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 
 # What shares of one series must have in common to be compared: the golden and the bound.
 Basis = tuple[str | None, str]
-# By command and processor, each with the facts of its environment.
-Costs = dict[tuple[str, str], list[tuple["CostPoint", Mapping[str, str]]]]
 
 
 class Collected(Struct):
     """Everything that results say over time, oldest first.
 
     shares: by check and variable, each with its basis. lost: of these, those of which the newest
-    result of their check tells no share: not comparable, for instance. times, memory: in seconds,
-    and in bytes where the system told. repeated: how many files say the same, byte
+    result of their check tells no share: not comparable, for instance. times: by command and
+    processor, each with the facts of its environment. repeated: how many files say the same, byte
     for byte, as another one: what is listed twice has not happened twice.
     """
 
@@ -381,8 +365,9 @@ class Collected(Struct):
         default_factory=lambda: defaultdict(list)
     )
     lost: set[tuple[str, str]] = field(default_factory=set)
-    times: Costs = field(default_factory=lambda: defaultdict(list))
-    memory: Costs = field(default_factory=lambda: defaultdict(list))
+    times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     repeated: int = 0
 
 
@@ -394,7 +379,6 @@ class _Observed(Struct):
     checks: set[str] = field(default_factory=set)
     shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
     times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
-    memory: list[tuple[tuple[str, str], float]] = field(default_factory=list)
 
 
 def collect(paths: Sequence[Path]) -> Collected:
@@ -411,9 +395,8 @@ def collect(paths: Sequence[Path]) -> Collected:
             found.shares[key].append((basis, SharePoint(one.moment, share)))
         found.lost |= {key for key in found.shares if key[0] in one.checks}
         found.lost -= one.shares.keys()
-        for costs, told in ((found.times, one.times), (found.memory, one.memory)):
-            for which, amount in told:
-                costs[which].append((CostPoint(one.moment, amount), one.environment))
+        for which, seconds in one.times:
+            found.times[which].append((TimePoint(one.moment, seconds), one.environment))
     return found
 
 
@@ -433,19 +416,13 @@ def _observe(path: Path) -> _Observed:
     observed = _Observed(Moment(path.name, result.started_at, commit), result.environment)
     cpu = result.environment.get("cpu", _NO_CPU)
     if isinstance(result, TimingDocument):
-        new = result.sides[-1]  # of a comparison, side B
+        new = result.sides[1]  # a comparison's side B
         observed.environment = {**result.environment, "snapshot": new.snapshot or ""}
         observed.times.append(((new.command, cpu), new.spread.median))
-        peaks = [one.peak_bytes for one in new.used if one.peak_bytes is not None]
-        if peaks:
-            observed.memory.append(((new.command, cpu), median(peaks)))
         return observed
     for outcome in (result.command, *(check.command for check in result.checks)):
         if outcome is not None and outcome.exit_code == 0 and outcome.seconds > 0:
             observed.times.append(((outcome.command, cpu), outcome.seconds))
-            peak = None if outcome.used is None else outcome.used.peak_bytes
-            if peak is not None:
-                observed.memory.append(((outcome.command, cpu), float(peak)))
     for check in result.checks:
         name = f"{check.name} ({check.label})" if check.label else check.name
         observed.checks.add(name)
@@ -460,7 +437,7 @@ def read_any(path: Path) -> RunResult | TimingDocument:
         document = load_document(path)
         is_timing = isinstance(document, dict) and document.get("kind") == "timing"
         # A call of `ciwrap time` that failed writes the document of a run without a verdict.
-        if is_timing and "sides" in document:
+        if is_timing and "comparison" in document:
             return to_record(document, TimingDocument)
         return from_document(document)
 

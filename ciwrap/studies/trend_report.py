@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import isfinite
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -27,14 +26,14 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
-from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_name, time_text
+from ciwrap.report.text import capital, percent_text, plural, safe_name, time_text
 from ciwrap.snapshot.difference import words_of_kind
-from ciwrap.statistics.change_points import LEAST
+from ciwrap.statistics.change_points import LEAST, Slope
 from ciwrap.studies.timing import change_text
 from ciwrap.studies.timing_report import TIME_LABELS
 
 if TYPE_CHECKING:
-    from ciwrap.studies.trend import CostSeries, GoldenWalk, Moment, ShareSeries, TrendDocument
+    from ciwrap.studies.trend import GoldenWalk, Moment, ShareSeries, TimeSeries, TrendDocument
 
 _MOST_DIFFERENCES = 3
 _MOST_MARKS = 40
@@ -81,15 +80,9 @@ def slope_words(one: ShareSeries) -> str:
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
 
 
-def rate_words(one: CostSeries) -> str:
+def rate_words(slope: Slope, median: float) -> str:
     """`1.2 % more time with each result`."""
-    assert one.slope is not None
-    return f"{change_text(one.slope.per_step / one.median, one.what)} with each result"
-
-
-def amount_text(one: CostSeries, amount: float) -> str:
-    """`1.2 s`, `24.0 MiB`."""
-    return time_text(amount) if one.what == "time" else bytes_text(round(amount))
+    return f"{change_text(slope.per_step / median)} with each result"
 
 
 def reached_words(results: int) -> str:
@@ -99,18 +92,18 @@ def reached_words(results: int) -> str:
     return f"it is reached in about {plural(results, 'more result')}"
 
 
-def change_lines(one: CostSeries) -> list[str]:
-    """What a command takes, and each change of that."""
-    lines = [f"{plural(len(one.points), 'run')}, {amount_text(one, one.median)} in the median"]
+def change_lines(one: TimeSeries) -> list[str]:
+    """How long a command takes, and each change of that."""
+    lines = [f"{plural(len(one.points), 'run')}, {time_text(one.median)} in the median"]
     for position, point in enumerate(one.change_points):
         moment = one.points[point.position].moment
         lines.append(
-            f"since {moment_text(moment)}: {change_text(point.change, one.what)},"
-            f" {amount_text(one, point.before)} became {amount_text(one, point.after)}"
+            f"since {moment_text(moment)}: {change_text(point.change)},"
+            f" {time_text(point.before)} became {time_text(point.after)}"
         )
         lines += _difference_lines(one.differences[position : position + 1])
     if one.slope is not None:
-        lines.append(rate_words(one))
+        lines.append(rate_words(one.slope, one.median))
     elif not one.change_points:
         is_told = len(one.points) >= LEAST
         lines.append(
@@ -197,17 +190,17 @@ def _slope_line(
     return line(_x(frame, first, count), begin, _x(frame, count - 1, count), end, "sg")
 
 
-def cost_plot(one: CostSeries) -> Markup:
-    """What a command took in each result, with the level before and after each change."""
+def time_plot(one: TimeSeries) -> Markup:
+    """How long a command took in each result, with the level before and after each change."""
     frame = Frame(left=TIME_LABELS)
     points = one.points[-MOST_POINTS:]
     dropped = len(one.points) - len(points)
-    high = 1.08 * max(point.amount for point in points)
+    high = 1.08 * max(point.seconds for point in points)
 
-    def y_of(amount: float) -> float:
-        return frame.y(amount / high)
+    def y_of(seconds: float) -> float:
+        return frame.y(seconds / high)
 
-    parts = value_lines(frame, high, partial(amount_text, one))
+    parts = value_lines(frame, high, time_text)
     for row, change in enumerate(one.change_points):
         at = change.position - dropped
         if at > 0:
@@ -215,16 +208,16 @@ def cost_plot(one: CostSeries) -> Markup:
             parts.append(line(x, frame.top, x, frame.bottom, "hz"))
             # Each in a row of its own: steps may lie closer together than words are wide.
             y = frame.top + 10 + _ROW * (row % _ROWS)
-            parts.append(beside_line(frame, x, y, change_text(change.change, one.what)))
+            parts.append(beside_line(frame, x, y, change_text(change.change)))
     parts += _curve(
         frame,
-        [y_of(point.amount) for point in points],
-        [f"{moment_text(point.moment)}: {amount_text(one, point.amount)}" for point in points],
+        [y_of(point.seconds) for point in points],
+        [f"{moment_text(point.moment)}: {time_text(point.seconds)}" for point in points],
         [False] * len(points),
         dropped,
     )
     parts.append(axes(frame, "result", ""))
-    return chart(f"{capital(one.what)} of {safe_name(one.command, 60)}, by result", join(parts))
+    return chart(f"Time of {safe_name(one.command, 60)}, by result", join(parts))
 
 
 def _x(frame: Frame, at: float, count: int) -> float:
@@ -269,16 +262,14 @@ def render_trend_html(document: TrendDocument) -> str:
         counts=(
             plural(document.results, "result"),
             plural(len(document.shares), "variable"),
-            plural(len({one.command for one in document.times}), "command"),
+            plural(len(document.times), "command"),
         ),
         warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[:MOST_WARNINGS]),
         warnings_left_out=max(0, warned - MOST_WARNINGS),
         shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
         shares_left_out=max(0, len(document.shares) - MOST_SERIES),
-        times=tuple(map(_cost_card, document.times[:MOST_SERIES])),
+        times=tuple(map(_time_card, document.times[:MOST_SERIES])),
         times_left_out=max(0, len(document.times) - MOST_SERIES),
-        memory=tuple(map(_cost_card, document.memory[:MOST_SERIES])),
-        memory_left_out=max(0, len(document.memory) - MOST_SERIES),
         goldens=tuple(f"{walk_words(one)}." for one in document.goldens),
     )
     head = PageHead(
@@ -309,7 +300,7 @@ def _drawn_lines(points: int) -> list[str]:
     return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
 
 
-def _cost_card(one: CostSeries) -> SimpleNamespace:
+def _time_card(one: TimeSeries) -> SimpleNamespace:
     lines = (
         f"On {safe_name(one.cpu, 80)}.",
         *(f"{capital(text)}." for text in change_lines(one)),
@@ -318,7 +309,7 @@ def _cost_card(one: CostSeries) -> SimpleNamespace:
     is_slower = bool(one.change_points) and one.change_points[-1].change > 0
     hue = "differ" if is_slower else "match"
     return SimpleNamespace(
-        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=cost_plot(one)
+        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=time_plot(one)
     )
 
 
@@ -346,8 +337,8 @@ def trend_summary(document: TrendDocument) -> str:
     rest = len(document.shares) - _MOST
     if rest > 0:
         lines += ["", f"... and {plural(rest, 'more variable')} with no larger share."]
-    for one in (*document.times[:_MOST], *document.memory[:_MOST]):
-        lines += ["", f"{capital(one.what)} of {escaped(one.command)} on {escaped(one.cpu)}:", ""]
+    for one in document.times[:_MOST]:
+        lines += ["", f"{escaped(one.command)} on {escaped(one.cpu)}:", ""]
         lines += [f"- {escaped(line)}" for line in change_lines(one)]
     lines += [""] if document.goldens else []
     lines += [f"- {escaped(walk_words(walk), 600)}" for walk in document.goldens[:_MOST]]
