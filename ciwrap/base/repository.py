@@ -113,9 +113,12 @@ class Repository(Struct, frozen=True):
             raise UsageError("this is not in a git work tree", file=folder)
         return Repository(Path(top))
 
-    def git(self, *arguments: str) -> str:
-        """Runs git to its end; Ctrl-C takes effect after it. Raises RepositoryError."""
-        return self._answer(arguments).decode("utf-8", "replace").rstrip("\n")
+    def git(self, *arguments: str, stdin: bytes = b"") -> str:
+        """Runs git to its end; Ctrl-C takes effect after it. stdin: what it reads.
+
+        Raises RepositoryError.
+        """
+        return self._answer(arguments, stdin).decode("utf-8", "replace").rstrip("\n")
 
     def _answer(self, arguments: Sequence[str], stdin: bytes = b"") -> bytes:
         """What git prints. stdin: what it reads."""

@@ -34,7 +34,7 @@ GROUPS = {
     "Measure": {
         "repeat": ("ciwrap.cli.repeat", "Run the command several times; suggest error bounds."),
         "time": ("ciwrap.cli.studies", "Say whether one command is slower than another."),
-        "trend": ("ciwrap.cli.studies", "Say what moves from result to result."),
+        "trend": ("ciwrap.cli.trend", "Say what moves from result to result."),
         "bisect": ("ciwrap.cli.studies", "Find the commit that moved a number."),
         "selftest": ("ciwrap.cli.studies", "Plant damage, and see that it is caught."),
         "changes": ("ciwrap.cli.studies", "Say what is checked differently since a commit."),

@@ -1,4 +1,4 @@
-"""`ciwrap time`, `trend`, `bisect`, `selftest` and `changes`."""
+"""`ciwrap time`, `bisect`, `selftest` and `changes`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ from ciwrap.cli.main import (
     resource_options,
     section_options,
 )
-from ciwrap.golden.manifest import Manifest
-from ciwrap.golden.show import stored_places
-from ciwrap.golden.store import GoldenStores
 from ciwrap.model import MessageLevel, RunResult, Verdict
-from ciwrap.project.config import load_config, timing_settings
+from ciwrap.project.config import load_config
 from ciwrap.project.run_command import all_cores_but_one
 from ciwrap.project.schema import TIMING
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
@@ -44,7 +41,6 @@ from ciwrap.report.terminal import render
 from ciwrap.report.text import plural, relative_to, safe_name, safe_text, seconds_text
 from ciwrap.review.project import Project, load_config_if_any, load_project, project_of
 from ciwrap.snapshot.difference import describe_environment, environment_of_program
-from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.snapshot.take import ProgramWatcher
 from ciwrap.statistics.spread import scipy
 from ciwrap.studies.bisect import (
@@ -94,17 +90,6 @@ from ciwrap.studies.timing_report import (
     side_text,
     table_of,
     timing_summary,
-)
-from ciwrap.studies.trend import ShareSeries, TrendDocument, collect, find_trends
-from ciwrap.studies.trend_report import (
-    bars,
-    change_lines,
-    most_text,
-    now_text,
-    render_trend_html,
-    slope_words,
-    trend_summary,
-    walk_words,
 )
 
 
@@ -345,99 +330,6 @@ def _print(session: Session, found: TimingDocument) -> None:
         console.print(f"order of runs: seed {found.seed}")
     if found.gate:
         console.print(f"gate: exit code {found.exit_code}")
-
-
-_MOST_VARIABLES = 12
-
-
-@command("trend", example="ciwrap trend results/*.json")
-@click.argument("results", nargs=-1, required=True, metavar="RESULT.json...")
-@section_options(TIMING, "margin")
-@markdown_option
-@config_options
-@json_option
-@report_option
-@click.pass_obj
-def trend_command(
-    session: Session,
-    results: tuple[str, ...],
-    margin: float | None,
-    config_path: str | None,
-    golden_dir: str | None,
-) -> int:
-    """Read JSON results of many runs, and say which variables come nearer to their bounds, when a
-    command became slower or took more memory, and how far goldens have moved by being accepted.
-
-    Results are those of check, run, compare and time, in any order; their own times count. Nothing
-    is compared, so the exit code is 0 whatever is found; warnings are in the JSON document, too.
-
-    Exit codes: 0 done, 2 usage, 3 a result could not be read.
-    """
-    config = load_config_if_any(config_path, needs_checks=False)
-    folder = None if config is None else config.golden_dir
-    folder = folder if golden_dir is None else Path(golden_dir)
-    settings = timing_settings() if config is None else config.timing
-    document = find_trends(
-        collect([Path(result) for result in results]),
-        [] if folder is None else _manifests(folder),
-        margin=settings.margin if margin is None else margin,
-        # Snapshots of results lie beside goldens, and where runs here have left them.
-        snapshots=[
-            *([] if folder is None else [SnapshotStore.of_goldens(folder)]),
-            SnapshotStore.of_project(Path.cwd() if config is None else config.root),
-        ],
-    )
-    session.emit_record(document)
-    session.emit_summary(trend_summary(document))
-    if session.report_target is not None:
-        write_text(render_trend_html(document), session.report_target, "the report")
-    _print_trend(session, document)
-    return 0
-
-
-def _manifests(folder: Path) -> list[Manifest]:
-    """The manifests of all goldens. Raises CorruptGoldenError."""
-    stores = GoldenStores(folder)
-    return [stores.at(place).read(place.name).manifest for place in stored_places(folder)]
-
-
-def _print_trend(session: Session, document: TrendDocument) -> None:
-    console = session.console
-    days = f"{document.first[:10]} to {document.last[:10]}"
-    console.print(f"{plural(document.results, 'result')}, {days}")
-    for warning in document.warnings:
-        console.print(f"warning: {warning}")
-    if not document.warnings:
-        console.print("nothing to warn of")
-    if document.shares:
-        console.print("\nshare of the bound used, at its worst checkpoint")
-        rows = [_share_row(one) for one in document.shares[:_MOST_VARIABLES]]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            console.print(f"  {'  '.join(cells)}".rstrip())
-        rest = len(document.shares) - _MOST_VARIABLES
-        if rest > 0:
-            console.print(f"  ... and {plural(rest, 'more variable')} with no larger share")
-    for one in (*document.times, *document.memory):
-        where = f"{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}"
-        console.print(f"\n{where if one.what == 'time' else f'memory of {where}'}")
-        for line in change_lines(one):
-            console.print(f"  {line}")
-    if document.goldens:
-        console.print("\ngoldens")
-        for walk in document.goldens:
-            console.print(f"  {walk_words(walk)}")
-
-
-def _share_row(one: ShareSeries) -> tuple[str, ...]:
-    return (
-        f"{safe_name(one.check, 30)}: {safe_name(one.variable, 30)}",
-        now_text(one),
-        most_text(one),
-        slope_words(one),
-        f"|{bars(one)}|" if len(one.points) > 1 else "",
-    )
 
 
 @command("bisect", example="ciwrap bisect v1.0 HEAD -- ./simulate")

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
-from itertools import takewhile
+from itertools import starmap, takewhile
 from math import isfinite
-from pathlib import Path
 from statistics import median
-from typing import Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ciwrap.base.documents import DocumentHead, to_record
-from ciwrap.base.errors import InvalidResultError
+from ciwrap.base.documents import DocumentHead
 from ciwrap.golden.manifest import Manifest
-from ciwrap.model import CheckResult, EnvironmentDifference, RunResult
+from ciwrap.model import EnvironmentDifference, Verdict
 from ciwrap.model.variable_result import Number
-from ciwrap.report.document import MOST_BYTES, from_document, load_document, reading_result
 from ciwrap.report.text import percent_text, plural, safe_name, share_text
-from ciwrap.report.words import used_share
 from ciwrap.snapshot.difference import environment_differences
 from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.statistics.change_points import (
@@ -35,18 +27,8 @@ from ciwrap.statistics.change_points import (
     rare_ones,
     slope_of,
 )
-from ciwrap.studies.timing import TimingDocument, change_text
-from ciwrap.studies.trend_report import moment_text, rate_words, reached_words
-
-
-class Moment(msgspec.Struct, frozen=True):
-    """Which result a number is from. when: UTC, ISO 8601. commit: with -dirty if files had been
-    changed; null without git.
-    """
-
-    file: str
-    when: str
-    commit: str | None = None
+from ciwrap.studies.observed import Basis, Collected, Moment, Series
+from ciwrap.studies.trend_report import change_words, moment_text, rate_words, reached_words
 
 
 class SharePoint(msgspec.Struct, frozen=True):
@@ -81,11 +63,45 @@ class ShareSeries(msgspec.Struct, frozen=True):
     change_points: tuple[ChangePoint, ...] = ()
 
 
+class VerdictPoint(msgspec.Struct, frozen=True):
+    """What a check came to in one result. bad: how many of its variables do not match, of those
+    that the result lists.
+    """
+
+    moment: Moment
+    verdict: Verdict
+    bad: int
+
+
+class VerdictSeries(msgspec.Struct, frozen=True):
+    """One check over time, oldest first; without a name, results as a whole, of which a command
+    that failed has no checks. bad then counts checks.
+    """
+
+    check: str
+    points: tuple[VerdictPoint, ...]
+
+
 class TimePoint(msgspec.Struct, frozen=True):
     """How long a command took in one result."""
 
     moment: Moment
     seconds: float
+
+    @property
+    def value(self) -> float:
+        return self.seconds
+
+
+class MemoryPoint(msgspec.Struct, frozen=True):
+    """The memory of a command's largest process in one result."""
+
+    moment: Moment
+    bytes: int
+
+    @property
+    def value(self) -> float:
+        return self.bytes
 
 
 class TimeSeries(msgspec.Struct, frozen=True):
@@ -96,9 +112,25 @@ class TimeSeries(msgspec.Struct, frozen=True):
     before it and of the first one after, the likeliest to matter first: facts, and no causes.
     """
 
+    noun: ClassVar[str] = "time"
+
     command: str
     cpu: str
     points: tuple[TimePoint, ...]
+    median: float
+    slope: Slope | None = None
+    change_points: tuple[ChangePoint, ...] = ()
+    differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
+
+
+class MemorySeries(msgspec.Struct, frozen=True):
+    """The memory that one command took, as its times are."""
+
+    noun: ClassVar[str] = "memory"
+
+    command: str
+    cpu: str
+    points: tuple[MemoryPoint, ...]
     median: float
     slope: Slope | None = None
     change_points: tuple[ChangePoint, ...] = ()
@@ -122,7 +154,9 @@ class GoldenWalk(msgspec.Struct, frozen=True):
 
 
 class TrendDocument(DocumentHead, frozen=True):
-    """What trend found. results: how many were read. warnings: a line for each."""
+    """What trend found. results: how many were read. warnings: a line for each. memory: of the
+    commands whose memory is known.
+    """
 
     kind: Literal["trend"]
     results: int
@@ -134,6 +168,8 @@ class TrendDocument(DocumentHead, frozen=True):
     warnings: tuple[str, ...]
     margin: float
     ciwrap_version: str
+    checks: tuple[VerdictSeries, ...] = ()
+    memory: tuple[MemorySeries, ...] = ()
 
 
 # From here on a warning: the next change of compiler may be enough.
@@ -156,12 +192,15 @@ def find_trends(
     counts. snapshots: where those of the results may lie. Raises NotAvailableError without SciPy.
     """
     shares = _share_series(found, margin)
-    timed = sorted(found.times.items())
-    slopes = _sure_slopes([[point.seconds for point, _ in points] for _, points in timed])
     times = tuple(
-        _time_series(key, points, slope, margin, snapshots)
-        for (key, points), slope in zip(timed, slopes, strict=True)
+        TimeSeries(*key, tuple(starmap(TimePoint, points)), **levels._asdict())
+        for key, points, levels in _measured(found.times, margin, snapshots)
     )
+    memory = tuple(
+        MemorySeries(*key, tuple(starmap(MemoryPoint, points)), **levels._asdict())
+        for key, points, levels in _measured(found.memory, margin, snapshots)
+    )
+    measured: list[TimeSeries | MemorySeries] = [*times, *memory]
     goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
     return TrendDocument(
         schema_version=1,
@@ -172,10 +211,15 @@ def find_trends(
         shares=shares,
         times=times,
         goldens=goldens,
+        checks=tuple(
+            VerdictSeries(check, tuple(starmap(VerdictPoint, points)))
+            for check, points in sorted(found.verdicts.items())
+        ),
+        memory=memory,
         warnings=(
             *_repeated_warning(found.repeated),
             *(text for one in shares if (text := _share_warning(one)) is not None),
-            *(text for one in times for text in _time_warnings(one)),
+            *(text for one in measured for text in _measured_warnings(one)),
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
         ),
         margin=margin,
@@ -223,43 +267,50 @@ def _steps_of(shares: Sequence[float], one: ShareSeries, margin: float) -> tuple
 
 
 def _plain_series(
-    key: tuple[str, str], points: Sequence[tuple[Basis, SharePoint]], *, is_lost: bool
+    key: tuple[str, str],
+    points: Sequence[tuple[Moment, tuple[Basis, float]]],
+    *,
+    is_lost: bool,
 ) -> ShareSeries:
-    today = points[-1][0]
-    since = len(list(takewhile(lambda one: one[0] == today, reversed(points))))
+    today, newest = points[-1][1]
+    since = len(list(takewhile(lambda one: one[1][0] == today, reversed(points))))
     return ShareSeries(
         check=key[0],
         variable=key[1],
-        points=tuple(point for _, point in points),
+        points=tuple(SharePoint(moment, share) for moment, (_, share) in points),
         since=since,
-        newest=points[-1][1].share,
+        newest=newest,
         is_lost=is_lost,
     )
 
 
-def _time_series(
-    key: tuple[str, str],
-    measured: Sequence[tuple[TimePoint, Mapping[str, str]]],
-    slope: Slope | None,
+class _Levels(NamedTuple):
+    """What both kinds of series have in common."""
+
+    median: float
+    slope: Slope | None
+    change_points: tuple[ChangePoint, ...]
+    differences: tuple[tuple[EnvironmentDifference, ...], ...]
+
+
+def _measured(
+    series: Series[tuple[Any, Mapping[str, str]]],
     margin: float,
     snapshots: Sequence[SnapshotStore],
-) -> TimeSeries:
-    points = tuple(point for point, _ in measured)
-    seconds = [point.seconds for point in points]
-    # What rises with each run has no levels.
-    changes = () if slope is not None else find_change_points(seconds, margin=margin, seed=_SEED)
-    pairs = [(measured[one.position - 1][1], measured[one.position][1]) for one in changes]
-    return TimeSeries(
-        command=key[0],
-        cpu=key[1],
-        points=points,
-        median=median(seconds),
-        slope=slope,
-        change_points=changes,
-        differences=tuple(
-            environment_differences(before, after, snapshots) for before, after in pairs
-        ),
-    )
+) -> Iterator[tuple[tuple[str, str], list[tuple[Moment, Any]], _Levels]]:
+    """Of each command and processor: what was measured, and its levels."""
+    listed = sorted(series.items())
+    values = [[value for _, (value, _) in points] for _, points in listed]
+    for (key, points), measured, slope in zip(listed, values, _sure_slopes(values), strict=True):
+        # What rises with each run has no levels.
+        steps = () if slope is not None else find_change_points(measured, margin=margin, seed=_SEED)
+        facts = [environment for _, (_, environment) in points]
+        differences = tuple(
+            environment_differences(facts[one.position - 1], facts[one.position], snapshots)
+            for one in steps
+        )
+        moments = [(moment, value) for moment, (value, _) in points]
+        yield key, moments, _Levels(median(measured), slope, steps, differences)
 
 
 def _walk(manifest: Manifest) -> GoldenWalk | None:
@@ -320,17 +371,16 @@ def _beyond_words(share: float) -> str:
     return "by no multiple of it that is known"
 
 
-def _time_warnings(one: TimeSeries) -> list[str]:
+def _measured_warnings(one: TimeSeries | MemorySeries) -> list[str]:
     """A line for what grows, or for the last change, if it was for the worse."""
     if one.slope is not None and one.slope.per_step > 0:
-        return [f"{safe_name(one.command, 60)} takes {rate_words(one.slope, one.median)}"]
+        return [f"{safe_name(one.command, 60)} takes {rate_words(one)}"]
     if not one.change_points or one.change_points[-1].change <= 0:
         return []
     last = one.change_points[-1]
     moment = one.points[last.position].moment
-    return [
-        f"{safe_name(one.command, 60)} takes {change_text(last.change)} since {moment_text(moment)}"
-    ]
+    words = change_words(one, last.change)
+    return [f"{safe_name(one.command, 60)} takes {words} since {moment_text(moment)}"]
 
 
 def _golden_warning(one: GoldenWalk) -> str | None:
@@ -341,117 +391,3 @@ def _golden_warning(one: GoldenWalk) -> str | None:
         f"the golden of {safe_name(one.check)} was replaced {one.acceptances} times since"
         f" {one.since[:10]} and may have moved by {one.moved:.1f} bounds in all{further}"
     )
-
-
-_NO_CPU = "unknown"
-_KINDS = "check, run, compare or time"
-_UTC = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
-
-# What shares of one series must have in common to be compared: the golden and the bound.
-Basis = tuple[str | None, str]
-
-
-class Collected(Struct):
-    """Everything that results say over time, oldest first.
-
-    shares: by check and variable, each with its basis. lost: of these, those of which the newest
-    result of their check tells no share: not comparable, for instance. times: by command and
-    processor, each with the facts of its environment. repeated: how many files say the same, byte
-    for byte, as another one: what is listed twice has not happened twice.
-    """
-
-    moments: list[Moment] = field(default_factory=list)
-    shares: dict[tuple[str, str], list[tuple[Basis, SharePoint]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    lost: set[tuple[str, str]] = field(default_factory=set)
-    times: dict[tuple[str, str], list[tuple[TimePoint, Mapping[str, str]]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    repeated: int = 0
-
-
-class _Observed(Struct):
-    """What one result says; the result itself may be large, and is let go."""
-
-    moment: Moment
-    environment: Mapping[str, str]
-    checks: set[str] = field(default_factory=set)
-    shares: dict[tuple[str, str], tuple[Basis, Number]] = field(default_factory=dict)
-    times: list[tuple[tuple[str, str], float]] = field(default_factory=list)
-
-
-def collect(paths: Sequence[Path]) -> Collected:
-    """Reads results of check, run, compare and time, whatever their order; two that began at the
-    same time stay in the order given.
-
-    Raises UnreadableFileError, InvalidResultError.
-    """
-    distinct = list({_digest(path): path for path in reversed(paths)}.values())[::-1]
-    found = Collected(repeated=len(paths) - len(distinct))
-    for one in sorted(map(_observe, distinct), key=lambda one: one.moment.when):
-        found.moments.append(one.moment)
-        for key, (basis, share) in one.shares.items():
-            found.shares[key].append((basis, SharePoint(one.moment, share)))
-        found.lost |= {key for key in found.shares if key[0] in one.checks}
-        found.lost -= one.shares.keys()
-        for which, seconds in one.times:
-            found.times[which].append((TimePoint(one.moment, seconds), one.environment))
-    return found
-
-
-def _digest(path: Path) -> bytes:
-    with reading_result(path, _KINDS), path.open("rb") as stream:
-        # Of one that is longer no more is read, here or later.
-        return hashlib.sha256(stream.read(MOST_BYTES + 1)).digest()
-
-
-def _observe(path: Path) -> _Observed:
-    result = read_any(path)
-    if not _UTC.match(result.started_at):
-        raise InvalidResultError(
-            "does not say when it began, so it has no place among the others", file=path
-        )
-    commit = result.environment.get("git_commit")
-    observed = _Observed(Moment(path.name, result.started_at, commit), result.environment)
-    cpu = result.environment.get("cpu", _NO_CPU)
-    if isinstance(result, TimingDocument):
-        new = result.sides[1]  # a comparison's side B
-        observed.environment = {**result.environment, "snapshot": new.snapshot or ""}
-        observed.times.append(((new.command, cpu), new.spread.median))
-        return observed
-    for outcome in (result.command, *(check.command for check in result.checks)):
-        if outcome is not None and outcome.exit_code == 0 and outcome.seconds > 0:
-            observed.times.append(((outcome.command, cpu), outcome.seconds))
-    for check in result.checks:
-        name = f"{check.name} ({check.label})" if check.label else check.name
-        observed.checks.add(name)
-        for variable, worst in _worst_shares(check).items():
-            observed.shares[name, variable] = worst
-    return observed
-
-
-def read_any(path: Path) -> RunResult | TimingDocument:
-    """A result of check, run, compare or time. Raises UnreadableFileError, InvalidResultError."""
-    with reading_result(path, _KINDS):
-        document = load_document(path)
-        is_timing = isinstance(document, dict) and document.get("kind") == "timing"
-        # A call of `ciwrap time` that failed writes the document of a run without a verdict.
-        if is_timing and "comparison" in document:
-            return to_record(document, TimingDocument)
-        return from_document(document)
-
-
-def _worst_shares(check: CheckResult) -> dict[str, tuple[Basis, Number]]:
-    """Of each name: the largest share over its checkpoints. Without those of which none is known,
-    and those with a bound of 0: where nothing but equality counts, nothing comes nearer to it.
-    """
-    worst: dict[str, tuple[Basis, Number]] = {}
-    for variable in check.variables:
-        share = used_share(variable)
-        if share is None:
-            continue
-        basis = (check.golden_root, str(variable.bound))
-        if variable.name not in worst or share > worst[variable.name][1]:
-            worst[variable.name] = (basis, share)
-    return worst

@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from markupsafe import Markup
 
 from ciwrap.model import EnvironmentDifference
 from ciwrap.report.drawing import (
+    WIDTH,
     Frame,
     axes,
     beside_line,
     chart,
     curve,
     dot,
+    element,
     join,
     line,
+    rect,
     some_of,
     text,
     triangle,
@@ -26,14 +29,24 @@ from ciwrap.report.drawing import (
 )
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
-from ciwrap.report.text import capital, percent_text, plural, safe_name, time_text
+from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_name, time_text
 from ciwrap.snapshot.difference import words_of_kind
-from ciwrap.statistics.change_points import LEAST, Slope
+from ciwrap.statistics.change_points import LEAST
 from ciwrap.studies.timing import change_text
 from ciwrap.studies.timing_report import TIME_LABELS
 
 if TYPE_CHECKING:
-    from ciwrap.studies.trend import GoldenWalk, Moment, ShareSeries, TimeSeries, TrendDocument
+    from ciwrap.studies.observed import Moment
+    from ciwrap.studies.trend import (
+        GoldenWalk,
+        MemorySeries,
+        ShareSeries,
+        TimeSeries,
+        TrendDocument,
+        VerdictSeries,
+    )
+
+    Measured: TypeAlias = TimeSeries | MemorySeries
 
 _MOST_DIFFERENCES = 3
 _MOST_MARKS = 40
@@ -80,9 +93,20 @@ def slope_words(one: ShareSeries) -> str:
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
 
 
-def rate_words(slope: Slope, median: float) -> str:
+def change_words(one: Measured, change: float) -> str:
+    """`9.8 % more time`, `12 % less memory`."""
+    return change_text(change, one.noun)
+
+
+def value_text(one: Measured, value: float) -> str:
+    """`1.20 s`, `24.0 MiB`."""
+    return time_text(value) if one.noun == "time" else bytes_text(round(value))
+
+
+def rate_words(one: Measured) -> str:
     """`1.2 % more time with each result`."""
-    return f"{change_text(slope.per_step / median)} with each result"
+    assert one.slope is not None
+    return f"{change_words(one, one.slope.per_step / one.median)} with each result"
 
 
 def reached_words(results: int) -> str:
@@ -92,18 +116,18 @@ def reached_words(results: int) -> str:
     return f"it is reached in about {plural(results, 'more result')}"
 
 
-def change_lines(one: TimeSeries) -> list[str]:
-    """How long a command takes, and each change of that."""
-    lines = [f"{plural(len(one.points), 'run')}, {time_text(one.median)} in the median"]
+def change_lines(one: Measured) -> list[str]:
+    """What a command takes, and each change of that."""
+    lines = [f"{plural(len(one.points), 'run')}, {value_text(one, one.median)} in the median"]
     for position, point in enumerate(one.change_points):
         moment = one.points[point.position].moment
         lines.append(
-            f"since {moment_text(moment)}: {change_text(point.change)},"
-            f" {time_text(point.before)} became {time_text(point.after)}"
+            f"since {moment_text(moment)}: {change_words(one, point.change)},"
+            f" {value_text(one, point.before)} became {value_text(one, point.after)}"
         )
         lines += _difference_lines(one.differences[position : position + 1])
     if one.slope is not None:
-        lines.append(rate_words(one.slope, one.median))
+        lines.append(rate_words(one))
     elif not one.change_points:
         is_told = len(one.points) >= LEAST
         lines.append(
@@ -121,6 +145,36 @@ def _difference_lines(found: Sequence[Sequence[EnvironmentDifference]]) -> list[
         lines.append(f"{name} differs: {sides} ({words_of_kind(one.kind)})")
     more = sum(max(0, len(differences) - _MOST_DIFFERENCES) for differences in found)
     return [*lines, f"and {plural(more, 'other difference')}"] if more else lines
+
+
+# Of a check in one result, for people and for lines of characters.
+_MARKS = {"match": ".", "consistent": ".", "undecided": "~", "not_comparable": "-"}
+
+
+def check_name(one: VerdictSeries) -> str:
+    return safe_name(one.check) if one.check else "all checks"
+
+
+def verdict_marks(one: VerdictSeries) -> str:
+    """A character for each of the last results: `.` matches, `#` differs, `~` undecided, `-` not
+    comparable.
+    """
+    return "".join(_MARKS.get(point.verdict, "#") for point in one.points[-_MOST_MARKS:])
+
+
+def verdict_words(one: VerdictSeries) -> str:
+    """`24 of 25 results match; differ since 1a2b3c4d5e (2026-03-01)`."""
+    good = sum(point.verdict.is_good for point in one.points)
+    total = len(one.points)
+    words = f"{good} of {plural(total, 'result')} {'matches' if good == 1 else 'match'}"
+    newest = one.points[-1].verdict
+    if newest.is_good:
+        return words
+    since = next(
+        (at for at in range(total - 1, 0, -1) if one.points[at - 1].verdict.is_good),
+        0,
+    )
+    return f"{words}; {newest.words} since {moment_text(one.points[since].moment)}"
 
 
 def walk_words(walk: GoldenWalk) -> str:
@@ -190,17 +244,15 @@ def _slope_line(
     return line(_x(frame, first, count), begin, _x(frame, count - 1, count), end, "sg")
 
 
-def time_plot(one: TimeSeries) -> Markup:
-    """How long a command took in each result, with the level before and after each change."""
+def measured_plot(one: Measured) -> Markup:
+    """What a command took in each result, with the level before and after each change."""
     frame = Frame(left=TIME_LABELS)
     points = one.points[-MOST_POINTS:]
     dropped = len(one.points) - len(points)
-    high = 1.08 * max(point.seconds for point in points)
-
-    def y_of(seconds: float) -> float:
-        return frame.y(seconds / high)
-
-    parts = value_lines(frame, high, time_text)
+    high = 1.08 * max(point.value for point in points)
+    # Round numbers of bytes are none of MiB.
+    unit, words = (1.0, time_text) if one.noun == "time" else (float(1 << 20), "{:g} MiB".format)
+    parts = value_lines(frame, high / unit, words)
     for row, change in enumerate(one.change_points):
         at = change.position - dropped
         if at > 0:
@@ -208,16 +260,35 @@ def time_plot(one: TimeSeries) -> Markup:
             parts.append(line(x, frame.top, x, frame.bottom, "hz"))
             # Each in a row of its own: steps may lie closer together than words are wide.
             y = frame.top + 10 + _ROW * (row % _ROWS)
-            parts.append(beside_line(frame, x, y, change_text(change.change)))
+            parts.append(beside_line(frame, x, y, change_words(one, change.change)))
     parts += _curve(
         frame,
-        [y_of(point.seconds) for point in points],
-        [f"{moment_text(point.moment)}: {time_text(point.seconds)}" for point in points],
+        [frame.y(point.value / high) for point in points],
+        [f"{moment_text(point.moment)}: {value_text(one, point.value)}" for point in points],
         [False] * len(points),
         dropped,
     )
     parts.append(axes(frame, "result", ""))
-    return chart(f"Time of {safe_name(one.command, 60)}, by result", join(parts))
+    return chart(f"{capital(one.noun)} of {safe_name(one.command, 60)}, by result", join(parts))
+
+
+_STRIP_HEIGHT, _STRIP_LOW = 18.0, 7.0
+_MOST_STRIP = 120
+
+
+def verdict_strip(one: VerdictSeries) -> Markup:
+    """A bar for each of the last results: low where all is well, high and coloured where not."""
+    points = one.points[-_MOST_STRIP:]
+    width = WIDTH / max(len(points), 20)
+    bars = []
+    for at, point in enumerate(points):
+        height = _STRIP_LOW if point.verdict.is_good else _STRIP_HEIGHT
+        place = (at * width, _STRIP_HEIGHT - height, 0.8 * width, height)
+        said = f"{moment_text(point.moment)}: {point.verdict.words}"
+        bars.append(rect(*place, f"sb {point.verdict.value}", said))
+    title = element("title", f"Verdicts of {check_name(one)}, by result")
+    view = f"0 0 {WIDTH} {_STRIP_HEIGHT:g}"
+    return element("svg", title + join(bars), viewBox=view, role="img", class_="bars")
 
 
 def _x(frame: Frame, at: float, count: int) -> float:
@@ -268,8 +339,12 @@ def render_trend_html(document: TrendDocument) -> str:
         warnings_left_out=max(0, warned - MOST_WARNINGS),
         shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
         shares_left_out=max(0, len(document.shares) - MOST_SERIES),
-        times=tuple(map(_time_card, document.times[:MOST_SERIES])),
+        checks=tuple(map(_verdict_row, document.checks[:MOST_SERIES])),
+        checks_left_out=max(0, len(document.checks) - MOST_SERIES),
+        times=tuple(map(_measured_card, document.times[:MOST_SERIES])),
         times_left_out=max(0, len(document.times) - MOST_SERIES),
+        memory=tuple(map(_measured_card, document.memory[:MOST_SERIES])),
+        memory_left_out=max(0, len(document.memory) - MOST_SERIES),
         goldens=tuple(f"{walk_words(one)}." for one in document.goldens),
     )
     head = PageHead(
@@ -279,6 +354,16 @@ def render_trend_html(document: TrendDocument) -> str:
         safe_name(document.ciwrap_version),
     )
     return render_page("trend.html.j2", head, page)
+
+
+def _verdict_row(one: VerdictSeries) -> SimpleNamespace:
+    newest = one.points[-1].verdict
+    return SimpleNamespace(
+        name=check_name(one),
+        verdict=newest.value,
+        words=capital(verdict_words(one)),
+        plot=verdict_strip(one),
+    )
 
 
 def _share_card(one: ShareSeries) -> SimpleNamespace:
@@ -300,7 +385,7 @@ def _drawn_lines(points: int) -> list[str]:
     return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
 
 
-def _time_card(one: TimeSeries) -> SimpleNamespace:
+def _measured_card(one: Measured) -> SimpleNamespace:
     lines = (
         f"On {safe_name(one.cpu, 80)}.",
         *(f"{capital(text)}." for text in change_lines(one)),
@@ -309,7 +394,7 @@ def _time_card(one: TimeSeries) -> SimpleNamespace:
     is_slower = bool(one.change_points) and one.change_points[-1].change > 0
     hue = "differ" if is_slower else "match"
     return SimpleNamespace(
-        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=time_plot(one)
+        name=safe_name(one.command, 120), hue=hue, lines=lines, plot=measured_plot(one)
     )
 
 
@@ -324,6 +409,15 @@ def trend_summary(document: TrendDocument) -> str:
     lines += [f"- {escaped(warning, 600)}" for warning in document.warnings[:_MOST]]
     if len(document.warnings) > _MOST:
         lines.append(f"- ... and {len(document.warnings) - _MOST} more")
+    if document.checks:
+        lines += ["", "| check | verdicts | by result |", "|---|---|---|"]
+    lines += [
+        f"| {escaped(check_name(one))} | {escaped(verdict_words(one), 300)}"
+        f" | `{verdict_marks(one)}` |"
+        for one in document.checks[:_MOST]
+    ]
+    rest = len(document.checks) - _MOST
+    lines += ["", f"... and {plural(rest, 'more check')}."] if rest > 0 else []
     if document.shares:
         lines += ["", "| variable | share of the bound | most | | tenths of the bound, by result |"]
         lines += ["|---|---|---|---|---|"]
@@ -337,9 +431,10 @@ def trend_summary(document: TrendDocument) -> str:
     rest = len(document.shares) - _MOST
     if rest > 0:
         lines += ["", f"... and {plural(rest, 'more variable')} with no larger share."]
-    for one in document.times[:_MOST]:
-        lines += ["", f"{escaped(one.command)} on {escaped(one.cpu)}:", ""]
-        lines += [f"- {escaped(line)}" for line in change_lines(one)]
+    measured: list[Measured] = [*document.times[:_MOST], *document.memory[:_MOST]]
+    for each in measured:
+        head = f"{capital(each.noun)} of {escaped(each.command)} on {escaped(each.cpu)}"
+        lines += ["", f"{head}:", "", *(f"- {escaped(line)}" for line in change_lines(each))]
     lines += [""] if document.goldens else []
     lines += [f"- {escaped(walk_words(walk), 600)}" for walk in document.goldens[:_MOST]]
     return "\n".join(lines).rstrip() + "\n"
