@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 
 from ciwrap.model import MovedElement, NewValues, VariableResult, Verdict
-from ciwrap.report.place_words import range_text
+from ciwrap.report.place_words import range_text, suspect_place
 from ciwrap.report.text import (
     index_text,
     plural,
@@ -86,6 +86,18 @@ def by_digests_lines(variable: VariableResult) -> list[str]:
     if new is not None and not (new.number_count == 1 and variable.moved_elements):
         lines.append(f"in the suspect chunks: {new_values_words(new)}")
     return lines
+
+
+def moved_place(variable: VariableResult) -> str:
+    """What digests tell of where something moved, and how far: an element if one is known, else
+    the suspect chunks.
+    """
+    if variable.moved_elements:
+        return moved_words(first_moved(variable))
+    place = suspect_place(variable)
+    if not place or not variable.least_share:
+        return place
+    return f"{place}, by at least {share_text(rounded_down(variable.least_share))}"
 
 
 def _lost_words(variable: VariableResult) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ciwrap.model import CheckResult, Divergence, DivergenceKind, VariableResult, Verdict
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
 from ciwrap.report.cause_words import cause_lines
+from ciwrap.report.digest_words import moved_place
 from ciwrap.report.text import counts_words, index_text, plural, safe_name
 from ciwrap.report.words import element_share_text, sides_of, variable_is_exact
 
@@ -248,14 +249,17 @@ def together_text(check: CheckResult) -> str:
 
 
 def divergence_text(divergence: Divergence) -> str:
-    """` [5, 7]: 1.0 and 1.5, 500 x the bound`, or `: not comparable`; nothing where no values are
-    known.
+    """` [5, 7]: 1.0 and 1.5, 500 x the bound`, or `: not comparable`; where no values are known,
+    what digests tell of them: `: undecided, in elements [0:512]`.
     """
-    if divergence.kind is not DivergenceKind.DIFFER:
+    if not divergence.kind.is_alarm:
         return f": {divergence.kind.words}"
     element = divergence.element
     if element is None:
-        return ""
+        is_open = divergence.kind is DivergenceKind.UNDECIDED
+        said = (divergence.kind.words if is_open else "", moved_place(divergence.variable))
+        known = ", ".join(text for text in said if text)
+        return f": {known}" if known else ""
     where = f" {index_text(element.index)}" if element.index else ""
     text = f"{where}: {safe_name(element.golden)} and {safe_name(element.new)}"
     if variable_is_exact(divergence.variable):

@@ -19,7 +19,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.model.variable_result import HistoryFacts
+from ciwrap.model.variable_result import ChunkRange, HistoryFacts, MovedElement
 from ciwrap.report.lead import group_of, top_of_page
 from ciwrap.report.terminal import alarm_lines
 from ciwrap.report.view import row_of
@@ -213,6 +213,41 @@ def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
     single = replace(proven, element_count=count, differing_count_at_most=count)
     verb = "at least 1 of 1 element differs" if count == 1 else "at least 4 of 4 elements differ"
     assert verb in headline(single)
+
+
+def test_what_digests_tell_of_the_first_divergence_stands_beside_it() -> None:
+    by_digests = VariableResult(
+        "u",
+        Verdict.UNDECIDED,
+        iteration=0,
+        shape=(40, 30),
+        element_count=1200,
+        chunk_count=4,
+        suspect_chunks=1,
+        suspect_ranges=(ChunkRange(300, 599, (10, 0), (19, 29)),),
+        suspect_range_count=1,
+        differing_count_at_most=300,
+        bound=ErrorBound(1e-3),
+    )
+    moved = MovedElement((3, 17), "1.3", "1.0", "1.001", share_from=0.9, share_to=1.1)
+    cases = (
+        (by_digests, ": undecided, in elements [10:20, :]"),
+        (
+            replace(by_digests, moved_elements=(moved,)),
+            ": undecided, [3, 17] moved by 0.9 to 1.1 x the bound (golden between 1 and 1.001,"
+            " new 1.3)",
+        ),
+        (
+            replace(by_digests, verdict=Verdict.DIFFER, least_share=14.37),
+            ": in elements [10:20, :], by at least 14.3 x the bound",
+        ),
+        (replace(by_digests, verdict=Verdict.DIFFER, suspect_ranges=()), ""),
+    )
+    other = VariableResult("u", Verdict.MATCH, iteration=1, element_count=1, differing_count=0)
+    for one, said in cases:
+        check = CheckResult("c", one.verdict, (one, other))
+        (_, _, more, _), *_ = divergence_lines(check)
+        assert more == said
 
 
 def test_a_single_number_has_no_index() -> None:
