@@ -254,6 +254,38 @@ def _proven(least: LeastShares | None, bound: float) -> tuple[int, float | None]
     return int(is_proven.sum()), float(sizes.max() / bound) if sizes.size and bound else None
 
 
+def by_summaries_alone(
+    result: VariableResult,
+    asked: _core.TreeParameters,
+    made: _core.TreeParameters,
+    least: LeastShares,
+) -> VariableResult | None:
+    """The result of two trees whose digests tell nothing of each other, since each was made with
+    residues of its own; None if the summaries of all their chunks prove no difference.
+    """
+    bound = bound_ratio(asked, made)[1]
+    is_proven = (least.shares >= bound) & (least.shares > 0)
+    if not is_proven.any():
+        return None
+    leaves = np.arange(least.shares.size)
+    count = int(np.count_nonzero(is_proven))
+    found = with_digests(
+        replace(result, evidence=Evidence.TREE),
+        made,
+        result.shape or (),
+        Suspects(leaves, leaves.size),
+    )
+    is_other = is_other_bound(asked, made)
+    return replace(
+        found,
+        verdict=Verdict.DIFFER,
+        bound=bound_of(asked),
+        golden_bound=describe_bound(made) if is_other else None,
+        differing_count_at_least=count,
+        least_share=_proven(least, bound)[1] if bound else None,
+    )
+
+
 def with_other_bound(
     result: VariableResult,
     asked: _core.TreeParameters,

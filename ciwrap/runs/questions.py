@@ -27,6 +27,7 @@ from ciwrap.base.processes import Closing
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.check.findings import (
     Suspects,
+    by_summaries_alone,
     judged_by_digests,
     matched_by_digests,
     with_drift,
@@ -782,8 +783,11 @@ class TreeStage:
     def _two_captures(self, pair: Pair, mine: CapturedVariable, other: CapturedVariable) -> bool:
         trees = comparable_trees(mine, other)
         golden, new = pair.ours.run.capture, pair.theirs.run.capture
-        if trees is None or golden is None or new is None:
+        if golden is None or new is None:
             return False
+        if trees is None:
+            is_open = pair.ours.has_data or pair.theirs.has_data
+            return not is_open and self._by_summaries(pair, mine, other)
         a, b = trees
         result = with_roots(pair.result, a.root, b.root)
         if b.against is not None:
@@ -796,6 +800,22 @@ class TreeStage:
             self._open.append(_Open(pair, descent))
         else:
             self._matched(pair, a.parameters, descent.counts[-1])
+        return True
+
+    def _by_summaries(self, pair: Pair, mine: CapturedVariable, other: CapturedVariable) -> bool:
+        """Whether the chunks of two trees with residues of their own prove a difference."""
+        golden, new = pair.ours.run.capture, pair.theirs.run.capture
+        a, b = mine.fine, other.fine
+        if golden is None or new is None or a is None or b is None or a.parameters != b.parameters:
+            return False
+        descent = Descent(golden, a, new, b, mine)
+        least = least_between(descent, np.arange(descent.counts[-1]))
+        asked = asked_for(a.parameters, pair.settings, pair.result.id)
+        result = with_roots(pair.result, a.root, b.root)
+        found = None if least is None else by_summaries_alone(result, asked, a.parameters, least)
+        if found is None:
+            return False
+        self._outcome.results.append(found)
         return True
 
     def _matched(

@@ -467,3 +467,27 @@ def test_summaries_prove_that_a_recorded_run_differs(
     assert {one["verdict"] for one in moved} == {"differ"}
     # By a hundredth of numbers of which the largest is about 3.5: 35 bounds.
     assert all(5 < one["least_share"] < 40 for one in moved)
+
+
+def test_two_trees_with_residues_of_their_own_prove_what_differs_and_no_match(folder: Path) -> None:
+    """Their digests say nothing of each other, the sums of their codes do."""
+    accepted("auto", "--residues")
+    config = Path("ciwrap.yaml").read_text()
+    Path("walk.py").write_text(PROGRAM.replace("y = x + noise", "y = 1.01 * x + noise"))
+    assert record("--residues")[0] == 0
+    for bound, least, most in (("0.001", 5, 40), ("0.004", 1, 10), ("0", 0, 0), ("1", 0, 0)):
+        Path("ciwrap.yaml").write_text(config.replace("0.001", bound))
+        code, check = result()
+        moved = [one for one in check["variables"] if one["name"] == "x"]
+        if bound == "1":  # wider than what was moved, which nobody can know
+            assert code == ExitCode.NOT_COMPARABLE
+            assert {one["verdict"] for one in moved} == {"not_comparable"}
+            continue
+        assert code == ExitCode.DIFFER, check
+        assert {one["verdict"] for one in moved} == {"differ"}
+        if most:
+            assert all(least < one["least_share"] < most for one in moved)
+        for one in moved:
+            count = one["differing_count_at_least"], one["differing_count_at_most"]
+            assert count == (one["suspect_chunks"], 4000)
+            assert one["suspect_chunks"] == one["chunk_count"] == 8
