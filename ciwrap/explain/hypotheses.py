@@ -355,27 +355,17 @@ def _fill_value(
         if value != 0 and is_beyond and difference.is_most(held):
             side = difference.golden if on_golden else difference.new
             number = side.reshape(-1)[difference.positions[np.argmax(held)]]
-            return _explained_fill_value(difference, number, held, on_golden=on_golden)
+            exact = int(number) if number.dtype.kind in "iu" else value
+            # Missing on one side alone is a difference, so no `fill_values` would make it match.
+            return Explanation(
+                Cause.FILL_VALUE,
+                int(np.count_nonzero(held)),
+                difference.count,
+                values=(value,),
+                on_golden=on_golden,
+                words=None if exact == value else str(exact),  # the digits of what no double is
+            )
     return None
-
-
-def _explained_fill_value(
-    difference: Difference, number: Any, held: NDArray[np.bool_], *, on_golden: bool
-) -> Explanation | None:
-    """The explanation; a whole number that no double is has its digits in words."""
-    value = float(number)
-    exact = int(number) if number.dtype.kind in "iu" else value
-    is_known = exact in difference.parameters.fill_values
-    digits = None if exact == value else str(exact)
-    return Explanation(
-        Cause.FILL_VALUE,
-        int(np.count_nonzero(held)),
-        difference.count,
-        values=(value,),
-        on_golden=on_golden,
-        words=digits,
-        remedy=None if is_known else f"fill_values: [{digits or whole_or_short(value)}]",
-    )
 
 
 def _less_precise(difference: Difference) -> Explanation | None:

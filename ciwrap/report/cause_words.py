@@ -111,7 +111,6 @@ def remedy_words(one: Explanation) -> str:
         Cause.OTHER_ORDER: "if the order of rows means nothing"
         + ("; ID: the variable that names them" if (one.remedy or "").endswith(" ID") else ""),
         Cause.LESS_PRECISE: "if the shorter type is meant",
-        Cause.FILL_VALUE: "if it stands for a missing value",
         Cause.ACROSS_RANKS: "beside align_by: ID, where ID is the variable that names the rows",
         Cause.NEAR_ZERO: "so that values next to zero have a bound as well",
         Cause.WIDER_BOUND: "if that much does not matter",
@@ -221,15 +220,13 @@ def _cause_words(one: Explanation, golden: str, new: str) -> str:
     axes = " and ".join(map(str, one.axes))
     called = safe_name(one.words or "")
     named = f" ({called})" if called else ""
-    # Where there is nothing to configure it is a fill value by the configuration.
-    which = "perhaps a fill value" if one.remedy else "a fill value"
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
         Cause.CONSTANT_OFFSET: f"{new} = {golden} {plus}",
         Cause.CONSTANT_FACTOR: f"{new} = {golden} x {value}{named}",
         Cause.ALL_ZERO: f"{new} is 0",
         Cause.ALL_NAN: f"{new} is NaN",
-        Cause.FILL_VALUE: f"{side} is {value}, beyond all other finite values, {which}",
+        Cause.FILL_VALUE: f"{side} is {value}, beyond all other finite values, as fill values are",
         Cause.LESS_PRECISE: f"{side} is {other} rounded to {called}",
         Cause.BIT_FLIPPED: f"one bit is flipped: bit {value}, of the {called}",
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",

@@ -391,8 +391,7 @@ def effect_facts(
     yield f"mean of {sides[1]} - {sides[0]}", f"{sign}{short_number(effect.bias)}{bias}"
     yield "range", " to ".join(numbers_apart(effect.least, effect.greatest))
     if effect.apart is not None:
-        value = number_text(effect.apart)
-        words = f"{effect.apart_count:,} are {value}, perhaps a fill value: fill_values: [{value}]"
+        words = f"{effect.apart_count:,} are {number_text(effect.apart)}, perhaps a fill value"
         yield "left out of the range", words
     if effect.size_sum > 0:
         name = "sum" if is_whole else "sum of the others"

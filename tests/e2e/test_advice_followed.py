@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 ELEMENTS = 700
+BOUND = {"atol", "rtol", "ulps"}
 # Of these a user chooses: what they need is not in the output.
 NOT_WHOLE = ("ID",)
 
@@ -44,6 +45,7 @@ def changed(golden: Any, how: str, size: float, seed: int) -> Any:
         "offset": lambda: wide + size,
         "rounded": lambda: golden.astype("c8" if golden.dtype.kind == "c" else "f4"),
         "turned": lambda: wide + 360 * (noise > 1),
+        "lost": lambda: np.where(noise > 1, -9999, wide),
     }[how]()
     return new.astype(golden.dtype)
 
@@ -61,8 +63,11 @@ def remedies(document: Any) -> dict[str, list[str]]:
 
 
 def bound_with(bound: str, line: str) -> dict[str, Any]:
-    said = line if line.startswith("{") else f"{{{line}}}"
-    return {**yaml.safe_load(f"{{{bound}}}"), **yaml.safe_load(said)}
+    """The settings of a variable, once the line stands there: an `atol` alone sets `rtol` to 0."""
+    said = yaml.safe_load(line if line.startswith("{") else f"{{{line}}}")
+    others = set() if said.keys().isdisjoint(BOUND) else BOUND
+    known = yaml.safe_load(f"{{{bound}}}")
+    return {**{key: value for key, value in known.items() if key not in others}, **said}
 
 
 def check_advice(folder: Path, golden: dict[str, Any], new: dict[str, Any], bound: str) -> int:
@@ -93,7 +98,8 @@ def check_advice(folder: Path, golden: dict[str, Any], new: dict[str, Any], boun
 @pytest.mark.parametrize("evidence", ["data", "residues"])
 @given(
     kind=st.sampled_from(["smooth", "noise", "decades", "large", "near zero", "angles"]),
-    how=st.sampled_from(["noise", "relative", "few", "offset", "rounded", "turned"]),
+    how=st.sampled_from(["noise", "relative", "few", "offset", "rounded", "turned", "lost"]),
+    is_found=st.booleans(),
     dtype=st.sampled_from(["float64", "float32", "float16", "complex128", "complex64"]),
     bound=st.sampled_from(
         ["atol: 0", "atol: 1e-9", "rtol: 1e-9", "atol: 1e-12, rtol: 1e-6", "atol: 1e-3", "ulps: 2"]
@@ -110,6 +116,7 @@ def test_taken_literally_it_matches(
     dtype: str,
     bound: str,
     exponent: int,
+    is_found: bool,
     checkpoints: int,
     seed: int,
 ) -> None:
@@ -120,8 +127,19 @@ def test_taken_literally_it_matches(
         with np.errstate(over="ignore"):
             golden[name] = values_of(kind, seed + at, dtype)
         new[name] = changed(golden[name], how, 10.0**exponent * (at + 1), seed + at)
+    if is_found:  # what was lost is there now
+        golden, new = new, golden
     with tempfile.TemporaryDirectory() as folder:
         check_advice(Path(folder), golden, new, f"{bound}, evidence: {evidence}")
+
+
+@pytest.mark.parametrize("evidence", ["data", "residues"])
+def test_no_fill_value_is_offered_that_one_side_alone_holds(tmp_path: Path, evidence: str) -> None:
+    numbers = values_of("smooth", 3, "float64")
+    lost = changed(numbers, "lost", 0.0, 3)
+    for at, (golden, new) in enumerate(((numbers, lost), (lost, numbers))):
+        bound = f"atol: 1e-9, evidence: {evidence}"
+        assert check_advice(tmp_path / str(at), {"x": golden}, {"x": new}, bound) == 0
 
 
 @pytest.mark.parametrize(

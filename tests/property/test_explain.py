@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -102,7 +101,8 @@ def test_an_offset_and_a_factor_are_told_in_the_digits_that_they_have(value: flo
 
 
 @pytest.mark.parametrize("kind", ["<i8", "<u8", ">i8", "<f8", "<f4"])
-def test_a_fill_value_that_is_offered_is_the_one_that_stands_there(kind: str) -> None:
+def test_a_fill_value_is_named_to_the_digit_and_none_is_offered(kind: str) -> None:
+    """Missing on one side alone is a difference, whatever is said to mean "missing"."""
     dtype = np.dtype(kind)
     is_float = dtype.kind == "f"
     values = [1e20, 9.96921e36] if is_float else [int(np.iinfo(dtype).max) - 1, 2**62 + 1]
@@ -113,16 +113,12 @@ def test_a_fill_value_that_is_offered_is_the_one_that_stands_there(kind: str) ->
         found = told(golden, new, atol=0)
         assert found is not None
         assert found.cause is Cause.FILL_VALUE
-        assert found.remedy is not None
-        (offered,) = json.loads(found.remedy.removeprefix("fill_values: "))
-        assert np.array(offered, dtype) == new[5]
+        assert found.remedy is None
         if not is_float:
             assert f"new is {value}, " in cause_words(found, ("golden", "new"))
-        # Once it is one, nothing more is offered.
-        found = told(golden, new, atol=0, fill_values=[offered])
+        found = told(golden, new, atol=0, fill_values=[value])
         assert found is not None
         assert (found.cause, found.remedy) == (Cause.FILL_VALUE, None)
-        assert "perhaps" not in cause_words(found, ("golden", "new"))
 
 
 def test_an_offset_of_a_slope_is_no_shift() -> None:

@@ -173,7 +173,7 @@ def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
     new = golden.copy()
     new[3:8] = -9999.0
     page = render_html(compared(golden, new))
-    assert "-9999, beyond all other finite values, perhaps a fill value" in page
+    assert "-9999, beyond all other finite values, as fill values are" in page
     told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
     assert cause_words(told, ("A", "B")) == "B is A of iteration 123457"
 
