@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ciwrap.explain.difference import CLEAR
 from ciwrap.model import Verdict
 from ciwrap.model.variable_result import MOST_EXPLANATIONS, Cause, Explanation
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     # Compares a variable's new numbers with another variable of the reference.
     Judge = Callable[[VariableResult, VariableId], VariableResult]
 
+_MOVED = (Verdict.DIFFER, Verdict.UNDECIDED)
 # One or two numbers are those of another variable by chance.
 _FEWEST_ELEMENTS = 3
 # What is looked at: checkpoints, variables of one, and bytes of both sides that are read for it.
@@ -31,8 +33,12 @@ def say_swapped(results: list[VariableResult], judge: Judge) -> None:
     for at in sorted(range(len(results)), key=lambda at: results[at].id.sort_key):
         one = results[at]
         is_plain = one.text is None and one.aligned_by is None and one.mask is None
-        is_known = (one.differing_count or 0) >= _FEWEST_ELEMENTS
-        if one.verdict is Verdict.DIFFER and is_plain and is_known:
+        if (
+            one.verdict in _MOVED
+            and is_plain
+            and _count(one) >= _FEWEST_ELEMENTS
+            and _is_clear(one)
+        ):
             kind = (one.iteration, one.rank, one.dtype, one.shape)
             checkpoints.setdefault(kind, []).append(at)
     several = [places for places in checkpoints.values() if len(places) > 1]
@@ -47,9 +53,20 @@ def say_swapped(results: list[VariableResult], judge: Judge) -> None:
             return
 
 
+def _count(one: VariableResult) -> int:
+    """How many elements differ, or may, where digests alone were compared."""
+    return (one.element_count or 0) if one.differing_count is None else one.differing_count
+
+
+def _is_clear(one: VariableResult) -> bool:
+    """Whether its numbers moved by more than a bound that may fit by chance."""
+    return one.bound is None or one.bound.is_exact or one.known_share > CLEAR
+
+
 def _sources(some: Sequence[VariableResult], judge: Judge) -> dict[str, str]:
     """Whose numbers each variable holds, as far as it holds those of another one."""
-    left, found = _MOST_BYTES, {}
+    left = _MOST_BYTES
+    found: dict[str, str] = {}
     for mine in some:
         # Exchanged ones differ by the same at most, so that one is tried first.
         others = [one for one in some if one is not mine and one.name not in found.values()]
@@ -80,7 +97,7 @@ def _cycles(sources: dict[str, str]) -> dict[str, tuple[str, int]]:
 
 
 def _told(one: VariableResult, source: str, length: int) -> VariableResult:
-    count = one.differing_count or 0
+    count = _count(one)
     told = Explanation(Cause.SWAPPED, count, count, values=(float(length),), words=source)
     # What else was found of its numbers is what the other's are beside its own.
     kept = [cause for cause in one.explanations if cause.cause is Cause.ONE_RANK]

@@ -110,6 +110,34 @@ def test_a_check_finds_them_too(
     assert "new is golden of iteration 1" in report.read_text().lower()
 
 
+@pytest.mark.parametrize("evidence", ["data", "residues", "tree"])
+def test_swapped_variables_are_named_whatever_the_golden_keeps(
+    tmp_path: Path,
+    evidence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = f"version: 1\nchecks:\n  all: {{outputs: run, atol: 1e-6, evidence: {evidence}}}\n"
+    (tmp_path / "ciwrap.yaml").write_text(text)
+    run = tmp_path / "run"
+    run.mkdir()
+    fields = {name: field((30, 50), at, 0) for at, name in enumerate(("u", "v", "w"))}
+
+    def write(**changed: np.ndarray) -> None:
+        for name, array in {**fields, **changed}.items():
+            np.save(run / f"{name}.npy", array)
+
+    write()
+    assert run_cli(["accept"]) == 0
+    # Of cells alone, noise may step over their borders.
+    noise = 0.0 if evidence == "tree" else 1e-7
+    write(u=fields["w"] + noise, w=fields["u"] + noise)
+    assert told(capsys, "check").count(", and the other way round") == 2
+    write(u=fields["w"])
+    assert "the other way round" not in told(capsys, "check")
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_one_rank_is_named(
     tmp_path: Path, shape: tuple[int, ...], capsys: pytest.CaptureFixture[str]

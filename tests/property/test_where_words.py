@@ -234,8 +234,10 @@ def test_what_digests_tell_of_the_first_divergence_stands_beside_it() -> None:
         (by_digests, ": undecided, in elements [10:20, :]"),
         (
             replace(by_digests, moved_elements=(moved,)),
-            ": undecided, [3, 17] moved by 0.9 to 1.1 x the bound (golden between 1 and 1.001,"
-            " new 1.3)",
+            (
+                ": undecided, [3, 17] moved by 0.9 to 1.1 x the bound"
+                " (golden between 1 and 1.001, new 1.3)"
+            ),
         ),
         (
             replace(by_digests, verdict=Verdict.DIFFER, least_share=14.37),
