@@ -264,7 +264,7 @@ class Listing:
                 called=info.called or info.name,
                 iteration=step,
             )
-            self.put(Entry(one, _shifted(read, number * per_step)))
+            self.put(Entry(one, shifted(read, number * per_step)))
 
     def put(self, entry: Entry) -> None:
         """Adds an entry as it is. Raises DuplicateVariableError, FileLimitError."""
@@ -288,7 +288,7 @@ def _called(called: str | None, name: str, field_name: str) -> str | None:
     return None if called is None else called + field_name[len(name) :]
 
 
-def _shifted(read: ReadFlat, offset: int) -> ReadFlat:
+def shifted(read: ReadFlat, offset: int) -> ReadFlat:
     return lambda first, count: read(offset + first, count)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,6 +30,7 @@ from ciwrap.formats.entries import (
     joined,
     time_axis,
 )
+from ciwrap.formats.exodus import with_names
 from ciwrap.formats.hdf5 import (
     OpenDatasets,
     ScaleNames,
@@ -51,7 +53,7 @@ from ciwrap.formats.reader import (
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -306,6 +308,8 @@ _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 class NetcdfReader(HistoryReader):
     """Every variable is one, named by its path; the time dimension gives the iterations.
 
+    Those of Exodus have the names that the file gives them.
+
     Packed variables (scale_factor, add_offset) are unpacked. Other attributes than those that say
     what the numbers mean are compared only if `attributes` asks for it.
     """
@@ -348,7 +352,8 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: Attri
             _classic_variable(listing, file, classic, one, steps, attributes)
         add_attributes(listing, one.attributes, (one.name,), _place, attributes)
     add_attributes(listing, header.attributes, (), _place, attributes)
-    return EntrySource(path, listing.entries, file.close, attributes_left_out=listing.left_out)
+    entries = with_names(listing.entries)
+    return EntrySource(path, entries, file.close, attributes_left_out=listing.left_out)
 
 
 def _classic_variable(
@@ -469,19 +474,70 @@ def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sour
         netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
         listing = Listing(path)
         _Walk(h5py, OpenDatasets(file), listing, rule, attributes).group(netcdf, ())
+        entries = with_names(listing.entries)
 
     def finish() -> None:
         netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
         file.close()
 
-    return EntrySource(path, listing.entries, finish, attributes_left_out=listing.left_out)
+    return EntrySource(path, entries, finish, attributes_left_out=listing.left_out)
+
+
+# What NetCDF keeps in attributes for itself.
+_HIDDEN = frozenset(
+    {"CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST", "_NCProperties", "_Netcdf4Coordinates"}
+    | {"_Netcdf4Dimid", "_nc3_strict"}
+)
+
+
+class _Attributes(Mapping[str, Any]):
+    """Attributes as netCDF has them, of a dataset or group. Names are listed once, and each value
+    read once: h5netcdf would open the dataset for every look.
+    """
+
+    def __init__(self, h5py: Any, attributes: Any) -> None:
+        self._h5py, self._attributes = h5py, attributes
+        self.stored = frozenset(attributes)
+        self._values: dict[str, Any] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name in self._attributes if name not in _HIDDEN])
+
+    def __len__(self) -> int:
+        return len(self.stored - _HIDDEN)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.stored and name not in _HIDDEN
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._values:
+            self._values[name] = self._value(self._attributes[name])
+        return self._values[name]
+
+    def _value(self, value: Any) -> Any:
+        """Texts as text, one of a length of 1 by itself."""
+        if isinstance(value, self._h5py.Empty):
+            return "" if value.dtype.kind == "S" else np.empty(0, value.dtype)
+        array = np.asarray(value)
+        if array.dtype.kind in "SO":
+            texts = [_decoded(one) for one in array.reshape(-1).tolist()]
+            return texts[0] if len(texts) == 1 else texts
+        return array.reshape(-1)[0] if array.size == 1 else value
+
+
+def _decoded(text: Any) -> Any:
+    """As in classic files; h5py has decoded texts of variable length."""
+    return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
 
 
 class _Found(Struct, frozen=True):
-    """A variable as h5netcdf has it, and the dataset behind it, if there is one."""
+    """A dataset, and what is to be known of it as a variable."""
 
-    variable: Any
+    name: str
     dataset: Any
+    attributes: _Attributes
     dimensions: tuple[str, ...]
     shape: tuple[int, ...]
 
@@ -518,37 +574,36 @@ class _Walk:
         axis, numbers = self._time(group, outer)
         # Once for each dimension: what an unlimited one has of its variables is asked of them all.
         sizes = {**sizes, **{name: one.size for name, one in group.dimensions.items()}}
+        below = group._h5group  # which h5netcdf opens each time
+        stored = frozenset(below)
         for name in group.variables:
             path = (*above, name)
             with self._listing.one("/".join(path)):
-                fault = self._link_fault(group, _stored_name(group, name))
-                if fault is not None:
-                    self._listing.add_fault("/".join(path), fault)
+                dataset = self._followed(below, _stored_name(stored, name))
+                if isinstance(dataset, str):
+                    self._listing.add_fault("/".join(path), dataset)
                     continue
-                one = self._found(group, name, sizes)
+                one = self._found(group, name, dataset, sizes)
                 steps = None
                 if axis is not None and one.dimensions[:1] == (axis,):
                     steps = numbers.along(one.shape[0], lambda other: _values(group, other))
-                self._variable(one, path, steps)
-                attributes = one.variable.attrs
-                add_attributes(self._listing, attributes, path, _place, self._attributes)
-        add_attributes(self._listing, group.attrs, above, _place, self._attributes)
+                self._variable(group, one, path, steps)
+                add_attributes(self._listing, one.attributes, path, _place, self._attributes)
+        attributes = _Attributes(self._h5py, below.attrs)
+        add_attributes(self._listing, attributes, above, _place, self._attributes)
         for name, inner in group.groups.items():
-            fault = self._link_fault(group, name)
-            if fault is None:
-                self.group(inner, (*above, name), None if axis is None else (axis, numbers), sizes)
+            found = self._followed(below, name)
+            if isinstance(found, str):
+                self._listing.add_fault("/".join([*above, name]), found)
             else:
-                self._listing.add_fault("/".join([*above, name]), fault)
+                self.group(inner, (*above, name), None if axis is None else (axis, numbers), sizes)
         if above and not group.variables and not group.groups:
             # Without a variable nobody would see that the group is there.
             self._listing.add_array("/".join([*above, ""]), np.empty(0, dtype=bool))
 
-    def _link_fault(self, group: Any, name: str | None) -> str | None:
-        """Why a name in a group does not lead to what is compared; None if it does."""
-        if name is None:
-            return None
-        found = followed(self._h5py, group._h5group, name, self._file_number)
-        return found if isinstance(found, str) else None
+    def _followed(self, group: Any, name: str) -> Any:
+        """What a name in a group of HDF5 leads to, or why that is not compared."""
+        return followed(self._h5py, group, name, self._file_number)
 
     def _time(self, group: Any, outer: tuple[str, _Numbers] | None) -> tuple[str | None, _Numbers]:
         """The time axis of a group, its own or that of the group that it is in."""
@@ -564,57 +619,58 @@ class _Walk:
             _axis(rule, _all_dimensions(group), unlimited, path)
         return axis, _Numbers(rule, axis, path)
 
-    def _found(self, group: Any, name: str, sizes: Mapping[str, int]) -> _Found:
-        variable, dataset = group.variables[name], _dataset(group, name)
-        attributes = {} if dataset is None else dataset.attrs
+    def _found(self, group: Any, name: str, dataset: Any, sizes: Mapping[str, int]) -> _Found:
+        attributes = _Attributes(self._h5py, dataset.attrs)
         # h5netcdf would go through all dimensions, or all objects of the file, for each variable.
         dimensions: tuple[str, ...] | None = None
-        if "CLASS" in attributes:
+        if "CLASS" in attributes.stored:
             dimensions = (name,) if dataset.ndim == 1 and name in group.dimensions else None
-        elif "DIMENSION_LIST" in attributes:
-            references = attributes["DIMENSION_LIST"]
+        elif "DIMENSION_LIST" in attributes.stored:
+            references = dataset.attrs["DIMENSION_LIST"]
             if all(map(len, references)):  # of several scales the last one counts, as in netCDF
                 dimensions = tuple(self._scales.of(one[-1]) for one in references)
         if dimensions is None:
-            dimensions = tuple(variable.dimensions)
-        return _Found(variable, dataset, dimensions, tuple(sizes[one] for one in dimensions))
+            dimensions = tuple(group.variables[name].dimensions)
+        shape = tuple(sizes[one] for one in dimensions)
+        return _Found(name, dataset, attributes, dimensions, shape)
 
-    def _variable(self, one: _Found, path: tuple[str, ...], steps: list[int] | None) -> None:
+    def _variable(
+        self, group: Any, one: _Found, path: tuple[str, ...], steps: list[int] | None
+    ) -> None:
         listing, name = self._listing, "/".join(path)
-        variable, dataset, shape = one.variable, one.dataset, one.shape
-        dtype = variable.dtype
-        is_text = not isinstance(dtype, np.dtype) or dtype.hasobject
-        packing = None if is_text else Packing.of(variable.attrs, dtype)
+        dataset, shape, dtype = one.dataset, one.shape, one.dataset.dtype
+        is_whole = tuple(dataset.shape or ()) == shape
+        packing = None if dtype.hasobject else Packing.of(one.attributes, dtype)
         dimensions = _dimension_names(one)
-        width = 0 if is_text else _text_width(dtype, shape, steps)
-        if width and dataset is not None and tuple(dataset.shape or ()) == shape:
+        width = 0 if dtype.hasobject else _text_width(dtype, shape, steps)
+        if width and is_whole:
             dimensions = None if dimensions is None else dimensions[:-1]
-            labels = self._attributes.labels(dimensions, variable.attrs)
+            labels = self._attributes.labels(dimensions, one.attributes)
             self._characters(dataset, name, width, {"steps": steps, "labels": labels})
             return
-        labels = self._attributes.labels(dimensions, variable.attrs, packing)
-        if packing is None and dataset is not None and tuple(dataset.shape or ()) == shape:
+        labels = self._attributes.labels(dimensions, one.attributes, packing)
+        if packing is None and is_whole:
             opened, place = self._opened, Place(name)
             add_dataset(
                 self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
             )
             return
-        fault = None if dataset is None else storage_fault(self._h5py, dataset)
+        fault = storage_fault(self._h5py, dataset)
         if fault is not None:
             listing.add_fault(name, fault)
             return
-        if is_text or dtype.kind not in _FILLED_IN:
-            what = "texts" if is_text or dtype.kind == "S" else f"values of type {dtype}"
+        if dtype.kind not in _FILLED_IN:
+            what = "texts" if dtype.kind in "SO" else f"values of type {dtype}"
             listing.add_fault(name, f"holds {what} in records that were never written")
             return
-        chunks = None if dataset is None else dataset.chunks
-        flat = FlatReader(shape, dtype, box_reader(variable), chunks[0] if chunks and shape else 0)
+        chunks, read_box = dataset.chunks, box_reader(group.variables[one.name])
+        flat = FlatReader(shape, dtype, read_box, chunks[0] if chunks and shape else 0)
         listing.add(
             name,
             dtype if packing is None else packing.dtype,
             shape,
             flat.read if packing is None else packing.reader(flat.read),
-            stored_bytes=None if dataset is None else dataset.id.get_storage_size(),
+            stored_bytes=dataset.id.get_storage_size(),
             steps=steps,
             labels=labels,
         )
@@ -638,7 +694,7 @@ class _Walk:
 
 def _dimension_names(one: _Found) -> Sequence[str] | None:
     """The names of a variable's dimensions; None if the file has none, which h5netcdf makes up."""
-    if one.dataset is not None and not any(name in one.dataset.attrs for name in _NAMING):
+    if not any(name in one.attributes.stored for name in _NAMING):
         return None
     return one.dimensions
 
@@ -650,20 +706,14 @@ def _all_dimensions(group: Any) -> list[str]:
     return found
 
 
-def _dataset(group: Any, name: str) -> Any:
-    """The HDF5 dataset behind a variable."""
-    stored = _stored_name(group, name)
-    return None if stored is None else group._h5group[stored]
-
-
-def _stored_name(group: Any, name: str) -> str | None:
-    """What a variable is called in the HDF5 file; None if it is not there.
+def _stored_name(stored: Collection[str], name: str) -> str:
+    """What a variable is called in the HDF5 file, whose names are given.
 
     The plain name is that of the dimension where a variable of the same name is none of its
     coordinates.
     """
-    candidates = (f"_nc4_non_coord_{name}", name)
-    return next((one for one in candidates if one in group._h5group), None)
+    other = f"_nc4_non_coord_{name}"
+    return other if other in stored else name
 
 
 def _values(group: Any, name: str) -> Any:

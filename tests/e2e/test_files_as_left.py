@@ -152,6 +152,32 @@ def test_dimensions_of_netcdf_are_not_looked_up_one_by_one(
     assert found == {("x", (2,), "x"), *steps}
 
 
+def test_each_variable_of_netcdf_is_opened_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice by h5netcdf, and once by us."""
+    h5py = pytest.importorskip("h5py")
+    netcdf4 = pytest.importorskip("netCDF4")
+    opened: list[str] = []
+    plain = h5py.Group.__getitem__
+    monkeypatch.setattr(
+        h5py.Group, "__getitem__", lambda group, name: (opened.append(name), plain(group, name))[1]
+    )
+    counts = []
+    for count in (10, 30):
+        path = tmp_path / f"{count}.nc"
+        with netcdf4.Dataset(path, "w") as file:
+            file.createDimension("x", 2)
+            for number in range(count):
+                variable = file.createVariable(f"v{number}", "f8", ("x",))
+                variable.units, variable[:] = "m", [1, 2]
+        opened.clear()
+        with _netcdf4(path, IterationRule(), AttributeRule()) as source:
+            assert len(source.variables) == count
+        counts.append(len(opened))
+    assert counts[1] - counts[0] <= 3 * 20
+
+
 # --- storage --------------------------------------------------------------------------------------
 
 
