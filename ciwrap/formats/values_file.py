@@ -71,7 +71,7 @@ class ValuesReader(CheckedReader):
         except DocumentError as error:
             raise self._refused(path, str(error)) from None
         listing = Listing(path)
-        _add(listing, value, (), name)
+        add_values(listing, value, (), name)
         written = [replace(one, info=replace(one.info, is_written=True)) for one in listing.entries]
         return EntrySource(path, written)
 
@@ -126,7 +126,7 @@ def _toml_float(text: str) -> float:
     return float(text) if text.lstrip("+-") in ("inf", "nan") else double_of(text)
 
 
-def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -> None:
+def add_values(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -> None:
     """Adds what is at `path`: keys, and numbers in lists. root: what a document that is one value
     is called.
     """
@@ -138,7 +138,7 @@ def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -
         raise CorruptFileError("is nested too deeply", file=listing.path)
     if isinstance(value, dict) and value:
         for key, one in value.items():
-            _add(listing, one, (*path, key), root)
+            add_values(listing, one, (*path, key), root)
     elif isinstance(value, dict):
         listing.add_array(f"{name}.", np.empty(0, dtype="|b1"), **facts)
     elif value is None:
@@ -150,7 +150,7 @@ def _add(listing: Listing, value: Any, path: tuple[str | int, ...], root: str) -
             listing.add_array(name, array, **facts)
             return
         for number, one in enumerate(value):
-            _add(listing, one, (*path, number), root)
+            add_values(listing, one, (*path, number), root)
     elif isinstance(value, int) and not isinstance(value, bool) and not -1 << 63 <= value < 1 << 63:
         listing.add_fault(name, "is a whole number that does not fit 64 bits", **facts)
     elif isinstance(value, str) and value.endswith("\0"):

@@ -1,0 +1,143 @@
+"""Files of ASE and GPAW (.traj, .gpw): arrays in binary, everything else as JSON, item by item.
+
+Source: the documentation of ASE's module `ase.io.ulm`, "File layout" and "Versions".
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec.structs import replace
+
+from ciwrap.arrays.values import FileRegion
+from ciwrap.base.documents import DocumentError, load_json
+from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
+from ciwrap.base.late import numpy as np
+from ciwrap.formats.entries import Entry, Listing, opened, takes_steps
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded
+from ciwrap.formats.values_file import add_values
+from ciwrap.formats.words import CUT_OFF
+from ciwrap.model.settings import OWN_FORMATS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAGIC = (b"- of Ulm", b"AFFormat")
+_HEADER = struct.Struct("<8s16sqqq")
+_TRAJECTORY = b"ASE-Trajectory"
+_NEWEST = 3
+# The list of items begins in the header, and grows by this factor behind an item.
+_FIRST_LIST = 48
+_LIST_GROWS = 42
+# They say which program wrote, and how.
+_LEFT_OUT = ("ase_version", "version", "_little_endian")
+_KINDS = "biufc"
+
+
+class UlmReader(CheckedReader):
+    """Every value by the keys that lead to it, `calculator.energy`; items of a trajectory, and of
+    any file with several, are its iterations. Not compared are the versions of format and program.
+    """
+
+    name: ClassVar[str] = "ulm"
+    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["ulm"].suffixes
+    option_names: ClassVar[tuple[str, ...]] = ("iterations",)
+
+    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
+        has_steps = takes_steps(options, path)
+
+        def entries(file: InputFile) -> list[Entry]:
+            with guarded(path):
+                return _Ulm(file).entries(name, has_steps=has_steps)
+
+        return opened(path, entries)
+
+
+class _Ulm:
+    """An open file. Raises CorruptFileError, UnsupportedFormatError."""
+
+    def __init__(self, file: InputFile) -> None:
+        self._file = file
+        magic, tag, version, count, place = _HEADER.unpack(self._take(0, _HEADER.size))
+        if magic not in MAGIC:
+            raise self._error("does not begin as files of ASE and GPAW do")
+        if not 1 <= version <= _NEWEST:
+            raise UnsupportedFormatError(f"is of the unknown version {version}", file=file.path)
+        if count < 1:
+            raise self._error("holds no items")
+        self._places = struct.unpack(f"<{count}q", self._take(place, 8 * count))
+        self._is_trajectory = tag.rstrip() == _TRAJECTORY or count > 1
+        self._list_end = place + 8 * self._room(place, count)
+
+    def _room(self, place: int, count: int) -> int:
+        """How many items the list has room for."""
+        room = 1
+        while room < count or (place != _FIRST_LIST and room == 1):
+            room *= _LIST_GROWS
+        return room
+
+    def entries(self, name: str, *, has_steps: bool) -> list[Entry]:
+        """What all items hold. name: of the file."""
+        found: list[Entry] = []
+        end = self._list_end
+        for number, place in enumerate(self._places):
+            listing = Listing(self._file.path)
+            (length,) = struct.unpack("<q", self._take(place, 8))
+            end = max(end, place + 8 + length)
+            try:
+                value = load_json(self._take(place + 8, length), takes_constants=True)
+            except DocumentError as error:
+                raise self._error(f"item {number} {error}") from None
+            if not isinstance(value, dict):
+                raise self._error(f"item {number} is no mapping")
+            order = ">" if value.get("_little_endian") is False else "<"
+            kept = {key: one for key, one in value.items() if key not in _LEFT_OUT}
+            self._add(listing, kept, (), name, order)
+            for one in listing.entries:
+                info = one.info
+                if self._is_trajectory:
+                    called = {"called": info.name, "iteration": number} if has_steps else {}
+                    info = replace(info, name=f"{info.name}[{number}]", **called)
+                found.append(Entry(info, one.read))
+        if self._file.byte_count > end:
+            raise self._error("ends with an item that was not finished")
+        return found
+
+    def _add(
+        self, listing: Listing, value: dict[str, Any], path: tuple[str, ...], root: str, order: str
+    ) -> None:
+        """Adds what is at `path`. order: of the bytes in arrays, as NumPy has it."""
+        for key, one in value.items():
+            if not (key.endswith(".") and isinstance(one, dict)):
+                add_values(listing, one, (*path, key), root)
+            elif "ndarray" in one:
+                self._add_array(listing, ".".join((*path, key[:-1])), one["ndarray"], order)
+            else:
+                self._add(listing, one, (*path, key[:-1]), root, order)
+
+    def _add_array(self, listing: Listing, name: str, told: Any, order: str) -> None:
+        """told: lengths, type and place in the file."""
+        lengths, kind, place = told
+        dtype = np.dtype(kind).newbyteorder(order)
+        if dtype.kind not in _KINDS or not all(isinstance(one, int) for one in (*lengths, place)):
+            raise self._error(f"holds an array {name} of a kind that is not known")
+        byte_count = math.prod(lengths) * dtype.itemsize
+        if min((*lengths, place)) < 0 or place + byte_count > self._file.byte_count:
+            raise self._error(f"ends before its array {name} does")
+        listing.add(
+            name,
+            dtype,
+            lengths,
+            self._file.elements(place, dtype.str),
+            region=FileRegion(str(self._file.path), place, byte_count),
+        )
+
+    def _take(self, place: int, count: int) -> bytes:
+        if place < 0 or not 0 <= count <= self._file.byte_count - place:
+            raise self._error("ends too early")
+        return bytes(self._file.read_at(place, count))
+
+    def _error(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(problem, file=self._file.path, remedy=CUT_OFF)
