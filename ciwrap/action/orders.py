@@ -223,7 +223,7 @@ def _variable_row(variable: AcceptedVariable) -> str:
     if variable.new is None:
         notes.append("**no longer checked**")
     if moved is not None and moved.differing_count:
-        notes.append(f"{moved.differing_count} of {moved.element_count} elements moved")
+        notes.append(f"{moved.differing_count} of {moved.element_count} values moved")
     share = None if moved is None else moved.max_bound_share
     if share is not None and math.isfinite(share):
         notes.append(

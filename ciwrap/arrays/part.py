@@ -224,7 +224,7 @@ _PLAIN = frozenset({"builtins", "numpy", "numpy.ma", "numpy.ma.core", "collectio
 
 def missing(value: Any, name: str | None) -> UnsupportedDtypeError:
     return UnsupportedDtypeError(
-        f"an array of type {type(value).__name__} has masked or missing elements, and NumPy would"
+        f"an array of type {type(value).__name__} has masked or missing values, and NumPy would"
         " show what lies behind them",
         variable=name,
         remedy="give values and mask as two arrays, or use .filled(...)",

@@ -488,7 +488,7 @@ class RoundedValues(_Changed):
         if lost.any():
             position = int(np.flatnonzero(lost)[0])
             raise DtypeMismatchError(
-                f"element {first_element + position} = {elements[position]!s} is beyond the range"
+                f"value {first_element + position} = {elements[position]!s} is beyond the range"
                 " of float32",
                 remedy="compare both sides in one precision",
             )
@@ -544,7 +544,7 @@ def convert_exactly(
     if lost.any():
         position = int(np.flatnonzero(lost)[0])
         raise DtypeMismatchError(
-            f"element {first_element + position} = {elements[position]!s} ({from_dtype}) has no"
+            f"value {first_element + position} = {elements[position]!s} ({from_dtype}) has no"
             f" exact form as {to_dtype}"
         )
     return np.ascontiguousarray(converted)

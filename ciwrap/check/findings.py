@@ -392,7 +392,7 @@ def judged_by_digests(
     return replace(
         found,
         verdict=Verdict.NOT_COMPARABLE,
-        reason=f"{count} of {total} chunk{'' if total == 1 else 's'} {verb} open, whether within"
+        reason=f"{count} of {total} block{'' if total == 1 else 's'} {verb} open, whether within"
         " the bound or beyond it: data needed",
         differing_count_at_least=None,
     )
@@ -565,7 +565,7 @@ def unless_nothing(check: CheckResult) -> CheckResult:
     if check.verdict is not Verdict.MATCH or some or not check.variables:
         return check
     count = grouped_plural(len(check.variables), "variable")
-    told = Message(MessageLevel.ERROR, f"nothing was compared: {count} without elements")
+    told = Message(MessageLevel.ERROR, f"nothing was compared: {count} without values")
     return replace(check, verdict=Verdict.NOT_COMPARABLE, messages=(*check.messages, told))
 
 
@@ -651,7 +651,7 @@ def _not_finite(results: Iterable[VariableResult]) -> Iterator[str]:
     if some:
         count = sum(one.not_finite_count or 0 for one in some)
         verb = "is" if count == 1 else "are"
-        what = f"{grouped_plural(count, 'element')} {verb} NaN or infinite"
+        what = f"{grouped_plural(count, 'value')} {verb} NaN or infinite"
         yield f"{_names_of(some)}: {what} on both sides, which counts as equal"
 
 

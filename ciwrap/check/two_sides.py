@@ -288,7 +288,7 @@ def refuse_unseen_mask(
     if not is_compared(mask):
         raise MaskError(
             f"its mask {settings.mask!r} is not compared itself, so nothing says that both sides"
-            " leave out the same elements",
+            " leave out the same values",
             variable=identity.text,
             remedy="do not ignore the mask, and accept the outputs anew if there is a golden",
         )
@@ -298,7 +298,7 @@ def refuse_empty(new: Values, settings: VariableSettings) -> None:
     """Raises MaskError if the mask leaves no element to compare."""
     if new.element_count and new.masked_count == new.element_count:
         count = new.element_count
-        taken = "the one element that there is" if count == 1 else f"all {count:,} elements"
+        taken = "the one value that there is" if count == 1 else f"all {count:,} values"
         raise MaskError(
             f"the mask {settings.mask!r} takes out {taken}, so nothing of it was compared",
             remedy="fix the mask, or name the variable under 'ignore'",

@@ -487,7 +487,7 @@ _HELP = """\
   s  decide later (Enter does so, too)
   g  make the new numbers the goldens of this one and of all that change alike
   A, R  the same for this one and all that follow
-  d  what the failed test said: elements, indices, sizes
+  d  what the failed test said: values, indices, sizes
   t  the source of the test
   o  open the page with its pictures in the browser
   b  back to the one before that was left for later

@@ -228,7 +228,7 @@ _MOST_NAMES = 4
     "--checksums", is_flag=True, help="Hash the files, too: captures of copies stay valid."
 )
 @click.option(
-    "--chunk-bytes", type=int, help="Size of a chunk; default: that of --against, else 65536."
+    "--chunk-bytes", type=int, help="Size of a block; default: that of --against, else 65536."
 )
 @click.option(
     "--settle",

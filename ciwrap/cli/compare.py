@@ -108,7 +108,7 @@ _pairing_options = section(
         "list_path",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Write every differing element to FILE.csv or FILE.parquet.",
+        help="Write every differing value to FILE.csv or FILE.parquet.",
     ),
 )
 _capture_options = section(
@@ -485,7 +485,7 @@ def compare_command(
     chosen: RuleOptions,
     **history: Any,
 ) -> int:
-    """Compare file or folder A with B, element by element where trees leave any doubt.
+    """Compare file or folder A with B, value by value where trees leave any doubt.
 
     A and B can be captures, too (RUN.tree, or a folder that holds nothing but .ciwrap.tree): then
     what trees alone settle is compared. Without bounds the numbers have to be equal, or within the

@@ -117,7 +117,7 @@ _OF_COMPARISON = {
         "--against",
         metavar="RUN",
         type=click.Path(),
-        help="Hold the run against this golden, capture or recorded run while it runs.",
+        help="Compare the run with this golden, capture or recorded run while it runs.",
     ),
     click.option(
         "--on-divergence",

@@ -340,13 +340,13 @@ _file_options = section(
         "--include",
         multiple=True,
         metavar="GLOB",
-        help="Take these files alone; may be repeated.",
+        help="Compare these files only. Repeatable.",
     ),
     click.option(
         "--exclude",
         multiple=True,
         metavar="GLOB",
-        help="Leave these files out; may be repeated.",
+        help="Leave these files out. Repeatable.",
     ),
     click.option(
         "--option",

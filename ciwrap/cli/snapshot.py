@@ -180,7 +180,7 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     session.emit_record(SnapshotDiffDocument(1, "snapshot-diff", code, *names, not lacks, found))
     _print(session, difference_lines(found))
     if lacks:
-        session.console.print("objects were not compared: those of a side are not known")
+        session.console.print("libraries were not compared: one side does not list them")
     elif not found:
         session.console.print(f"nothing differs: all {len(a.objects)} objects are the same builds")
     return code

@@ -94,7 +94,7 @@ class EntrySource(Source):
             found = self._read[name](first_element, count)
             if found.size != count or found.dtype != dtype:
                 raise CorruptFileError(
-                    f"holds {found.size} elements of {found.dtype} where {count} of {dtype} are"
+                    f"holds {found.size} values of {found.dtype} where {count} of {dtype} are"
                     " expected",
                     file=self.path,
                     variable=name,
@@ -425,7 +425,7 @@ def joined(parts: Iterator[NDArray[Any]], count: int, dtype: np.dtype[Any]) -> N
         found[done : done + part.size] = part
         done += part.size
     if done != count:
-        raise ValueError(f"{done} elements where {count} were asked for")
+        raise ValueError(f"{done} values where {count} were asked for")
     return found
 
 
@@ -484,7 +484,7 @@ class FlatReader:
         found = np.asarray(self._read_box(start, lengths))
         flat: NDArray[Any] = np.ascontiguousarray(found, dtype=self._dtype).reshape(-1)
         if flat.size != math.prod(lengths):
-            raise ValueError(f"{flat.size} elements where {math.prod(lengths)} were asked for")
+            raise ValueError(f"{flat.size} values where {math.prod(lengths)} were asked for")
         return flat
 
 

@@ -160,7 +160,7 @@ class _Fits:
             return
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
-            raise CorruptFileError("ends before its last element", file=self._listing.path)
+            raise CorruptFileError("ends before its last value", file=self._listing.path)
         stored = np.dtype(dtype)
         region = FileRegion(str(self._listing.path), at, count * stored.itemsize)
         read = self._file.elements(at, dtype)

@@ -112,7 +112,7 @@ class FortranOrder:
             if first % inner == 0 and count >= inner:
                 row = first // inner % self._shape[axis]
                 return self._read_block(first, axis, min(count // inner, self._shape[axis] - row))
-        raise AssertionError("the last axis has rows of one element")
+        raise AssertionError("the last axis has rows of one value")
 
     def _read_block(self, first: int, axis: int, block: int) -> NDArray[Any]:
         """`block` rows along `axis`, whose first element is `first`, in C order."""

@@ -315,7 +315,7 @@ def storage_fault(h5py: Any, dataset: Any) -> str | None:
         or layout.get_fill_time() == h5py.h5d.FILL_TIME_NEVER
     )
     if dataset.size and is_unfilled and _lacks_storage(h5py, dataset, layout):
-        return "has elements that were never written, and no fill value"
+        return "has values that were never written, and no fill value"
     return None
 
 
@@ -343,7 +343,7 @@ def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:
         return None
     if offset + dataset.nbytes > path.stat().st_size:
         raise CorruptFileError(
-            "ends before its last element", file=path, variable=plain_name(dataset.name).lstrip("/")
+            "ends before its last value", file=path, variable=plain_name(dataset.name).lstrip("/")
         )
     return FileRegion(str(path), int(offset), int(dataset.nbytes))
 

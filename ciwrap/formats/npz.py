@@ -258,7 +258,7 @@ class _Member:
     def _whole(self, data: bytes, count: int) -> bytes:
         if len(data) != count:
             raise CorruptFileError(
-                "ends before its last element",
+                "ends before its last value",
                 file=self._file.path,
                 variable=self._entry.filename,
             )

@@ -147,13 +147,13 @@ class _Foam(FoamText):
             return
         if bracket != "(":
             if count or not self._is_binary:  # where nothing follows a length of 0
-                raise CorruptFileError("has no bracket before the elements of a list")
+                raise CorruptFileError("has no bracket before the values of a list")
             self.at = before
             values = np.empty(0, dtype)
         elif self._is_binary:
             end = self.at + count * width * dtype.itemsize
             if end > len(self._data):
-                raise CorruptFileError(f"ends within a list of {count} elements")
+                raise CorruptFileError(f"ends within a list of {count} values")
             values = np.frombuffer(self._data, dtype, count * width, self.at)
             self.at = end
             self._needed(")")
@@ -191,7 +191,7 @@ class _Foam(FoamText):
         if kind in _SINGLE:
             values = numbers_in(text.split(), dtype)
             if values.size != count:
-                raise CorruptFileError(f"holds {values.size} of the {count} elements of a list")
+                raise CorruptFileError(f"holds {values.size} of the {count} values of a list")
             return values
         words = text.replace("(", " ( ").replace(")", " ) ").split()
         step = width + 2

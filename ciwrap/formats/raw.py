@@ -88,7 +88,7 @@ class RawSource(Source):
         elif -1 in shape or known != rest:
             asked = "x".join("n" if length == -1 else str(length) for length in shape) or "one"
             raise CorruptFileError(
-                f"has {self._file.byte_count} bytes, which is not {offset} and {asked} elements of"
+                f"has {self._file.byte_count} bytes, which is not {offset} and {asked} values of"
                 f" {item} bytes",
                 file=self.path,
                 remedy=f"is the program still writing it, or is {described_in.name} wrong?",

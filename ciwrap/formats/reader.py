@@ -155,7 +155,7 @@ class Source(Closing):
             raise UnsupportedDtypeError(info.fault, file=self.path, variable=name)
         if first_element < 0 or count < 0 or first_element + count > info.element_count:
             raise IndexError(
-                f"elements {first_element} to {first_element + count} of {info.element_count}"
+                f"values {first_element} to {first_element + count} of {info.element_count}"
             )
         return info
 

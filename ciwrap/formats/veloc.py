@@ -101,7 +101,7 @@ def _shape(path: Path, number: int, given: Any, byte_count: int, item: int) -> t
         lengths[lengths.index(-1)] = byte_count // known
     elif -1 in lengths or known != byte_count:
         raise CorruptFileError(
-            f"region {number} has {byte_count} bytes, which is not {lengths} elements of {item}",
+            f"region {number} has {byte_count} bytes, which is not {lengths} values of {item}",
             file=path,
             remedy="is the program still writing it, or are 'regions' wrong?",
         )

@@ -130,7 +130,7 @@ def _variable_lines(variable: _core.GoldenVariable, full: bool) -> Iterator[str]
     yield f"  evidence {describe_evidence(variable)}"
     yield f"  root {tree.root.hex()}"
     yield (
-        f"  chunks of {parameters.chunk_bytes} bytes: {tree.leaf_count};"
+        f"  blocks of {parameters.chunk_bytes} bytes: {tree.leaf_count};"
         f" nodes by level: {' '.join(map(str, tree.level_counts))}"
     )
     elements = _elements(variable)
@@ -184,7 +184,7 @@ def _chunk_lines(
         where = (
             f"{_index(first, variable.shape)} to {_index(last, variable.shape)}"
             if last >= first
-            else "no elements"
+            else "no values"
         )
         yield f"  {where}  {digest}{_range_text(elements, first, last)}"
 

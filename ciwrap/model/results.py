@@ -101,7 +101,7 @@ class Coverage(Struct, frozen=True):
         if 0 < self.compared_names < self.compared_variables:
             variables = grouped_plural(self.compared_names, "variable")
             variables += f" in {self.compared_variables:,} arrays"
-        values = f"compared {variables}, {grouped_plural(self.compared_elements, 'element')}"
+        values = f"compared {variables}, {grouped_plural(self.compared_elements, 'value')}"
         return f"{values}, and {statistics}" if self.by_statistics else values
 
     @property
@@ -115,10 +115,10 @@ class Coverage(Struct, frozen=True):
             (self.ignored - self.uncommon, one, "by ignore"),
             (self.uncommon, one, "of iterations left out"),
             (self.without_statistics, one, "without statistics"),
-            (self.masked_elements, "element", "masked"),
+            (self.masked_elements, "value", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
             (self.filled, one, _FILLED),
-            (self.unpaired_elements, "element", "of steps on one side only"),
+            (self.unpaired_elements, "value", "of steps on one side only"),
             (self.excluded_files, "file", "by exclude"),
         )
         said = [_counted(count, noun, why) for count, noun, why in parts if count]

@@ -828,10 +828,10 @@ _STATED = (
     Setting(
         "mask",
         TEXT,
-        "name of a boolean variable of the same shape, iteration and rank, whose true elements"
+        "name of a boolean variable of the same shape, iteration and rank, whose true values"
         " count as zero on both sides; it is itself compared",
         OnTrees.BEYOND,
-        option="Boolean variable whose true elements are left out on both sides.",
+        option="Boolean variable whose true values are left out on both sides.",
     ),
     Setting(
         "align_by",

@@ -150,7 +150,7 @@ class ChunkMap(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.chunk_elements < 1 or self.chunks_per_cell < 1 or len(self.runs) > MOST_RUNS:
-            raise ValueError("a chunk map is out of range")
+            raise ValueError("a block map is out of range")
 
 
 class TreeLevel(Struct, frozen=True):
@@ -744,10 +744,10 @@ class VariableResult(Struct, frozen=True):
         if self.verdict.is_statistical:
             raise ValueError(f"{self.id}: a verdict on statistics, which no variable has")
         if self.verdict is Verdict.MATCH and self.differing_count != 0:
-            raise ValueError(f"{self.id}: a match with {self.differing_count} differing elements")
+            raise ValueError(f"{self.id}: a match with {self.differing_count} differing values")
         may_be_empty = self.verdict is Verdict.MATCH and self.element_count and self.masked_count
         if may_be_empty and not self.compared_elements:
-            raise ValueError(f"{self.id}: a match of which the mask left no element to compare")
+            raise ValueError(f"{self.id}: a match of which the mask left no value to compare")
         if self.verdict is Verdict.NOT_COMPARABLE and not self.reason:
             raise ValueError(f"{self.id}: not comparable, and no reason given")
 

@@ -364,7 +364,7 @@ def _with_data(found: _Array, array: Any) -> tuple[_Array, Any]:
             return _on_device(found, array), array
         array = np.from_dlpack(array)
     if np.ma.is_masked(array):
-        raise UsageError("masked elements have no values; record filled(), and the mask")
+        raise UsageError("masked values cannot be recorded; record filled(), and the mask")
     values = np.asarray(array)
     if values.size > 1 and not any(values.strides):  # to the library that is back to back
         values = values.copy()

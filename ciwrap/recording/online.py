@@ -559,7 +559,7 @@ def _variable_words(one: WatchedVariable, *, has_bars: bool) -> str:
 
 
 def _since(first: NoMatch) -> str:
-    chunks = f"{first.suspect_chunks} of {plural(first.chunks, 'chunk')}"
+    chunks = f"{first.suspect_chunks} of {plural(first.chunks, 'block')}"
     words = f"since iteration {first.iteration} (rank {first.rank}, {chunks})"
     if first.least_share is None:
         return words

@@ -70,9 +70,9 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
         yield "error bound", bound_text(result) or "equal numbers"
     used = result.used_interval
     if used is not None and not variable_is_exact(result) and result.verdict is Verdict.MATCH:
-        yield "largest drift", interval_text(*used) if used[1] else "none"
+        yield "largest change", interval_text(*used) if used[1] else "none"
     if result.new_values is not None:
-        yield "in the suspect chunks", new_values_words(result.new_values)
+        yield "in the blocks that may differ", new_values_words(result.new_values)
     if result.shape is not None:
         yield "array", _array_words(result.shape, result.dtype)
     if result.golden_shape is not None or result.golden_dtype is not None:
@@ -85,7 +85,7 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.details is not None and result.details.effect is not None:
         yield from effect_facts(result.details.effect, sides, is_whole=not lost_count(result))
     if result.suspect_chunks is not None and result.chunk_count:
-        yield "chunks whose digests differ", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
+        yield "blocks whose digests differ", f"{result.suspect_chunks:,} of {result.chunk_count:,}"
     for count, name in special_counts(result):
         yield name, f"{count:,}"
     words = evidence_words(result)
@@ -94,10 +94,10 @@ def facts_of(result: VariableResult, sides: tuple[str, str]) -> Iterator[tuple[s
     if result.mask:
         extent = "what both sides mask is"
         if result.masked_count is not None:
-            extent = plural(result.masked_count, "element")
+            extent = plural(result.masked_count, "value")
         yield "mask", f"{safe_name(result.mask)}: {extent} not compared"
     if result.has_fill_values:
-        yield "fill values", "elements that hold one on both sides are not compared"
+        yield "fill values", "values that hold one on both sides are not compared"
     if result.source_path:
         yield "file", safe_name(result.source_path)
 
@@ -131,7 +131,7 @@ def levels_of(result: VariableResult) -> Iterator[SimpleNamespace]:
     for depth, level in enumerate(levels):
         name = "root" if depth == 0 else str(depth)
         if depth == len(levels) - 1:
-            name = "root and leaf" if depth == 0 else f"{name} (leaves: the chunks)"
+            name = "root and leaf" if depth == 0 else f"{name} (leaves: the blocks)"
         part = min(level.differing_count / level.node_count, 1.0) if level.node_count else 0.0
         width = max(220 * part, 1.5) if level.differing_count else 0.0
         yield SimpleNamespace(
@@ -179,7 +179,7 @@ def card_of(
     title = _FIRST_TITLES[first.verdict] if group.is_history else ""
     parts = [_part(first, title, sides, folded=False, has_view=not is_folded)]
     if is_bad and worst.id != first.id and worst.verdict.is_alarm:
-        title = "Most suspect chunks" if is_suspect(worst) else "Largest difference"
+        title = "Most blocks that may differ" if is_suspect(worst) else "Largest difference"
         parts.append(_part(worst, title, sides, folded=True))
     places = [f"iter {one.iteration} rank {one.rank}" for one in (first, worst)]
     said = [group.name, check_title(group.check), group.verdict.words, where_words(group)]
@@ -229,14 +229,14 @@ def _part(
     is_exact = variable_is_exact(result)
     rows = [_worst_row(one, pad, is_exact=is_exact) for one, pad in zip(worst, pads, strict=True)]
     count = result.differing_count or 0
-    worst_title = "All differing elements"
+    worst_title = "All differing values"
     if rows and count > len(worst):
-        worst_title = f"The {which} {len(worst)} of {count:,} differing elements"
+        worst_title = f"The {which} {len(worst)} of {count:,} differing values"
     elif not rows and result.moved_elements:
         rows = [_moved_row(one) for one in result.moved_elements]
-        worst_title = f"The first elements that are known to have moved ({len(rows)})"
+        worst_title = f"The first values that are known to have moved ({len(rows)})"
         if len(rows) == 1:
-            worst_title = "The element that is known to have moved"
+            worst_title = "The value that is known to have moved"
     return SimpleNamespace(
         title=title,
         place=place(result),

@@ -73,7 +73,7 @@ def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
         is_whole = one.held_count >= one.differing_count
         which = "all" if is_whole else f"{one.held_count:,} of"
         return (
-            f"in the means of {which} {one.differing_count:,} suspect chunks,"
+            f"in the means of {which} {one.differing_count:,} blocks that may differ,"
             f" {_cause_words(one, *sides)}, to within the bound"
         )
     if one.cause is Cause.ONE_RANK:
@@ -125,7 +125,7 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     if ours == theirs:
         ranks = f"together, the {ours:.0f} ranks of {new} and {golden} hold the same {what}"
     whole = one.held_count >= one.differing_count
-    but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} elements)"
+    but = "" if whole else f" ({one.held_count:,} of {one.differing_count:,} values)"
     return f"{ranks}, dealt out in another way{but}"
 
 

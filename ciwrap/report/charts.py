@@ -606,7 +606,7 @@ def share_histogram(counts: Sequence[int], label: str, lost: int = 0) -> Markup:
             ticks.append(text(x, frame.bottom + 15, power_label(exponent)))
             ticks.append(line(x, frame.bottom, x, frame.bottom + 4, "ax"))
     bound = _bound_line(frame, left_of(BOUND_CLASS))
-    body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "elements"), *ticks))
+    body = join((grid, *bars, bound, axes(frame, "|difference| / bound", "values"), *ticks))
     return chart(label, body, width=NARROW, height=_HEIGHT)
 
 
@@ -652,5 +652,5 @@ def drift_histogram(counts: Sequence[int], label: str) -> Markup:
         x = frame.left + slot * len(counts) * part / 100
         parts.append(text(x, frame.bottom + 15, f"{part} %"))
     bound = _bound_line(frame, frame.left + slot * len(counts))
-    body = join((grid, *parts, bound, axes(frame, "share of the bound used", "elements")))
+    body = join((grid, *parts, bound, axes(frame, "share of the bound used", "values")))
     return chart(label, body, width=NARROW, height=_HEIGHT)

@@ -24,9 +24,9 @@ def by_digests_sentence(variable: VariableResult) -> str:
     """What is sure of a variable if nobody knows how many of its elements differ."""
     at_least = variable.differing_count_at_least or 0
     at_most = variable.differing_count_at_most or 0
-    total = plural((variable.element_count or 0) - (variable.masked_count or 0), "element")
+    total = plural((variable.element_count or 0) - (variable.masked_count or 0), "value")
     suspect = f"{variable.suspect_chunks or 0:,}"
-    chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'chunk')}"
+    chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'block')}"
     bound = "" if variable.bound is None or variable.bound.is_exact else variable.bound.text
     beyond = f" beyond {bound}" if bound else ""
     if at_least:
@@ -36,27 +36,27 @@ def by_digests_sentence(variable: VariableResult) -> str:
         if not variable.moved_elements:
             proven = "differs" if variable.suspect_chunks == 1 else "differ"
             # So many are proof, if as many elements differ at least.
-            state = proven if at_least >= (variable.suspect_chunks or 0) else "suspect"
+            state = proven if at_least >= (variable.suspect_chunks or 0) else "may differ"
             return f"{chunks} {state}: {count} of {total} {verb}{beyond}{_least_words(variable)}"
         first = "" if at_least == 1 else "the first: "
         moved = f"{first}{moved_words(first_moved(variable))}"
         least = _least_words(variable)
-        return f"{chunks} suspect: {count} of {total} {verb}{beyond}{least}; {moved}"
+        return f"{chunks} may differ: {count} of {total} {verb}{beyond}{least}; {moved}"
     note = f" ({bound})" if bound else ""
     share = variable.guaranteed_share
     if share is not None and share >= 0.001:
         return (
-            f"{chunks} suspect: in each, an element moved by more than"
+            f"{chunks} may differ: in each, a value moved by more than"
             f" {share_text(rounded_down(share))}{note}{_lost_words(variable)}"
         )
     if share is not None or variable.golden_bound is not None:
         made = "" if variable.golden_bound is None else f", made with {variable.golden_bound},"
         return (
-            f"{chunks} suspect: whether an element of them is beyond its bound{note}, the golden's"
+            f"{chunks} may differ: whether a value of them is beyond its bound{note}, the golden's"
             f" {variable.evidence}{made} cannot tell"
         )
     return (
-        f"{chunks} suspect: in each, an element moved; whether beyond its"
+        f"{chunks} may differ: in each, a value moved; whether beyond its"
         f" bound{note}, a golden that is a tree alone cannot tell"
     )
 
@@ -74,17 +74,17 @@ def by_digests_lines(variable: VariableResult) -> list[str]:
     is_told = variable.differing_count is None and variable.differing_count_at_least
     first = first_moved(variable) if is_told and variable.moved_elements else None
     told = [one for one in variable.moved_elements if one is not first]
-    lines = [f"{'element ' * bool(one.index)}{moved_words(one)}" for one in told[:_MOST_RANGES]]
+    lines = [f"{'value ' * bool(one.index)}{moved_words(one)}" for one in told[:_MOST_RANGES]]
     is_part = variable.suspect_chunks != variable.chunk_count
     if variable.differing_count is None and variable.suspect_ranges and is_part:
         shown = variable.suspect_ranges[:_MOST_RANGES]
         shape = variable.golden_shape or variable.shape or ()
         rest = (variable.suspect_range_count or len(variable.suspect_ranges)) - len(shown)
         more = f" and {rest} more ranges" if rest > 0 else ""
-        lines.append(f"in elements {', '.join(range_text(one, shape) for one in shown)}{more}")
+        lines.append(f"in values {', '.join(range_text(one, shape) for one in shown)}{more}")
     new = variable.new_values
     if new is not None and not (new.number_count == 1 and variable.moved_elements):
-        lines.append(f"in the suspect chunks: {new_values_words(new)}")
+        lines.append(f"in the blocks that may differ: {new_values_words(new)}")
     return lines
 
 

@@ -402,6 +402,6 @@ def effect_facts(
             yield name, f"{words}, conserved to within rounding"
         else:
             moved = effect.new_sum - effect.golden_sum
-            part = f"{percent_text(abs(change))} of the sum of all sizes"
+            part = f"{percent_text(abs(change))} of the sum of absolute values"
             by = f" by {short_number(moved)}," if before == after else ""
             yield name, f"{words}, a change{by}{'' if by else ' by'} {part}"

@@ -126,7 +126,7 @@ def _table(
         _fact(one.name, one.golden, one.run, words_of_kind(one.kind), one.prove or "")
         for one in told or compare_summaries(golden, run)
     )
-    note = "" if golden else "It is not recorded what the golden side was made with."
+    note = "" if golden else "The environment of the golden is not known."
     more = max(0, len(found) - MOST_DIFFERENCES)
     return Environment(title, found[:MOST_DIFFERENCES], more, _rows(golden, run), note)
 

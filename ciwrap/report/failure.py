@@ -39,9 +39,9 @@ _MOST_ELEMENTS = 4
 _MOST_MESSAGES = 3
 _LONGEST_LINE = 400
 _NO_DATA = {
-    Evidence.RESIDUES: "the golden keeps residues, not the values: which element, and how far it"
+    Evidence.RESIDUES: "the golden keeps residues, not the values: which value, and how far it"
     " moved, is not known",
-    Evidence.TREE: "the golden keeps a tree, not the values: which element, and how far it moved,"
+    Evidence.TREE: "the golden keeps a tree, not the values: which value, and how far it moved,"
     " is not known",
 }
 

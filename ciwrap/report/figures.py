@@ -72,18 +72,18 @@ def histogram_of(result: VariableResult) -> Figure | None:
     can_be_drawn = counts is not None and len(counts) == SHARE_CLASSES and any(counts)
     if counts is not None and can_be_drawn and not variable_is_exact(result):
         lost = lost_count(result)
-        label = f"{result.name}: elements by |difference| / bound"
+        label = f"{result.name}: values by |difference| / bound"
         note = f"not a number on one side: {lost:,}" if lost else ""
         image = share_histogram(counts, label, lost)
-        return _figure("How far elements moved", image, "logarithmic scales", note)
+        return _figure("How far values moved", image, "logarithmic scales", note)
     steps = _without_masked(result.drift_histogram, result)
     if steps and sum(steps):
-        image = drift_histogram(steps, f"{result.name}: elements by the share of the bound used")
+        image = drift_histogram(steps, f"{result.name}: values by the share of the bound used")
         note = (
-            "as the golden's residues tell it, to within one step (the lines on the bars); chunks"
+            "as the golden's residues tell it, to within one step (the lines on the bars); blocks"
             " that match only"
         )
-        return Figure("How far elements moved", image, note)
+        return Figure("How far values moved", image, note)
     return None
 
 
@@ -117,17 +117,17 @@ def _new_figure(
 ) -> Figure:
     """The new values with the suspect chunks on them, where the golden's are not at hand."""
     title = capital(side) + _part_words(picture)
-    label = f"{result.name}: {title}, the suspect chunks marked"
+    label = f"{result.name}: {title}, the blocks that may differ marked"
     plane = _where(picture, shape)
     classes = cells(picture.classes, picture.rows, picture.columns)
     if picture.row_axis is None:
         column = ChartSide(picture.column_axis, shape[picture.column_axis])
         values = _line(picture.new, picture)
         image = new_line_chart(values, classes, column, (picture.low, picture.high), label)
-        notes = (plane, "shaded: suspect chunks", _scale_note(picture))
+        notes = (plane, "shaded: blocks that may differ", _scale_note(picture))
         return _figure(title, image, *notes, is_line=True)
     image = _image(picture, picture.new, VALUE_PALETTE, shape, label, classes)
-    notes = (plane, "outlined: suspect chunks", _scale_note(picture))
+    notes = (plane, "outlined: blocks that may differ", _scale_note(picture))
     return _figure(title, image + _value_bar(picture, shape), *notes)
 
 
@@ -151,8 +151,8 @@ def _line_figure(
     if picture.stop is not None:
         which = f"the part [{picture.start}:{picture.stop}]"
     lane = "below: |difference| / bound" if has_bound else "below: where they differ"
-    lane = "shaded: suspect chunks" if picture.block_elements else lane
-    places = f"each place: {picture.cell_elements} elements, least to greatest"
+    lane = "shaded: blocks that may differ" if picture.block_elements else lane
+    places = f"each place: {picture.cell_elements} values, least to greatest"
     each = places if picture.cell_elements > 1 and picture.bands else ""
     return _figure(title, image, which, lane, each, _scale_note(picture), is_line=True)
 
@@ -178,9 +178,9 @@ def _plane_figures(
     plane = _where(picture, shape)
     part = _part_words(picture)
     count = picture.cell_elements
-    worst = f"each cell: the worst of {count} elements" if count > 1 else ""
+    worst = f"each cell: the worst of {count} values" if count > 1 else ""
     if picture.block_elements:
-        worst = "elements in the order in which they are stored"
+        worst = "values in the order in which they are stored"
     wide, values = image_width(*_sides(picture, shape)), _value_bar(picture, shape)
     for title, text in ((sides[0], picture.golden), (sides[1], picture.new)):
         name = f"{capital(title)}{part}"
@@ -204,7 +204,7 @@ def _plane_figures(
     image = drawn(picture.classes, SHARE_PALETTE, f"{result.name}: {name}")
     yield _figure(name, image, plane, worst)
     if picture.differing:
-        name = "Share of differing elements"
+        name = "Share of differing values"
         image = drawn(picture.differing, DIFFERING_PALETTE, f"{result.name}: {name}")
         ends = [(0.0, "0 %"), (0.5, "50 %"), (1.0, "100 %")]
         bar = colour_bar(DIFFERING_PALETTE, ends, name, wide)
@@ -352,7 +352,7 @@ def maps_of(result: VariableResult) -> Iterator[Figure]:
         # The picture has shown these two axes already.
         if (one.row_axis, one.column_axis) == shown:
             continue
-        what = "Suspect chunks" if is_by_chunks(result) else "Differing elements"
+        what = "Blocks that may differ" if is_by_chunks(result) else "Differing values"
         hidden = [
             axis
             for axis, extent in enumerate(shape)
@@ -376,7 +376,7 @@ def legend_of(result: VariableResult) -> Markup:
     """What the colours of the maps mean."""
     swatches: list[tuple[tuple[int, ...], str]]
     if is_by_chunks(result):
-        swatches = [((0,), "chunk matches"), ((SUSPECT,), "suspect chunk")]
+        swatches = [((0,), "block matches"), ((SUSPECT,), "block that may differ")]
     elif variable_is_exact(result):
         swatches = [((0,), "equal"), ((33,), "differs")]
     else:

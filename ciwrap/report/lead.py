@@ -266,10 +266,10 @@ def _opening(
             return "First undecided variable"
         return "Largest difference" if _is_largest(run, divergence.variable) else "Worst"
     if is_second:
-        return "First numeric divergence"
+        return "First difference of numbers"
     if divergence.kind.is_alarm:
-        return "First divergence"
-    return f"First divergence ({divergence.kind.words})"
+        return "First difference"
+    return f"First difference ({divergence.kind.words})"
 
 
 def _is_largest(run: RunResult, worst: VariableResult) -> bool:
@@ -332,7 +332,7 @@ def match_sentence(run: RunResult) -> str:
     mover = worst_of(found)
     share = used_share(mover)
     if not share:
-        return f"{sentence}; no drift was seen."
+        return f"{sentence}; no change was seen."
     return f"{sentence}; {at_most_words(share)} used, by {place(mover)}."
 
 
@@ -417,7 +417,7 @@ def count_words(variable: VariableResult) -> str:
 def match_words(variable: VariableResult) -> str:
     """Of one variable that matches, and how much of its bound it used up."""
     is_one = variable.element_count == 1
-    elements = "its one element is" if is_one else f"all {elements_words(variable)} are"
+    elements = "its one value is" if is_one else f"all {elements_words(variable)} are"
     return f"{elements} {alike_words(variable)}"
 
 

@@ -275,13 +275,13 @@ def evidence_notes(run: RunResult) -> tuple[str, ...]:
         if variable.evidence is not None and variable.verdict is not Verdict.NOT_COMPARABLE
     }
     notes = {
-        "data": "data: the values of both sides were compared element by element; counts and"
+        "data": "data: the values of both sides were compared value by value; counts and"
         " indices are exact.",
-        "residues": "residues only: the golden's values are not kept. A match is sure. In a suspect"
-        " chunk an element lies near its bound or beyond it; which one, and how far it moved, is"
-        " said where that could be found out, as of one or two elements of a chunk.",
-        "tree": "tree only: the golden's values are not kept. A match is sure; a suspect chunk may"
-        " be a false alarm of values close to a cell's edge.",
+        "residues": "residues only: the golden does not keep the values. A match is sure. In a"
+        " block that may differ, a value is near its bound or beyond it. The page names the"
+        " value where one or two of a block moved.",
+        "tree": "tree only: the golden does not keep the values. A match is sure. A block that may"
+        " differ may be a false alarm: noise at the edge of a cell.",
     }
     return tuple(notes[kind] for kind in ("data", "residues", "tree") if kind in kinds)
 
@@ -417,7 +417,6 @@ def render_html(run: RunResult) -> str:
     verb = "matches" if matching == 1 else "match"
     more = len(run.checks) - MOST_CHECKS
     rest = f"... and {plural(more, 'more check')}; the JSON result has all."
-    told = "what is said above, then the "
     page = SimpleNamespace(
         title=title(run),
         hue=run.verdict.value,  # the class that colours the head of the page
@@ -444,7 +443,8 @@ def render_html(run: RunResult) -> str:
         cards=cards,
         cards_left_out=cards_left_out,
         # What the head of the page tells of stands first, though another variable may be worse.
-        rows_title=f"Variables, {'' if keys == sorted(keys) else told}worst first",
+        rows_title="Variables, "
+        + ("worst first" if keys == sorted(keys) else "the first to differ, then the worst"),
         # Lines whose parts were escaped.
         rows=Markup("\n".join(rows.bad)),
         matching_rows=Markup("\n".join(rows.matching)),

@@ -37,7 +37,7 @@ def box_words(variable: VariableResult) -> str:
     ]
     text = box_text(box, shape)
     if variable.differing_count == variable.compared_elements:
-        return "in every element"
+        return "in every value"
     is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
     faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
     if faces and faces[0].words:
@@ -136,13 +136,13 @@ def suspect_place(variable: VariableResult) -> str:
     if variable.differing_count is not None or not variable.suspect_chunks:
         return ""
     if variable.suspect_chunks == variable.chunk_count:
-        return "in the array's one chunk" if variable.chunk_count == 1 else "in every chunk"
+        return "in the array's one block" if variable.chunk_count == 1 else "in every block"
     if not variable.suspect_ranges:
         return ""
     shape = variable.golden_shape or variable.shape or ()
     first = range_text(variable.suspect_ranges[0], shape)
     count = variable.suspect_range_count or 1
-    return f"in elements {first}" if count == 1 else f"in {count:,} ranges, the first {first}"
+    return f"in values {first}" if count == 1 else f"in {count:,} ranges, the first {first}"
 
 
 def range_text(item: ChunkRange, shape: Sequence[int]) -> str:

@@ -309,14 +309,13 @@ def _words(where: str, bad: list[VariableResult]) -> str:
     least, most = (sum(counts) for counts in zip(*map(_differing, bad), strict=True))
     if least == most:
         verb = "differs" if least == 1 else "differ"
-        parts.append(f"{least:,} of {plural(total, 'element')} {verb}{there}")
+        parts.append(f"{least:,} of {plural(total, 'value')} {verb}{there}")
     elif least:
-        parts.append(f"from {least:,} to {most:,} of {total:,} elements differ{there}")
+        parts.append(f"from {least:,} to {most:,} of {total:,} values differ{there}")
     else:
         suspect = sum(one.suspect_chunks or 0 for one in bad)
         chunks = sum(one.chunk_count or 0 for one in bad)
-        verb = "is" if suspect == 1 else "are"
-        parts.append(f"{suspect:,} of {plural(chunks, 'chunk')} {verb} suspect{there}")
+        parts.append(f"{suspect:,} of {plural(chunks, 'block')} may differ{there}")
     return "; ".join([*parts, *_how_much(bad)])
 
 
@@ -343,10 +342,10 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     proven = [one.least_share for one in bad if one.least_share]
     least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
     if moved or proven:
-        yield f"an element moved by more than {share_text(rounded_down(max(moved + proven)))}"
+        yield f"a value moved by more than {share_text(rounded_down(max(moved + proven)))}"
     elif least:
         how_far = share_text(rounded_down(least))
-        yield f"in each, an element moved by more than {how_far}, or is not a number on one side"
+        yield f"in each, a value moved by more than {how_far}, or is not a number on one side"
 
 
 def _place(variable: VariableResult) -> str:

@@ -315,7 +315,7 @@ def _worst_words(group: Group) -> str:
         used = group.worst.used_interval
         if used is None or variable_is_exact(group.worst):
             return "equal" if variable_is_exact(group.worst) else ""
-        return interval_text(*used).removesuffix(" of the bound") if used[1] else "no drift"
+        return interval_text(*used).removesuffix(" of the bound") if used[1] else "no change seen"
     if (worst := group.worst.max_bound_share) is not None and not variable_is_exact(group.worst):
         if math.isfinite(worst):
             words = f"{grouped_number(worst)}\u00a0\u00d7"
@@ -344,7 +344,7 @@ def _count_words(group: Group) -> str:
         return f"{sum(filter(None, counts)):,} of {total:,}"
     suspect = sum(one.suspect_chunks or 0 for one in group.differing)
     chunks = sum(one.chunk_count or 0 for one in group.differing)
-    return f"{suspect:,} of {plural(chunks, 'chunk')}"
+    return f"{suspect:,} of {plural(chunks, 'block')}"
 
 
 def _pattern(group: Group, first: VariableResult) -> str:
@@ -354,7 +354,7 @@ def _pattern(group: Group, first: VariableResult) -> str:
     if group.verdict is Verdict.NOT_COMPARABLE:
         return "; ".join([*names[:1], headline(first)])
     if not names and first.differing_count == 1 and (first.element_count or 0) > 1:
-        names = ["one element"]
+        names = ["one value"]
     new = first.new_values
     if new is not None and first.differing_count is None and lost_words(new):
         names = [f"{lost_words(new)} among the new numbers"]

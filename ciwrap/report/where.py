@@ -226,7 +226,7 @@ def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str, list[s
         return
     first, numeric = check.first_divergence, check.first_numeric_divergence
     numeric = None if numeric == first else numeric
-    for what, one in (("first divergence", first), ("first numeric divergence", numeric)):
+    for what, one in (("first difference", first), ("first difference of numbers", numeric)):
         if one is not None:
             variable = one.variable
             causes = list(cause_lines(variable, sides_of(check, variable)))
@@ -245,7 +245,7 @@ def together_text(check: CheckResult) -> str:
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
     where = ", without an iteration" if iteration is None else f" in iteration {iteration}"
-    return f"also not matching{where}: {said}{more}"
+    return f"these do not match{where}, either: {said}{more}"
 
 
 def divergence_text(divergence: Divergence) -> str:

@@ -110,7 +110,7 @@ def _declared_by(variable: VariableResult) -> str:
 
 def counted_lost(variable: VariableResult, count: int) -> str:
     """`2 elements`; of complex numbers `2 parts`, as each of both is counted by itself."""
-    return plural(count, "part" if _is_complex(variable) else "element")
+    return plural(count, "part" if _is_complex(variable) else "value")
 
 
 def has_distance(variable: VariableResult) -> bool:
@@ -210,7 +210,7 @@ def headline(variable: VariableResult, *, with_percent: bool = False) -> str:
         return safe_text(variable.reason)
     if variable.verdict is Verdict.MATCH:
         is_one = variable.element_count == 1 and not variable.masked_count
-        elements = "its one element is" if is_one else f"all {elements_words(variable)}"
+        elements = "its one value is" if is_one else f"all {elements_words(variable)}"
         return f"{elements} {alike_words(variable)}"
     return _differ_sentence(variable, with_percent=with_percent)
 
@@ -229,7 +229,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
         notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
     elif variable.is_mask_unknown:
         notes.append("less those masked")
-    said = plural(rest, "element" if variable.text is None else "number")
+    said = plural(rest, "value" if variable.text is None else "number")
     return f"{said} ({'; '.join(notes)})" if notes else said
 
 
@@ -280,13 +280,13 @@ def interval_text(low: float, high: float) -> str:
 
 
 def used_words(share: float | None) -> str:
-    """`, at most 31 % of the bound used`; `, no drift`; nothing if that is unknown.
+    """`, at most 31 % of the bound used`; `, no change seen`; nothing if that is unknown.
 
     share: 0 is known of values only, since residues show drift to within one of their steps.
     """
     if share is None:
         return ""
-    return f", {at_most_words(share)} used" if share else ", no drift seen"
+    return f", {at_most_words(share)} used" if share else ", no change seen"
 
 
 def at_most_words(share: float) -> str:

@@ -503,7 +503,7 @@ def change_of_catalog(
     infos = {identity: catalog.entries[identity].info for identity in wanted}
     if not any(one.element_count for one in infos.values()) and not catalog.is_in_memory:
         raise NotComparableError(
-            f"check {check.name!r} has nothing to compare: no variable of its outputs has elements",
+            f"check {check.name!r} has nothing to compare: no variable of its outputs has values",
             remedy="has the program run, and written its results?",
         )
     progress.begin(f"capturing {check.name}", sum(one.byte_count for one in infos.values()))

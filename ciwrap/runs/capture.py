@@ -331,7 +331,7 @@ def _chunk_bytes_of(
     """The size of a chunk. Raises UsageError for one that would make trees that do not fit."""
     if asked is not None and theirs is not None and asked != theirs.chunk_bytes:
         raise UsageError(
-            f"--chunk-bytes {asked}, but the capture to hold the run against has chunks"
+            f"--chunk-bytes {asked}, but the capture to compare the run with has blocks"
             f" of {theirs.chunk_bytes} bytes",
             remedy="leave --chunk-bytes out",
         )
@@ -340,7 +340,7 @@ def _chunk_bytes_of(
     found = found if asked is None else asked
     if earlier is not None and not is_anew and found != earlier.chunk_bytes:
         raise UsageError(
-            f"the existing capture has chunks of {earlier.chunk_bytes} bytes, but {found} are asked"
+            f"the existing capture has blocks of {earlier.chunk_bytes} bytes, but {found} are asked"
             " for",
             remedy="leave --chunk-bytes out to keep them, or begin anew with --rebuild",
         )

@@ -44,7 +44,7 @@ SUMMARY_BYTES = 80
 # Why a variable has no tree: its check says so, or how it is compared there.
 IGNORED = "it is ignored"
 IN_AN_ORDER = "its rows are put in the order of "
-BY_STEP = "its elements are paired by the steps that the text tells, which trees do not know"
+BY_STEP = "its values are paired by the steps that the text tells, which trees do not know"
 IN_ANOTHER_WAY = "it is compared in a way that trees do not know, such as with a mask"
 
 

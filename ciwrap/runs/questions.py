@@ -313,7 +313,7 @@ class SampledValues(Values):
         leaf, begin = divmod(first_element, self._per_chunk)
         kept = np.frombuffer(self._samples.get(leaf, b""), storage_dtype(self.dtype))
         if begin + count > kept.size:
-            raise CorruptCaptureError("a sample of a chunk is too short")
+            raise CorruptCaptureError("a sample of a block is too short")
         return kept[begin : begin + count]
 
 
@@ -692,7 +692,7 @@ def _unlike_other(pair: Pair, held: Variables, made_with: _core.TreeParameters) 
     other = None if tree is None else describe_bound(tree.parameters)
     if other is not None and other != describe_bound(made_with):
         return f"with {describe_bound(made_with)}, and the other side's with {other}"
-    return f"with chunks of {made_with.chunk_bytes} bytes, and the other side otherwise"
+    return f"with blocks of {made_with.chunk_bytes} bytes, and the other side otherwise"
 
 
 def _most_steps(result: VariableResult, parameters: _core.TreeParameters) -> int | None:

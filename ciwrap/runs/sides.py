@@ -816,7 +816,7 @@ def capture_lines(shown: ShownCapture) -> Iterator[str]:
         f" identity {shown.identity}"
     )
     yield f"  made {shown.made_at} by ciwrap {shown.made_by}"
-    yield f"  chunks of {shown.chunk_bytes:,} bytes; bounds: {_one_line(shown.bounds_from)}"
+    yield f"  blocks of {shown.chunk_bytes:,} bytes; bounds: {_one_line(shown.bounds_from)}"
     yield f"  checksums of files: {'all' if shown.has_checksums else 'not of all'}"
     if shown.snapshot is not None:
         yield f"  environment: snapshot {shown.snapshot} (`ciwrap snapshot show CAPTURE`)"
@@ -844,7 +844,7 @@ def _counted(count: int, noun: str) -> str:
 
 def _ranges(numbers: Sequence[int]) -> str:
     if not numbers:
-        return "not told"
+        return "unknown"
     if len(numbers) == 1:
         return str(numbers[0])
     return f"{numbers[0]} to {numbers[-1]} ({len(numbers):,})"

@@ -216,7 +216,7 @@ class SnapshotStore:
         then; the files. Raises WriteFailedError.
         """
         others = self.others(kept)
-        with writing(self.folder, "could not be cleared"):
+        with writing(self.folder, "could not be emptied"):
             for path in others:
                 path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty, or not there

@@ -676,9 +676,9 @@ def _container(cleaner: Cleaner) -> str | None:
     try:
         text = Path("/run/.containerenv").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return "docker (image not told)" if Path("/.dockerenv").exists() else None
+        return "docker (image unknown)" if Path("/.dockerenv").exists() else None
     named = _IMAGE.findall(text)
-    return cleaner.text(" ".join(named)) if named else "podman (image not told)"
+    return cleaner.text(" ".join(named)) if named else "podman (image unknown)"
 
 
 def _repository(folder: Path) -> dict[str, str]:

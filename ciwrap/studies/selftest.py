@@ -323,11 +323,11 @@ def _plan(target: Target, catalog: Catalog) -> None:
     for damage, index, value in _elements(target, values, mask):
         target.changes.setdefault(damage, Change(element=(index, value)))
     if Damage.BEYOND not in target.changes:
-        what = "element" if mask is None else "element outside its mask"
+        what = "value" if mask is None else "value outside its mask"
         target.not_tried.append(
             f"{target.identity.text}: no {what} has a value beyond its bound"
             if info.element_count
-            else f"{target.identity.text}: it has no elements"
+            else f"{target.identity.text}: it has no values"
         )
 
 
@@ -522,7 +522,7 @@ class _Trial:
         if self._check.is_ignored(target.identity):
             return "the configuration ignores it ('ignore' or 'until_iteration')"
         if damage is Damage.MASKED:
-            return f"the mask {target.settings.mask!r} takes the element out"
+            return f"the mask {target.settings.mask!r} takes the value out"
         if damage is Damage.LOST:
             return "'strict: variables' lets variables go; a warning reports it"
         if damage is Damage.SIGN:

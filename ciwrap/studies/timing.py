@@ -558,10 +558,10 @@ def explanation(found: PairedComparison, what: str = "time", *, is_call: bool = 
 
 
 def margin_words(found: PairedComparison) -> str:
-    """What is not counted: `less than 5 % more time of either side does not count`. The margin is a
+    """What is not counted: `changes below 5 % are ignored`. The margin is a
     ratio, so that A and B may change places: 4.8 % less time of B is 5 % more time of A.
     """
-    return f"less than {_given_text(found.margin)} more time of either side does not count"
+    return f"changes below {_given_text(found.margin)} are ignored"
 
 
 def _what_would_help(found: PairedComparison, option: str) -> str:

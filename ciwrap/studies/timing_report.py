@@ -78,11 +78,11 @@ def _figures(side: TimedSide) -> dict[str, str]:
             else f"{time_text(spread.median_lower)} and {time_text(spread.median_upper)}"
         ),
         "shortest, longest": f"{time_text(spread.minimum)}, {time_text(spread.maximum)}",
-        "range over the shortest": percent_text(spread.range),
+        "range / shortest": percent_text(spread.range),
         "standard deviation over the mean": "too few runs"
         if spread.cov is None
         else percent_text(spread.cov),
-        "middle half over the median": percent_text(spread.iqr),
+        "interquartile range / median": percent_text(spread.iqr),
     }
     if side.used:
         work = sorted(one.cpu_seconds for one in side.used)

@@ -347,7 +347,7 @@ def _share_warning(one: ShareSeries) -> str | None:
         if one.newest > 1:
             before = f"it was beyond its bound before: {_beyond_words(one.newest)}"
         return (
-            f"{name} is not told by the newest result of its check (not comparable, or not there);"
+            f"{name} is missing from the newest result of its check, or not comparable there;"
             f" {before}"
         )
     if one.newest > 1:
@@ -359,7 +359,7 @@ def _share_warning(one: ShareSeries) -> str | None:
         return (
             f"{name} uses {percent_text(one.newest)} of its bound and grows by"
             f" {percent_text(one.slope.per_step)} of it with each result:"
-            f" {reached_words(one.until_bound)}"
+            f" at this rate {reached_words(one.until_bound)}"
         )
     return None
 

@@ -110,10 +110,10 @@ def rate_words(one: Measured) -> str:
 
 
 def reached_words(results: int) -> str:
-    """When a line reaches the bound: `it is reached in about 5 more results`."""
+    """When a line reaches the bound: `it exceeds its bound in about 5 more results`."""
     if results == 0:
         return "the line through these results has reached it"
-    return f"it is reached in about {plural(results, 'more result')}"
+    return f"it exceeds its bound in about {plural(results, 'more result')}"
 
 
 def change_lines(one: Measured) -> list[str]:

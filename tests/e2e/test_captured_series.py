@@ -62,5 +62,5 @@ def test_a_fingerprint_knows_no_steps(tmp_path: Path, capsys: pytest.CaptureFixt
     words = ("--check=log", f"--config={tmp_path / 'ciwrap.yaml'}")
     target = tmp_path / "A.tree"
     assert ciwrap(tmp_path, "capture", tmp_path / "A", "-o", target, "--settle=0", *words)[0] == 0
-    assert "e: its elements are paired by the steps" in capsys.readouterr().out
+    assert "e: its values are paired by the steps" in capsys.readouterr().out
     assert ciwrap(tmp_path, "compare", target, tmp_path / "later", *words)[0] == 3

@@ -127,7 +127,7 @@ def other_chunks(pair: Path) -> Path:
 def test_chunks_of_another_size_are_told_with_the_capture(other_chunks: Path) -> None:
     for one in compared(other_chunks, "A", "B", 3).values():
         reason = one["reason"]
-        assert "was made with chunks of 512 bytes, and the other side otherwise" in reason
+        assert "was made with blocks of 512 bytes, and the other side otherwise" in reason
         assert str(other_chunks / "A" / ".ciwrap.tree") in reason
         assert "residues" not in reason
 

@@ -116,7 +116,7 @@ def test_another_chunk_size_takes_effect(project: Project) -> None:
     project.accept()
     project.configure(bound="atol: 1e-6, chunk_bytes: 1024")
     assert project.run("check").code == 0
-    outcome = project.accept("--reason", "smaller chunks")
+    outcome = project.accept("--reason", "smaller blocks")
     assert outcome.document["checks"][0]["status"] == "replaced"
     shown = project.run("show", "mesh").document
     assert {variable["chunk_bytes"] for variable in shown["variables"]} == {1024}

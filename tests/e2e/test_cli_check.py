@@ -28,7 +28,7 @@ def test_check_match_then_differ(project: Project) -> None:
     project.save("temperature", moved)
     outcome = project.run("check")
     assert outcome.code == 1
-    assert "1 of 600 elements differs beyond atol=1e-6 rtol=0" in outcome.out
+    assert "1 of 600 values differs beyond atol=1e-6 rtol=0" in outcome.out
     assert "first at [3, 7]" in outcome.out
     assert "ciwrap accept mesh --reason" in outcome.out
     variable = outcome.variable("temperature")
@@ -100,7 +100,7 @@ def test_history_by_iteration_and_rank(project: Project) -> None:
         np.save(path, np.load(path) + 1)
     outcome = project.run("check")
     assert outcome.code == 1
-    assert "first divergence: iter 20 / rank 1 / x" in outcome.out
+    assert "first difference: iter 20 / rank 1 / x" in outcome.out
     found = {
         (v["iteration"], v["rank"]): v["verdict"]
         for v in outcome.document["checks"][0]["variables"]
@@ -120,7 +120,7 @@ def test_an_overflow_in_single_precision_is_no_match(
     project.save("x", np.array([1, large[kinds[1]]], kinds[1]))
     outcome = project.run("check")
     assert outcome.code == 3
-    assert "element 1 = 1e+300 is beyond the range of float32" in outcome.out
+    assert "value 1 = 1e+300 is beyond the range of float32" in outcome.out
     project.save("x", np.array([1, np.inf], kinds[1]))
     assert project.run("check").code == (0 if kinds[0] == "<f4" else 3)
 
@@ -130,7 +130,7 @@ def test_an_overflow_in_single_precision_is_no_match(
     [
         ("{period: [1, 2], atol: 1e-3}", "has 2 periods, one for each component"),
         ("{period: 10, rtol: 1e-3}", "rtol and ulps mean nothing modulo a period"),
-        ("{mask: land}", "takes out all 600 elements"),
+        ("{mask: land}", "takes out all 600 values"),
     ],
 )
 def test_what_no_check_could_compare_is_not_accepted(
@@ -325,5 +325,5 @@ def test_what_was_found_is_shown_where_nothing_can_be_kept(project: Project) -> 
     (project.folder / ".ciwrap").write_text("a file in the place of the folder")
     outcome = project.run("check", "--pending")
     assert outcome.code == 3
-    assert "600 of 600 elements differ beyond atol=1e-6" in outcome.out
+    assert "600 of 600 values differ beyond atol=1e-6" in outcome.out
     assert outcome.err.count("error: ") == 1

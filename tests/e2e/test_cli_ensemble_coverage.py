@@ -122,7 +122,7 @@ def test_masked_elements_and_fill_values_have_no_part_in_statistics(tmp_path: Pa
     project.make_runs("new", 3, h=with_fill, dry=mask, t=with_fill)
     outcome = project.run("check")
     assert outcome.code == 0, outcome
-    assert "300 elements masked, fill values of 1 variable" in outcome.out
+    assert "300 values masked, fill values of 1 variable" in outcome.out
 
 
 def test_integers_beyond_doubles_are_told_of(tmp_path: Path) -> None:

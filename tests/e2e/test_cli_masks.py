@@ -154,7 +154,7 @@ def test_masked_elements_of_another_type_are_counted(
     for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
         outcome = project.run(*words)
         assert outcome.code == 0, outcome
-        assert "compared 2 variables, 8 elements; not compared: 2 elements masked" in (
+        assert "compared 2 variables, 8 values; not compared: 2 values masked" in (
             outcome.out.replace("2 variables by ignore, ", "")
         )
 
@@ -180,7 +180,7 @@ def test_no_more_elements_differ_than_were_compared_where_masks_differ(
     for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
         outcome = project.run(*words, "-v")
         assert outcome.code == 1, outcome
-        assert "of 1 element" not in outcome.out
-        assert "elements masked" not in outcome.out
+        assert "of 1 value" not in outcome.out
+        assert "values masked" not in outcome.out
         assert "1 variable in part by a mask" in outcome.out
         assert "masked_count" not in outcome.variable("x")

@@ -134,7 +134,10 @@ def test_a_variable_that_creeps_towards_its_bound_is_told_in_time(folder: Projec
     assert "slope" not in speed
     (warning,) = outcome.document["warnings"]
     assert warning.startswith("mesh: density uses 58")
-    assert f"it is reached in about {density['until_bound']} more results" in warning
+    assert (
+        f"at this rate it exceeds its bound in about {density['until_bound']} more results"
+        in warning
+    )
     assert f"warning: {warning}" in outcome.out
     assert "|1111122222" in outcome.out
 
@@ -188,7 +191,7 @@ def test_what_the_newest_result_does_not_tell(folder: Project) -> None:
     results = [result(0, [variable("density", 0.4), speed]), result(1, [lost, speed])]
     outcome = folder.run("trend", *written(folder, results), "--markdown", "summary.md")
     (warning,) = outcome.document["warnings"]
-    assert warning.startswith("mesh: density is not told by the newest result of its check")
+    assert warning.startswith("mesh: density is missing from the newest result of its check")
     assert "it used 40 % of the bound before" in warning
     assert "density  last 40 %" in outcome.out
     assert "speed    now 10 %" in outcome.out

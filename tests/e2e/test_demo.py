@@ -50,7 +50,7 @@ def test_demo_tells_its_story_and_ends_well(tmp_path: Path) -> None:
     assert document["good"]["verdict"] == "match"
     assert document["good"]["verdict_counts"]["match"] == 4 * 2 * 7
     assert document["defective"]["verdict"] == "differ"
-    assert "first divergence: iter 30 / rank 1 / vy" in done.stdout
+    assert "first difference: iter 30 / rank 1 / vy" in done.stdout
     assert list(tmp_path.iterdir()) == [target]
 
 
@@ -155,7 +155,7 @@ def test_keep_leaves_a_project_to_play_with(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     checked = ciwrap("check", folder=tmp_path / "play")
     assert checked.returncode == 1
-    assert "first divergence: iter 30 / rank 1 / vy" in checked.stdout
+    assert "first difference: iter 30 / rank 1 / vy" in checked.stdout
     again = ciwrap("demo", "--keep", "play", folder=tmp_path)
     assert again.returncode == 2
     assert "not empty" in again.stderr

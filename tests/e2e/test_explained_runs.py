@@ -62,7 +62,7 @@ def test_the_terminal_names_the_cause_of_the_first_divergence(
 
     a, b = both(tmp_path, shape, change)
     plain = told(capsys, "compare", a, b, "--atol=1e-6")
-    assert "first divergence: iter 3 / rank 0 / x" in plain
+    assert "first difference: iter 3 / rank 0 / x" in plain
     assert "in each of them the sign is flipped: B = -A" in plain
     target = tmp_path / "result.json"
     assert told(capsys, "compare", a, b, "--atol=1e-6", "--json", target) == plain

@@ -71,7 +71,7 @@ def test_declared_missing_values_equal_missing_values_only(
         found = compare("a.nc", "b.nc", *options)
         assert found["code"] == DIFFER
         assert found["variables"][0]["missing_mismatch_count"] == 1
-        assert f"1 element missing ({name}) on one side only" in found["text"]
+        assert f"1 value missing ({name}) on one side only" in found["text"]
         assert "would match with" not in found["text"]
     assert compare("a.nc", "a.nc")["code"] == MATCH
 
@@ -322,7 +322,7 @@ def test_nothing_compared_is_no_match(compare: Compare) -> None:
         Path(name).write_text("t,x\n")
     found = compare("a.csv", "b.csv")
     assert found["code"] == NOT_COMPARABLE
-    assert "nothing was compared: 2 variables without elements" in found["text"]
+    assert "nothing was compared: 2 variables without values" in found["text"]
     Path("ciwrap.yaml").write_text("version: 1\nchecks: {c: {outputs: '*.csv'}}\n")
     assert run(["accept"]) == NOT_COMPARABLE
     Path("b.csv").write_text("u\n1\n")
@@ -337,7 +337,7 @@ def test_what_is_no_number_on_both_sides_is_told(
     np.save("b.npy", [1, np.nan, np.inf, np.nan])
     found = compare("a.npy", "b.npy")
     assert (found["code"], found["variables"][0]["not_finite_count"]) == (MATCH, 3)
-    assert "3 elements are NaN or infinite on both sides" in found["text"]
+    assert "3 values are NaN or infinite on both sides" in found["text"]
     np.save("b.npy", [1, np.nan, 2.0, np.nan])
     assert compare("a.npy", "b.npy")["variables"][0]["not_finite_count"] == 2
     np.save("a.npy", [np.nan, np.nan])
@@ -415,10 +415,10 @@ def test_tables_as_pandas_writes_them(compare: Compare) -> None:
         Path("copy.csv").write_text(Path(name).read_text())
         found = compare(name, "copy.csv")
         assert found["code"] == MATCH
-        assert "5 elements are NaN" in found["text"]
+        assert "5 values are NaN" in found["text"]
     found = compare("b.csv", "c.csv")
     assert (found["code"], found["coverage"]["not_comparable"]) == (DIFFER, 0)
-    assert "1 element NaN without a match" in found["text"]
+    assert "1 value NaN without a match" in found["text"]
     found = compare("a.csv", "b.csv")
     assert found["code"] == NOT_COMPARABLE
     assert "on the first side the text ends with its last number" in found["text"]

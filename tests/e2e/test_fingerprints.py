@@ -170,7 +170,7 @@ def test_what_is_open_is_not_comparable_and_says_how_much(tmp_path: Path) -> Non
     code, document = ciwrap(tmp_path, "compare", tmp_path / "a", tmp_path / "b")
     (one,) = document["checks"][0]["variables"]
     assert code == 3
-    assert one["reason"].startswith("1 of 10 chunks is open")
+    assert one["reason"].startswith("1 of 10 blocks is open")
     assert (one["suspect_chunks"], one["chunk_count"]) == (1, 10)
     assert any("fingerprint" in text["text"] for text in document["checks"][0]["messages"])
 

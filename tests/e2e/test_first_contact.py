@@ -245,7 +245,7 @@ def test_the_first_line_says_what_became_of_the_variables(
     assert lines[0] == (
         "NOT COMPARABLE  not everything could be compared; differ: 1 of 2 variables"
     )
-    assert "    DIFFER  total: 1 of 3 elements differs; largest |difference| 1" in lines
+    assert "    DIFFER  total: 1 of 3 values differs; largest |difference| 1" in lines
     save(pair[1] / "iter_2/x.npy", (1.0, 2.0, 4.0))
     assert printed(tmp_path, *words)[0].endswith("differ: 2 of 2 variables, at 1 of 2 iterations")
 

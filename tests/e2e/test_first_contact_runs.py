@@ -298,13 +298,13 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
     assert shown[1].strip() == "bound: none given, compared exactly"
-    assert shown[2].strip() == "first divergence: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
+    assert shown[2].strip() == "first difference: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
     assert shown[3].strip() == "in each of them B = A + 1"
     # No bound is offered that is a third of what the values span.
-    assert shown[4].strip() == "also not matching in iteration 5: v"
+    assert shown[4].strip() == "these do not match in iteration 5, either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
-    assert "u: from iteration 5 on; 60 of 60 elements differ there" in shown[5]
+    assert "u: from iteration 5 on; 60 of 60 values differ there" in shown[5]
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out
@@ -322,7 +322,7 @@ def test_what_has_no_iteration_beside_what_has(
         save(run / "count.npy", np.array(["a", "b"]))
     ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
     shown = capsys.readouterr().out
-    assert "also not matching, without an iteration: potential\n" in shown
+    assert "these do not match, without an iteration, either: potential\n" in shown
     assert "None" not in shown
     bounds = "atol=1e-6 rtol=0 (3 variables), exact by type (1 variable)"
     assert f"bound: {bounds}, as given\n" in shown

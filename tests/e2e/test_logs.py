@@ -181,7 +181,7 @@ def test_counts_may_be_let_go(folder: Path) -> None:
     short = text().replace(" step 2\n E_pot -17.200000 -1.1\n", "")
     code, out, variables = checked(folder, short)
     assert code == 0
-    assert "not compared: 2 elements of steps on one side only" in out
+    assert "not compared: 2 values of steps on one side only" in out
     assert variables["pot"]["element_count"] == 2
     assert variables["pot"]["series"]["count"] == [3, 2]
     # What both have is compared all the same, by step.
@@ -249,11 +249,11 @@ checks:
     (folder / "out.log").write_text("E = 1\nE = 12\nT = 7\nW = 3\n", encoding="utf-8")
     code, out = run("check", "--verbose", "--report=o.html")
     assert code == 1
-    assert "1 of 2 elements differs" in out
+    assert "1 of 2 values differs" in out
     assert "[1] (line 2, column 5): expected 10.0, new 12.0" in out
-    assert "1 of 1 element lies out of the range" in out
+    assert "1 of 1 value lies out of the range" in out
     assert "nearest in range 5.0, new 7.0" in out
-    assert "match  w [data]: its one element is in the range" in out
+    assert "match  w [data]: its one value is in the range" in out
     assert "on the evidence of what ciwrap.yaml says of it ('range')" in out
     assert "golden" not in out
     page = (folder / "o.html").read_text(encoding="utf-8")

@@ -31,7 +31,7 @@ def as_pattern(line: str) -> str:
     """The line with any numbers in it: noise is another one every time."""
     # How many chunks are suspect, and where, changes with the noise as well, and so does whether
     # and where any drift is seen.
-    line = re.sub(r"(chunks suspect:|in elements|tree\],) .*", r"\1 ...", line)
+    line = re.sub(r"(blocks may differ:|in values|tree\],) .*", r"\1 ...", line)
     # So does which of the marks `.` and `~` an iteration has.
     line = re.sub(r"^(      \w+ +)[.~#!]+$", r"\1 ...", line)
     parts = [re.escape(part) for part in re.split(NUMBER, line)]

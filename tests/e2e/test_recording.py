@@ -103,7 +103,7 @@ def test_a_defect_is_told_with_its_iteration(program: list[str], step: int) -> N
     assert record("b", *program, str(step), "1234", "1e-12") == 0
     code, text = ciwrap("compare", "a", "b")
     assert code == ExitCode.DIFFER, text
-    assert f"first divergence: iter {step} / rank 0 / x" in text
+    assert f"first difference: iter {step} / rank 0 / x" in text
 
 
 def test_a_bound_lets_nothing_pass_that_is_beyond_it(program: list[str]) -> None:

@@ -68,7 +68,7 @@ def judge(tmp_path: Path, capsys: pytest.CaptureFixture[str], first: str) -> Non
     assert run_cli(["compare", one, two]) == ExitCode.MATCH
     capsys.readouterr()
     assert run_cli(["compare", one, wrong]) == ExitCode.DIFFER
-    assert f"first divergence: {first}" in capsys.readouterr().out
+    assert f"first difference: {first}" in capsys.readouterr().out
 
 
 def launcher() -> str:
@@ -102,7 +102,7 @@ def test_fortran(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run_cli(["compare", one, two]) == ExitCode.MATCH
     capsys.readouterr()
     assert run_cli(["compare", one, wrong]) != ExitCode.MATCH
-    assert "first divergence: iter 4 / rank 0 / " in capsys.readouterr().out
+    assert "first difference: iter 4 / rank 0 / " in capsys.readouterr().out
 
 
 def test_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

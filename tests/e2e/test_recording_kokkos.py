@@ -142,7 +142,7 @@ def test_a_defect_is_told(stand_in: str) -> None:
     assert record("b", stand_in, "wrong", "4") == 0
     code, text = ciwrap("compare", "a", "b")
     assert code == ExitCode.DIFFER, text
-    assert "first divergence: iter 4 / rank 0 / field one" in text
+    assert "first difference: iter 4 / rank 0 / field one" in text
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_a_program_with_kokkos(tmp_path: Path) -> None:
     assert ciwrap("compare", "a", "b")[0] == ExitCode.MATCH
     code, text = ciwrap("compare", "a", "c")
     assert code == ExitCode.DIFFER
-    assert "first divergence: iter 7 / rank 0 / substance v" in text
+    assert "first difference: iter 7 / rank 0 / substance v" in text

@@ -69,7 +69,7 @@ def test_bounds_that_are_not_the_same_are_told_as_such() -> None:
     code, text = ciwrap("compare", "a", "b")
     assert code == ExitCode.NOT_COMPARABLE, text
     assert "with atol=1e-9 rtol=0, and the other side's with atol=1e-8 rtol=0" in text
-    assert "chunks of" not in text
+    assert "blocks of" not in text
 
 
 def test_an_array_that_is_called_as_another_at_a_point_is_refused() -> None:
@@ -332,7 +332,7 @@ a, keep = library._described("x", x, (-1.0, -1.0))
         ("a.flags = 4", "unknown flags"),
         ("a.dtype = b''", "no type that can be recorded"),
         ("a.dtype = None", "no type that can be recorded"),
-        ("a.dimensions = 2; a.extents[0] = 2**60; a.extents[1] = 0", "more than 2^56 elements"),
+        ("a.dimensions = 2; a.extents[0] = 2**60; a.extents[1] = 0", "more than 2^56 values"),
     ],
 )
 def test_what_no_array_can_be_is_not_recorded(body: str, said: str) -> None:

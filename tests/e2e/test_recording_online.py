@@ -49,7 +49,7 @@ def test_a_planted_defect_stops_two_ranks(two_ranks: list[str], long_mode: bool)
         code, text = ciwrap(*against("a", "stop"), "-o", f"run{number}", "--", *words)
         assert code == ExitCode.DIFFER, text
         assert step <= last_step(text) <= step + 2
-        first = f"first divergence: iter {step} / rank {rank} / x"
+        first = f"first difference: iter {step} / rank {rank} / x"
         assert first in text, text
         index = f"[{place // 60}, {place % 60}] moved by"
         assert index in text, text

@@ -164,7 +164,7 @@ def test_nan_in_one_run_is_not_comparable(project: Project) -> None:
     assert outcome.code == 3
     assert variable(outcome)["kind"] == "not_comparable"
     assert "mesh: x: run 3: NaN where the reference has none" in outcome.out
-    assert "the other way round (1 element)" in outcome.out
+    assert "the other way round (1 value)" in outcome.out
     assert outcome.out.startswith("1 variable cannot be compared (x)\n")
     assert variable(outcome)["suggested_bound"] is None
 
@@ -173,7 +173,7 @@ def test_nan_in_every_run_is_warned_of(project: Project) -> None:
     with_program(project, f"x[7] = np.nan\n{EQUAL}")
     outcome = project.run("repeat", "-n", "4")
     assert outcome.code == 0
-    assert "mesh: x: holds NaN in the first run (1 sampled element)" in outcome.out
+    assert "mesh: x: holds NaN in the first run (1 sampled value)" in outcome.out
 
 
 def test_another_shape_in_one_run(project: Project) -> None:
@@ -332,7 +332,7 @@ def test_a_bound_that_catches_nothing_is_not_written(project: Project) -> None:
     found = variable(outcome)
     assert (found["kind"], found["suggested_bound"]) == ("noise", None)
     assert "mesh: x: no bound is suggested: it would take `atol: 20`" in texts(outcome)
-    assert "5 of 5,000 elements vary by up to " in texts(outcome)
+    assert "5 of 5,000 values vary by up to " in texts(outcome)
     assert ", the others by 0: fix what makes them vary" in texts(outcome)
     assert "there is no bound to write" in outcome.out
     assert (project.folder / "ciwrap.yaml").read_text() == text

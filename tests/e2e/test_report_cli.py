@@ -34,7 +34,7 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
     last = scenarios.Wave().extent - 1
     (sentence,) = lead(run)
     assert sentence == (
-        f"First divergence: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, u: 576 of 13,824 elements"
+        f"First difference: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, u: 576 of 13,824 values"
         f" differ beyond atol=1e-6 rtol=0, all in the plane [:, :, {last}]; in each of them the"
         " sign is flipped: new = -golden; up to 785,000 x the bound."
     )
@@ -49,7 +49,7 @@ def test_the_pictures_show_the_planted_defect(planted: Any) -> None:
     page = (folder / "report.html").read_text(encoding="utf-8")
     words = re.sub(r"<[^>]*>", "", page)
     assert "From iteration 7 on rank 2, from 9 on ranks 1 to 3" in words
-    for title in ("Where in the run", "How it grows", "Golden", "New", "How far elements moved"):
+    for title in ("Where in the run", "How it grows", "Golden", "New", "How far values moved"):
         assert title in words
     # Outside of the rank with the defect nothing differs yet.
     bad = {
@@ -82,7 +82,7 @@ def test_report_makes_what_the_option_made(planted: Any) -> None:
     )
     again = (folder / "again.html").read_text(encoding="utf-8")
     assert again == (folder / "report.html").read_text(encoding="utf-8") == render_html(run)
-    assert "First divergence: iteration 7" in (folder / "s.md").read_text(encoding="utf-8")
+    assert "First difference: iteration 7" in (folder / "s.md").read_text(encoding="utf-8")
     assert (folder / "j.xml").read_text(encoding="utf-8").startswith("<?xml")
     assert json.loads((folder / "s.sarif").read_text(encoding="utf-8"))["version"] == "2.1.0"
     out = ciwrap(folder, "report", "result.json", "--annotations")
@@ -106,8 +106,8 @@ def test_several_results_become_one(planted: Any, tmp_path: Path) -> None:
 def test_residues_alone_name_iteration_and_rank(tmp_path: Path) -> None:
     run = scenarios.planted_residues(tmp_path / "project")
     (first,) = lead(run)
-    assert first.startswith("First divergence: iteration 7, rank 2, u: ")
-    assert "chunks differ" in first
+    assert first.startswith("First difference: iteration 7, rank 2, u: ")
+    assert "blocks differ" in first
     page = (tmp_path / "project" / "report.html").read_text(encoding="utf-8")
     assert "the golden&#39;s residues (k = 15)" in page
 
@@ -140,7 +140,7 @@ def test_what_could_not_be_compared_comes_with_its_reason(tmp_path: Path) -> Non
 def test_one_field_of_three_is_off(tmp_path: Path) -> None:
     run = scenarios.field(tmp_path / "project")
     (sentence,) = lead(run)
-    assert re.match(r"Difference: temperature: [\d,]+ of 61,440 elements differ", sentence)
+    assert re.match(r"Difference: temperature: [\d,]+ of 61,440 values differ", sentence)
     assert "all within [3:16, 3:25, 22:57]" in sentence
 
 

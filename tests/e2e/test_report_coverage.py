@@ -40,10 +40,10 @@ def test_all_is_all(project: Project) -> None:
     outcome = project.run("check", "--report", "r.html")
     assert outcome.code == 0
     assert outcome.out.startswith("match  all 3 variables\n")
-    assert "    compared 3 variables, 1,300 elements\n" in outcome.out
+    assert "    compared 3 variables, 1,300 values\n" in outcome.out
     for text in (page_of(project), summary_of(outcome)):
         assert "All numbers match" in text
-        assert "Compared 3 variables, 1,300 elements." in text
+        assert "Compared 3 variables, 1,300 values." in text
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
@@ -87,7 +87,7 @@ def test_a_masked_element_is_in_no_count_of_what_matches(project: Project) -> No
     outcome = project.run("check", "-v", "--report", "r.html")
     assert outcome.code == 0
     assert outcome.out.startswith("match  3 variables\n")
-    assert "temperature [data]: all 400 elements (200 more are masked) within" in outcome.out
-    assert "compared 3 variables, 1,100 elements; not compared: 200 elements masked" in outcome.out
+    assert "temperature [data]: all 400 values (200 more are masked) within" in outcome.out
+    assert "compared 3 variables, 1,100 values; not compared: 200 values masked" in outcome.out
     assert outcome.variable("temperature")["masked_count"] == 200
     assert "All compared numbers match" in page_of(project)

@@ -61,9 +61,9 @@ def test_a_name_never_comes_with_the_numbers_of_another(
             save(here / side, step, pressure=pressure, energy=energy)
     told = Told(capsys, "--layout", LAYOUT)
     assert told.code == 3
-    assert "first divergence: iter 1 / pressure: not comparable\n" in told.terminal
+    assert "first difference: iter 1 / pressure: not comparable\n" in told.terminal
     assert (
-        "first numeric divergence: iter 3 / energy [0]: 1.0 and 7.5, compared exactly\n"
+        "first difference of numbers: iter 3 / energy [0]: 1.0 and 7.5, compared exactly\n"
         in told.terminal
     )
     assert "inf" not in told.terminal
@@ -75,8 +75,8 @@ def test_a_name_never_comes_with_the_numbers_of_another(
     assert (numeric["kind"], numeric["name"], numeric["iteration"]) == ("differ", "energy", 3)
     assert (numeric["element"]["golden"], numeric["element"]["new"]) == ("1.0", "7.5")
     for text in (told.lead, told.summary):
-        assert "First divergence (not comparable): iteration 1, pressure: shape" in text
-        assert "First numeric divergence: iteration 3, energy: all 5 elements differ" in text
+        assert "First difference (not comparable): iteration 1, pressure: shape" in text
+        assert "First difference of numbers: iteration 3, energy: all 5 values differ" in text
         assert "inf x" not in text
     assert told.page.index("pressure") < told.page.index("energy")
 
@@ -91,7 +91,7 @@ def test_one_side_alone_is_a_divergence(
     (here / without / "iter_1" / "x.npy").unlink()
     told = Told(capsys, "--layout", LAYOUT)
     assert told.code == 3
-    assert f"first divergence: iter 1 / x: {kind}\n" in told.terminal
+    assert f"first difference: iter 1 / x: {kind}\n" in told.terminal
     assert "first numeric" not in told.terminal
     assert told.check["first_divergence"]["kind"] == kind
     assert "first_numeric_divergence" not in told.check
@@ -138,7 +138,7 @@ def test_the_size_is_told_by_the_bound_that_there_is(
         save(here / "B", step, x=np.full(3, golden + 6.5 * (step == 2)))
     told = Told(capsys, "--layout", LAYOUT, bound)
     values = f"{golden} and {golden + 6.5}"
-    assert f"first divergence: iter 2 / x [0]: {values}, {words}\n" in told.terminal
+    assert f"first difference: iter 2 / x [0]: {values}, {words}\n" in told.terminal
 
 
 def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
@@ -157,7 +157,7 @@ def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
     lines = told.terminal.splitlines()
     assert "      x  .A#  jumps between 1 and 3" in lines
     assert "      z   B" in lines
-    assert "x: in iteration 3 only; 1 of 4 elements differs there; up to" in told.terminal
+    assert "x: in iteration 3 only; 1 of 4 values differs there; up to" in told.terminal
     assert re.search(r"Where\s+In iteration 3 only; at \[2\], in the interior\.", told.lead)
     run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
     words = "numbers differ, too, first at iteration 3, x"

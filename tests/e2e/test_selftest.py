@@ -144,7 +144,7 @@ def test_what_is_not_caught_and_why(tmp_path: Path) -> None:
     }
     assert all("'strict: variables' lets" in said[one] for one in lost)
     assert all("'ignore'" in text for (name, _), text in said.items() if name == "ignored")
-    assert said["masked", "masked"] == "the mask 'mask' takes the element out"
+    assert said["masked", "masked"] == "the mask 'mask' takes the value out"
     assert "is within the bound (atol=1 rtol=0)" in said["coarse", "sign"]
     for name in ("masked", "coarse", "fine"):
         assert planted(document, caught=True)[name, "beyond-bound"] == 2
@@ -189,7 +189,7 @@ def test_what_cannot_be_tried(tmp_path: Path) -> None:
     it = Project(tmp_path, empty=np.empty((0, 3)), x=noise(3))
     it.configure("")
     code, document, text = it.selftest()
-    assert "empty: it has no elements" in document["checks"][0]["not_tried"][0]
+    assert "empty: it has no values" in document["checks"][0]["not_tried"][0]
     np.save(tmp_path / "out/iter_0/x.npy", noise(3))
     it.configure("    variables: {x: {mask: gone}}\n")
     code, document, text = it.selftest()

@@ -77,7 +77,7 @@ def test_two_logs_need_no_preparation(tmp_path: Path) -> None:
         tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e-7", "--ignore-tokens", "times"
     )
     assert ignored.code == 0
-    assert "1 element masked" in ignored.out
+    assert "1 value masked" in ignored.out
 
 
 def test_a_line_without_partner_is_never_a_match(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
 def test_lines_that_are_equal_to_the_byte_may_count_as_compared(tmp_path: Path) -> None:
     same = _compare(tmp_path, b"elapsed 1.5 s\n", b"elapsed 1.5 s\n", "--ignore-tokens", "times")
     assert same.code == 0
-    assert "compared 1 variable, 1 element\n" in same.out
+    assert "compared 1 variable, 1 value\n" in same.out
     same = _compare(tmp_path, b"a 1\n", b"a 1\n", "--ignore-lines", "a *")
-    assert "compared 1 variable, 1 element\n" in same.out
+    assert "compared 1 variable, 1 value\n" in same.out
 
 
 @pytest.mark.parametrize(

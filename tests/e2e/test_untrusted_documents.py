@@ -124,7 +124,7 @@ def test_a_bomb_in_a_recorded_result_is_no_result(
     code, said, byte_count = measured(project, "accept", "--from", "P", "-m", "x")
     assert code == 0, said
     assert byte_count < usual_bytes + MOST_GROWTH
-    assert "600 of 600 elements differ" in said
+    assert "600 of 600 values differ" in said
 
 
 def test_a_bomb_given_to_report(waiting: Project, usual_bytes: int, tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_what_is_beyond_is_told_with_its_place(program: list[str]) -> None:
     assert cli("record", "--against", "a", "-o", "b", "--", *words)[0] == ExitCode.DIFFER
     code, text = cli("watch", "b")
     assert code == ExitCode.DIFFER
-    found = re.search(r"x .*does not match since iteration (\d+) \(rank 0, \d of 8 chunks\)", text)
+    found = re.search(r"x .*does not match since iteration (\d+) \(rank 0, \d of 8 blocks\)", text)
     assert found is not None, text
     assert 29 <= int(found[1]) <= 34  # 87.5 % of the bound are certain to pass
 

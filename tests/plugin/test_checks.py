@@ -72,7 +72,7 @@ def test_these_match(suite: Suite) -> None:
 
 
 DIFFERING = [
-    ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 element differs"),
+    ("ciwrap.check(1.0)", "ciwrap.check(1.0 + 1e-15)", "1 of 1 value differs"),
     (f"ciwrap.check({X}, atol=1e-6)", f"ciwrap.check({X} + 2e-6, atol=1e-6)", "50 of 50"),
     ("ciwrap.check(np.float32([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
     ("ciwrap.check(np.int64([1]))", "ciwrap.check(np.float64([1]))", "dtype float64"),
@@ -85,13 +85,13 @@ DIFFERING = [
     ("ciwrap.check([1.0, 2.0])", "ciwrap.check([1.0, np.nan])", "NaN without a match"),
     ("ciwrap.check([1.0, np.nan])", "ciwrap.check([1.0, 2.0])", "NaN without a match"),
     ("ciwrap.check([1.0, np.inf])", "ciwrap.check([1.0, -np.inf])", "infinite without a match"),
-    ("ciwrap.check([1e-20])", "ciwrap.check([1e-12])", "1 of 1 element"),
-    ("ciwrap.check(1.0, atol=1e-3)", "ciwrap.check(1.0001, atol=1e-6)", "1 of 1 element"),
+    ("ciwrap.check([1e-20])", "ciwrap.check([1e-12])", "1 of 1 value"),
+    ("ciwrap.check(1.0, atol=1e-3)", "ciwrap.check(1.0001, atol=1e-6)", "1 of 1 value"),
     ("ciwrap.check({'a': 1.0}, ignore='b')", "ciwrap.check({'a': 1.1}, ignore='b')", "differ"),
     (
         "ciwrap.check(np.array([(1, 2.0)], dtype=[('i', 'i4'), ('x', 'f8')]))",
         "ciwrap.check(np.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')]))",
-        "array.x: 1 of 1 element",
+        "array.x: 1 of 1 value",
     ),
 ]
 

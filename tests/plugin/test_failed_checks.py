@@ -325,7 +325,7 @@ def test_subtests(suite: Suite, body: str) -> None:
     assert result.ret == 1
     assert summary(result) == "ciwrap: 1 matched, 1 differ"
     text = result.stdout.str()
-    assert text.count("GoldenMismatch: a: 1 of 1 element") == 2  # where it is, and in the summary
+    assert text.count("GoldenMismatch: a: 1 of 1 value") == 2  # where it is, and in the summary
     assert "the test went on" not in text
     # Hidden within a subtest that passes.
     hidden = body.replace(

@@ -57,14 +57,14 @@ def test_one_array(suite: Suite) -> None:
         " ciwrap.check(x, 'velocity', atol=1e-3)",
     )
     assert lines == [
-        "ciwrap.GoldenMismatch: velocity: 6 of 600 elements (1 %) differ beyond atol=0.001 rtol=0",
+        "ciwrap.GoldenMismatch: velocity: 6 of 600 values (1 %) differ beyond atol=0.001 rtol=0",
         "float64, shape 20x30, golden keeps data",
         "first at [3, 4]: golden 94.0, new 94.5, |difference| 0.5 = 500 x the bound",
         "then [3, 5]: golden 95.0, new 95.5",
         "then [3, 6]: golden 96.0, new 96.5",
         "then [3, 7]: golden 97.0, new 97.5",
         "largest |difference| 0.5 at [3, 4]; largest relative 0.00532",
-        "1 element NaN without a match, 1 element infinite without a match",
+        "1 value NaN without a match, 1 value infinite without a match",
         "mean |difference| 0.00334, mean relative 3.51e-5",
         "golden: golden/tests/test_it/test_it-velocity.golden",
         "the new numbers wait in .ciwrap/pending/tests/test_it/test_it-velocity.golden",
@@ -81,7 +81,7 @@ def test_by_how_many_bounds_comes_first(suite: Suite) -> None:
     )
     # Of a single number nothing is said of places, shares and means.
     assert lines[0] == (
-        "ciwrap.GoldenMismatch: velocity: 6,000 x the bound: 1 of 1 element differs"
+        "ciwrap.GoldenMismatch: velocity: 6,000 x the bound: 1 of 1 value differs"
         " beyond atol=1e-6 rtol=0"
     )
     assert lines[1:3] == [
@@ -91,7 +91,7 @@ def test_by_how_many_bounds_comes_first(suite: Suite) -> None:
     two = "ciwrap.check({{'a': [1.0, 2.0], 'b': [{}, 2.0]}}, 'both', atol=1e-6)"
     lines = failing(suite, two.format(1.0), two.format(1.006))
     assert lines[0].endswith("both: up to 6,000 x the bound: 1 of 2 variables differs")
-    assert lines[1].startswith("b: up to 6,000 x the bound: 1 of 2 elements (50 %) differs")
+    assert lines[1].startswith("b: up to 6,000 x the bound: 1 of 2 values (50 %) differs")
 
 
 def test_many_variables(suite: Suite) -> None:
@@ -113,7 +113,7 @@ def test_what_only_residues_and_trees_know_is_not_made_up(suite: Suite) -> None:
             "\n".join(lines)
         )
         assert not any("first at" in line for line in lines)
-        assert any("in elements [4608:5000]" in line for line in lines)
+        assert any("in values [4608:5000]" in line for line in lines)
         for path in (suite.root / "golden/tests/test_it").iterdir():
             path.unlink()
 

@@ -24,7 +24,7 @@ def test_review_without_a_terminal_tells_what_to_type(changed: Suite) -> None:
     done = changed.cli("review", "--json", "review.json")
     assert done.returncode == 0
     assert "would be replaced  tests/test_it.py::test_a::a" in done.stdout
-    assert "100 of 100 elements differ beyond atol=0.001" in done.stdout
+    assert "100 of 100 values differ beyond atol=0.001" in done.stdout
     assert "  ciwrap accept tests/test_it.py::test_a::a --reason '...'" in done.stdout
     document = json.loads((changed.root / "review.json").read_text())
     assert [check["largest_bound_share"] for check in document["checks"]] == [
@@ -128,7 +128,7 @@ def test_a_wider_bound_is_told_apart_from_new_values(suite: Suite) -> None:
     write(suite, 1.05, bound=1e-2)
     suite.run().assert_outcomes(passed=1, failed=1)
     done = suite.cli("review")
-    assert "redefined  a: 100 of 100 elements" in done.stdout
+    assert "redefined  a: 100 of 100 values" in done.stdout
     assert "bound atol=0.001 rtol=0 -> atol=0.01 rtol=0  (WIDER)" in done.stdout
     assert suite.cli("accept", "--pending", "-m", "noisy machine").returncode == 0
     entry = manifest(suite, "test_a-a")["accepted"][-1]
@@ -157,7 +157,7 @@ def test_how_far_residues_moved_is_what_the_run_found(suite: Suite) -> None:
     suite.write(text.replace("X", "(np.arange(1e4) > 9990)"))
     suite.run().assert_outcomes(failed=1)
     done = suite.cli("review")
-    assert "changed  array: 1 of 20 chunks differs" in done.stdout
+    assert "changed  array: 1 of 20 blocks differs" in done.stdout
     (suite.root / ".ciwrap/pending/tests/test_it/test_it.result.json").write_text("{}")
     done = suite.cli("review")
     assert "changed  array: how far it moved is not known" in done.stdout
@@ -305,7 +305,7 @@ def test_review_at_a_terminal(changed: Suite) -> None:
             ("[q]uit:", "r"),
         ],
     )
-    assert "100 of 100 elements differ beyond atol=0.001" in said
+    assert "100 of 100 values differ beyond atol=0.001" in said
     assert "made 20" in said
     assert "1 accepted, 1 rejected" in said
     assert changed.waiting() == {}
@@ -525,7 +525,7 @@ def test_checks_of_the_configuration_wait_too(suite: Suite) -> None:
     assert suite.cli("check", "--pending").returncode == 1
     assert suite.waiting()["mesh"]["kind"] == "changed"
     done = suite.cli("review")
-    assert "1 of 2 elements differs beyond atol=1e-6" in done.stdout
+    assert "1 of 2 values differs beyond atol=1e-6" in done.stdout
     (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
     assert suite.cli("check", "--pending").returncode == 0
     assert suite.waiting() == {}

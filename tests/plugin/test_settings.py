@@ -39,21 +39,21 @@ CASES = {
         "{'x': x, 'land': land}",
         "{'x': np.where(land, 9.0, x + 1e-8), 'land': land}",
         "{'x': np.where(land, x, x + 0.5), 'land': land}",
-        "25 of 25 elements (100 %; 25 more are masked) differ beyond",
+        "25 of 25 values (100 %; 25 more are masked) differ beyond",
     ),
     "align_by": Case(
         "align_by='id', atol=1e-6",
         "{'x': x, 'id': rows}",
         "{'x': x[other] + 1e-8, 'id': other}",
         "{'x': x[other] + (other == 7), 'id': other}",
-        "1 of 50 elements (2 %) differs beyond",
+        "1 of 50 values (2 %) differs beyond",
     ),
     "mixed_precision": Case(
         "mixed_precision=True, atol=1e-6",
         "{'x': x.astype('f4')}",
         "{'x': x + 1e-8}",
         "{'x': x + 0.5}",
-        "50 of 50 elements (100 %) differ beyond",
+        "50 of 50 values (100 %) differ beyond",
     ),
 }
 
@@ -106,7 +106,7 @@ def test_a_period_matches_and_differs(suite: Suite) -> None:
     suite.write(period("[0.0001, 10.5]"))
     found = suite.run()
     found.assert_outcomes(failed=1)
-    assert "1 of 2 elements" in found.stdout.str()
+    assert "1 of 2 values" in found.stdout.str()
     assert "10.0, new 10.5" in found.stdout.str()
 
 

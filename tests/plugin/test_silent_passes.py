@@ -44,7 +44,7 @@ def test_an_element_within_a_large_array(suite: Suite, evidence: str) -> None:
     """.replace("EVIDENCE", evidence)
     result = changed(suite, text.replace("FACTOR", "1"), text.replace("FACTOR", "1.00001"))
     result.assert_outcomes(failed=1)
-    assert "element [5123456] moved by" in result.stdout.str()
+    assert "value [5123456] moved by" in result.stdout.str()
     assert sum(len(data) for data in suite.files("golden").values()) < 6e6
 
 
@@ -301,7 +301,7 @@ def test_a_mask_that_is_true_everywhere(suite: Suite) -> None:
     suite.write(MASKED.replace("COUNT", "10").replace("STEP", "0"))
     result = suite.run("--ciwrap-update=new")
     result.assert_outcomes(failed=1)
-    assert "the mask 'land' takes out all 10 elements" in result.stdout.str()
+    assert "the mask 'land' takes out all 10 values" in result.stdout.str()
     assert suite.run().ret == 1
     shutil.rmtree(suite.root / "golden", ignore_errors=True)
     suite.write(MASKED.replace("COUNT", "4").replace("STEP", "0"))

@@ -116,7 +116,7 @@ def test_causes_that_means_tell(seed: int, cause: Cause | None, words: str) -> N
     for one in result.explanations:
         assert one.of_means
         said = cause_words(one, SIDES)
-        assert said.startswith("in the means of all 40 suspect chunks, ")
+        assert said.startswith("in the means of all 40 blocks that may differ, ")
         assert words in said
 
 

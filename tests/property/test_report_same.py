@@ -135,10 +135,10 @@ def check_first(
     index = ", ".join(map(str, wanted.first or ()))
     ranks = {rank for _, rank, _ in truth}
     assert ranks == set(range(len(ranks)))
-    assert f"first divergence: iter {iteration} / rank {rank} / {name} [{index}]:" in terminal
+    assert f"first difference: iter {iteration} / rank {rank} / {name} [{index}]:" in terminal
     for text in (page, markdown):
-        said = f"First divergence: iteration {iteration}, rank {rank}, {name}: "
-        count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? elements? differs? beyond"
+        said = f"First difference: iteration {iteration}, rank {rank}, {name}: "
+        count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? beyond"
         found = re.search(count, text)
         assert found is not None, said
         assert shown(found[2]) == wanted.count
@@ -156,7 +156,7 @@ def check_variable(
     worst = bad[largest].share
     opening = rf"DIFFER {name}: "
     line = re.search(
-        rf"{opening}(.*?; )?([\d,]+) of ([\d,]+) elements? differs?(?: there)?;", terminal
+        rf"{opening}(.*?; )?([\d,]+) of ([\d,]+) values? differs?(?: there)?;", terminal
     )
     assert line is not None
     assert shown(line[2]) == count

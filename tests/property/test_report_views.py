@@ -156,8 +156,8 @@ def test_residues_show_the_new_field_and_the_suspect_chunks(shape: tuple[int, ..
     slack = 2 * (picture.columns if picture.row_axis is not None else 1) / marked.size
     assert abs(np.mean(marked == SUSPECT) - inside) <= slack
     page = render_html(run_of(result))
-    assert ("outlined: suspect chunks" in page) == (len(shape) > 1)
-    assert ("shaded: suspect chunks" in page) == (len(shape) == 1)
+    assert ("outlined: blocks that may differ" in page) == (len(shape) > 1)
+    assert ("shaded: blocks that may differ" in page) == (len(shape) == 1)
 
 
 def test_a_document_keeps_few_views() -> None:

@@ -178,7 +178,7 @@ def test_a_checkpoint_that_was_not_compared_is_none_in_which_numbers_differ() ->
     assert where_listed(check, results) == "in all 3 iterations"
     assert where_listed(check, results, alarms_only=True) == ("in 2 of 3 iterations, first in 0")
     (line,) = alarm_lines(check)
-    assert line[2].startswith("in 2 of 3 iterations, first in 0; 2 of 18 elements")
+    assert line[2].startswith("in 2 of 3 iterations, first in 0; 2 of 18 values")
     run = RunResult(Verdict.NOT_COMPARABLE, (check,))
     facts = dict(top_of_page(run).facts)
     assert facts["Where"].startswith("In 2 of 3 iterations, first in 0")
@@ -189,7 +189,7 @@ def test_two_of_two_iterations_are_both() -> None:
     assert where_text(results) == "in both iterations"
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, "1 of 1 chunk is suspect"), (4, "4 chunks are")])
+@pytest.mark.parametrize(("count", "words"), [(1, "1 of 1 block may differ"), (4, "4 blocks may")])
 def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
     one = VariableResult(
         "x",
@@ -206,12 +206,12 @@ def test_chunks_are_counted_in_plain_english(count: int, words: str) -> None:
     (line,) = alarm_lines(check)
     assert words in line[2]
     row = row_of(0, group_of(check, "x", (one,)), ())
-    assert row.count == ("1 of 1 chunk" if count == 1 else "4 of 4 chunks")
+    assert row.count == ("1 of 1 block" if count == 1 else "4 of 4 blocks")
     proven = replace(one, verdict=Verdict.DIFFER, differing_count_at_least=count)
-    verb = "chunk differs: from 1 to" if count == 1 else "chunks differ: from 4 to"
+    verb = "block differs: from 1 to" if count == 1 else "blocks differ: from 4 to"
     assert verb in headline(proven)
     single = replace(proven, element_count=count, differing_count_at_most=count)
-    verb = "at least 1 of 1 element differs" if count == 1 else "at least 4 of 4 elements differ"
+    verb = "at least 1 of 1 value differs" if count == 1 else "at least 4 of 4 values differ"
     assert verb in headline(single)
 
 

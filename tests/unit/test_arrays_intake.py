@@ -133,7 +133,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a dict with more": (Mapping, "Mapping carries grid, which would be lost; give dict(...)"),
     "a number with more": (lambda: carrying(Number(1), "error"), "Number carries error, which"),
     "a list with more": (lambda: carrying(Sum([1.0]), "low"), "Sum carries low, which would be"),
-    "masked records": (lambda: RECORDS, "has masked or missing elements"),
+    "masked records": (lambda: RECORDS, "has masked or missing values"),
     "a subclass that carries": (lambda: held("coarse"), "carries grid, which would be lost"),
     "a row": (Row, "comes without units and masks"),
 }

@@ -444,7 +444,7 @@ def test_conversion_is_exact_or_refused(
 
 def test_converted_values_name_the_element() -> None:
     values = ConvertedValues(ArrayValues(np.array([0.5, 0.1])), "<f4")
-    with pytest.raises(DtypeMismatchError, match=r"element 1 = 0\.1"):
+    with pytest.raises(DtypeMismatchError, match=r"value 1 = 0\.1"):
         values.read(0, 2)
 
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
@@ -104,6 +106,12 @@ def test_configurations_in_the_how_tos_load() -> None:
     assert "choose-bounds.md" in found
 
 
+def test_how_tos_begin_with_what_to_type() -> None:
+    for page in (ROOT / "docs/how-to").glob("*.md"):
+        if page.stem not in ("release", "write-a-reader"):
+            assert re.match("# .*\n\n```", page.read_text("utf-8")), page.name
+
+
 def test_the_odds_in_choose_bounds() -> None:
     """Runs that agree: how often a run may differ all the same, with 95 % confidence."""
     text = (ROOT / "docs/how-to/choose-bounds.md").read_text(encoding="utf-8")
@@ -125,6 +133,20 @@ def test_every_page_can_be_found() -> None:
     listed = pages(yaml.safe_load(text)["nav"])
     there = {path.relative_to(ROOT / "docs").as_posix() for path in ROOT.glob("docs/**/*.md")}
     assert sorted(listed) == sorted(there)
+
+
+def test_files_of_the_repository_are_named_or_linked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "://" not in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    rewrite = runpy.run_path(str(ROOT / "tools/docs_hooks.py"))["on_page_markdown"]
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="how-to/install.md"))
+    text = "[README](../../README.md#use), [how](../index.md)"
+    monkeypatch.delenv("CIWRAP_SOURCE_URL", raising=False)
+    assert rewrite(text, page=page) == "README (`README.md`), [how](../index.md)"
+    monkeypatch.setenv("CIWRAP_SOURCE_URL", "https://example.org/x")
+    linked = "[README](https://example.org/x/README.md#use), [how](../index.md)"
+    assert rewrite(text, page=page) == linked
+    with pytest.raises(ValueError, match="is not in the repository"):
+        rewrite("[no](../../no-such-file)", page=page)
 
 
 def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:

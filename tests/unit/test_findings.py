@@ -117,8 +117,8 @@ def test_more_was_known_to_differ_than_is_solved() -> None:
     ("atol", "levels", "suspects", "verdict", "evidence", "words"),
     [
         (1e-3, 1, 0, Verdict.MATCH, Evidence.TREE, None),
-        (1e-3, 1, 1, Verdict.NOT_COMPARABLE, Evidence.TREE, "1 of 4 chunks is open"),
-        (1e-3, 1, 2, Verdict.NOT_COMPARABLE, Evidence.TREE, "2 of 4 chunks are open"),
+        (1e-3, 1, 1, Verdict.NOT_COMPARABLE, Evidence.TREE, "1 of 4 blocks is open"),
+        (1e-3, 1, 2, Verdict.NOT_COMPARABLE, Evidence.TREE, "2 of 4 blocks are open"),
         (0.0, 1, 1, Verdict.DIFFER, Evidence.TREE, None),
         (1e-3, 15, 0, Verdict.MATCH, Evidence.RESIDUES, None),
         (1e-3, 15, 1, Verdict.UNDECIDED, Evidence.RESIDUES, None),
@@ -149,4 +149,4 @@ def test_of_a_single_chunk_it_is_said_alone() -> None:
     parameters = _core.TreeParameters("<f8", atol=1e-3, chunk_bytes=4096)
     one = Suspects(np.zeros(1, dtype=np.int64), 1)
     found = judged_by_digests(replace(BEFORE, shape=(4,)), parameters, parameters, one)
-    assert str(found.reason).startswith("1 of 1 chunk is open")
+    assert str(found.reason).startswith("1 of 1 block is open")

@@ -317,7 +317,7 @@ def test_a_mask_that_takes_out_everything_is_refused(count: int) -> None:
     ):
         if count:
             assert result.verdict is Verdict.NOT_COMPARABLE
-            taken = "the one element that there is" if count == 1 else "all 3 elements"
+            taken = "the one value that there is" if count == 1 else "all 3 values"
             assert str(result.reason).startswith(f"the mask 'land' takes out {taken}, so nothing")
         else:
             assert result.verdict is Verdict.MATCH

@@ -51,7 +51,7 @@ def test_everything_compared_is_one_short_line() -> None:
     assert check.coverage == Coverage(
         compared_variables=2, compared_elements=1203, compared_names=2
     )
-    assert check.coverage.text == "compared 2 variables, 1,203 elements"
+    assert check.coverage.text == "compared 2 variables, 1,203 values"
 
 
 def test_each_reason_has_a_part_of_the_line() -> None:
@@ -73,8 +73,8 @@ def test_each_reason_has_a_part_of_the_line() -> None:
         attributes="none",
     )
     assert check.coverage.text == (
-        "compared 2 variables, 1,960 elements; not compared: 1 variable not comparable,"
-        " 1 variable missing, 1 variable extra, 3 variables by ignore, 40 elements masked,"
+        "compared 2 variables, 1,960 values; not compared: 1 variable not comparable,"
+        " 1 variable missing, 1 variable extra, 3 variables by ignore, 40 values masked,"
         " 1 variable in part by a mask, fill values of 1 variable, 2 files by exclude,"
         " attributes"
     )
@@ -102,7 +102,7 @@ def test_what_is_gone_without_a_verdict_was_left_out_whoever_says_so() -> None:
 
 
 def test_a_match_with_every_element_masked_is_refused() -> None:
-    with pytest.raises(ValueError, match="no element to compare"):
+    with pytest.raises(ValueError, match="no value to compare"):
         match(mask="land", masked_count=1000)
     assert match(element_count=0, masked_count=0).compared_elements == 0
     assert match(masked_count=999).compared_elements == 1
@@ -179,7 +179,7 @@ PARTIAL: dict[str, tuple[CheckResult, str]] = {
     ),
     "masked": (
         CheckResult("c", Verdict.MATCH, (match(mask="land", masked_count=400),)),
-        "400 elements masked",
+        "400 values masked",
     ),
     "masked, and nobody counted": (
         CheckResult("c", Verdict.MATCH, (match(mask="land"),)),
@@ -195,7 +195,7 @@ PARTIAL: dict[str, tuple[CheckResult, str]] = {
     ),
 }
 # Sentences that are true only if every number was compared.
-CLAIMS = re.compile(r"(?i)all numbers|all 1,?000 elements(?! \(less)|everything match|every number")
+CLAIMS = re.compile(r"(?i)all numbers|all 1,?000 values(?! \(less)|everything match|every number")
 
 
 @pytest.mark.parametrize("output", OUTPUTS)
@@ -220,7 +220,7 @@ def test_what_compared_everything_says_so(output: str) -> None:
     assert "not compared" not in text.replace("was not compared is not a match", "").replace(
         "Not compared", ""
     )
-    said = {"terminal": "match  all 2 variables", "json": '"text": "compared 2 variables, 2,000 e'}
+    said = {"terminal": "match  all 2 variables", "json": '"text": "compared 2 variables, 2,000 v'}
     if output in ("page", "markdown", "annotations"):
         assert "All numbers match" in text
     elif output in said:
@@ -273,9 +273,9 @@ def test_a_mismatch_says_what_was_not_compared_besides(output: str, verdict: Ver
     text = failure(run) if output == "failure" else OUTPUTS[output](run)
     assert "2 variables by ignore" in text
     if verdict is Verdict.DIFFER:
-        assert "4 elements masked" in text
+        assert "4 values masked" in text
         if output in ("terminal", "page", "junit", "failure"):
-            assert "6 elements (4 more are masked) differ" in text.replace("100 %; ", "")
+            assert "6 values (4 more are masked) differ" in text.replace("100 %; ", "")
     if output == "failure":
         assert len(text.splitlines()) <= MOST_LINES
 
@@ -326,7 +326,7 @@ def test_a_mask_of_unknown_extent_is_no_part_of_a_percentage() -> None:
         differing_count=4,
     )
     run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, (variable,)),))
-    assert "4 of 5 elements (less those masked) differ" in failure(run)
+    assert "4 of 5 values (less those masked) differ" in failure(run)
     assert ("mask", "land: what both sides mask is not compared") in list(
         facts_of(variable, ("golden", "new"))
     )

@@ -170,17 +170,15 @@ def test_what_comes_first() -> None:
         for name in ("x", "y", "z")
     ]
     text = Page(render_html(run_of(late, early, *fine))).text
-    places = [
-        text.index(words)
-        for words in (
-            "Numbers differ",
-            "First divergence: iteration 2, rank 1, x: 3 of 10 elements differ beyond atol=1e-6",
-            "Variables, what is said above, then the worst first",
-            "First difference: iteration 2, rank 1, x",
-            "First difference: iteration 3, rank 0, y",
-        )
-    ]
-    assert places == sorted(places)
+    at = 0
+    for words in (
+        "Numbers differ",
+        "First difference: iteration 2, rank 1, x: 3 of 10 values differ beyond atol=1e-6",
+        "Variables, the first to differ, then the worst",
+        "First difference: iteration 2, rank 1, x",
+        "First difference: iteration 3, rank 0, y",
+    ):
+        at = text.index(words, at) + len(words)
 
 
 def test_an_unknown_size_is_said_to_be_unknown() -> None:
@@ -196,8 +194,8 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
         chunk_count=2,
     )
     text = Page(render_html(run_of(undecided))).text
-    assert "1 of 2 chunks suspect" in text
-    assert "residues only: the golden's values are not kept" in text
+    assert "1 of 2 blocks may differ" in text
+    assert "residues only: the golden does not keep the values" in text
     assert "which one, and how far it moved, is said where that could be found out" in text
 
 

@@ -44,10 +44,10 @@ def test_the_page_names_the_element_that_moved(
     text = html.unescape(re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", page, flags=re.S))
     text = re.sub(r"\s+", " ", text.replace("\u00a0", " "))
     assert "How much [2, 3] moved by 1.9" in text
-    assert "The element that is known to have moved" in text
+    assert "The value that is known to have moved" in text
     assert "The first 0 of" not in text
     # Its map is of chunks.
-    assert "chunk matches suspect chunk" in text
+    assert "block matches block that may differ" in text
     assert "within the bound beyond it" not in text
     # Nothing is known of any drift.
     assert "||" not in capsys.readouterr().out
@@ -73,5 +73,5 @@ def test_the_element_that_is_told_as_differing_is_beyond_its_bound() -> None:
     )
     said = by_digests_sentence(variable)
     assert "; [700] moved by 4" in said
-    assert any(line.startswith("element [3]") for line in by_digests_lines(variable))
-    assert not any(line.startswith("element [700]") for line in by_digests_lines(variable))
+    assert any(line.startswith("value [3]") for line in by_digests_lines(variable))
+    assert not any(line.startswith("value [700]") for line in by_digests_lines(variable))

@@ -202,7 +202,7 @@ def test_nothing_that_was_not_compared_is_said_to_have_been(tmp_path: Path) -> N
     cases.make("same_reason", tmp_path / "same")
     page = text_of(read(tmp_path / "same"))
     assert "Compared nothing" in page
-    assert "were compared element by element" not in page
+    assert "were compared value by value" not in page
     # Columns of numbers have nothing to say there.
     assert "worst, of the bound" not in page
     assert "Hint : float32 on one side" in page
@@ -239,7 +239,7 @@ def test_large_counts_have_separators() -> None:
         differing_count_at_least=1752,
         differing_count_at_most=5120,
     )
-    said = "1,000 of 1,280 chunks differ: from 1,752 to 5,120 of 65,536 elements differ"
+    said = "1,000 of 1,280 blocks differ: from 1,752 to 5,120 of 65,536 values differ"
     assert by_digests_sentence(told).startswith(said)
 
 
@@ -251,7 +251,7 @@ def test_one_variable_matches() -> None:
 def test_all_elements_are_not_first_at_the_first() -> None:
     found = api.compare_arrays(np.arange(8.0), np.arange(8.0) + 1, atol=1e-6)
     page = text_of(run_of(found))
-    assert "in every element" in page
+    assert "in every value" in page
     assert "first at [0]" not in page
 
 
@@ -373,7 +373,7 @@ def test_of_complex_numbers_parts_are_counted_where_there_is_no_number() -> None
     new = np.array([1 + 1e-9 + 1j, complex(np.nan, np.nan)])
     run = run_of(api.compare_arrays(golden, new, atol=1e-3))
     texts = [text_of(run), lines_of(run.checks[0].variables[0]), render_markdown(run)]
-    assert all("elements NaN" not in text for text in texts)
+    assert all("values NaN" not in text for text in texts)
     assert all("2 parts NaN without a match" in text for text in texts)
     assert "largest |difference|" not in texts[1]
     assert "2 parts without a number on one side" in texts[0]

@@ -274,6 +274,6 @@ def test_the_terminal_tells_a_check_of_a_run_by_variables() -> None:
     stream = io.StringIO()
     render(run_of(*results), make_console(stream, color=False))
     text = " ".join(stream.getvalue().split())
-    assert "DIFFER u: from iteration 3 on; 27 of 27 elements differ there; up to 1e6 x" in text
+    assert "DIFFER u: from iteration 3 on; 27 of 27 values differ there; up to 1e6 x" in text
     assert text.count("DIFFER u") == 1
     assert "u ..###" in text

@@ -97,7 +97,7 @@ def test_the_verdict_comes_first_and_the_worst_leads() -> None:
 
 def test_a_difference_says_where_and_how_much() -> None:
     text = shown(run_of(differ("density")))
-    assert "3 of 100 elements differ beyond atol=1e-6" in text
+    assert "3 of 100 values differ beyond atol=1e-6" in text
     assert "first at [3, 7]: golden 1.0, new 1.000042" in text
     assert "42 x the bound" in text
 
@@ -105,7 +105,7 @@ def test_a_difference_says_where_and_how_much() -> None:
 def test_matches_are_one_line_that_tells_of_the_drift() -> None:
     text = shown(run_of(match("a", 0.31), match("b", 0.1)))
     assert "match  2 variables [residues], at most 31 % of the bound used (by a)" in text
-    assert text.splitlines()[-1] == "    compared 2 variables, 20 elements"
+    assert text.splitlines()[-1] == "    compared 2 variables, 20 values"
     assert len(text.splitlines()) == 4
 
 
@@ -132,8 +132,8 @@ def test_suspects_on_residues_are_not_sold_as_proof() -> None:
         guaranteed_share=0.875,
     )
     text = shown(run_of(variable))
-    assert "in each, an element moved by more than 87.5 % of the bound (atol=1e-6 rtol=0)" in text
-    assert "in elements [0, 0] to [6, 3]" in text
+    assert "in each, a value moved by more than 87.5 % of the bound (atol=1e-6 rtol=0)" in text
+    assert "in values [0, 0] to [6, 3]" in text
 
 
 def test_suspects_of_a_plain_tree_may_be_false_alarms() -> None:
@@ -163,7 +163,7 @@ def test_sure_suspects_give_limits() -> None:
         chunk_count=2,
         suspect_chunks=1,
     )
-    assert "from 1 to 64 of 100 elements differ" in shown(run_of(variable))
+    assert "from 1 to 64 of 100 values differ" in shown(run_of(variable))
 
 
 def test_one_reason_for_many_variables_is_one_line() -> None:
@@ -198,7 +198,7 @@ def test_the_first_divergence_of_a_history() -> None:
             "x", Verdict.MATCH, iteration=10, element_count=1, differing_count=0, bound=BOUND
         ),
     ]
-    assert "first divergence: iter 20 / rank 1 / early" in shown(run_of(*variables))
+    assert "first difference: iter 20 / rank 1 / early" in shown(run_of(*variables))
 
 
 def test_a_failed_command_shows_the_end_of_its_output() -> None:

@@ -297,7 +297,7 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
         if before != after:
             yield f"timing: {key}: {before} -> {after}", False
     if was.gate != now.gate:
-        yield f"timing: a slower run {'fails' if now.gate else 'is only told of'} now", was.gate
+        yield f"timing: a slower run {'fails' if now.gate else 'is only reported'} now", was.gate
     if was.margin != now.margin:
         yield f"timing: margin: {was.margin:g} -> {now.margin:g}", now.margin > was.margin
     if was.confidence != now.confidence:

@@ -108,19 +108,19 @@ def _elements_words(named: Named, worst: tuple[int, float]) -> str:
     place = named.place_of(worst)
     size = size_text(worst[1])
     if place is None or place[0].movement is None:
-        return f"some elements vary by up to {size}"
+        return f"some values vary by up to {size}"
     far = place[0].movement.farthest
     at = place[1].max_abs_index
     most = "" if at is None else f" (most at {index_text(at)})"
     is_near = far >= _NEAR_LARGEST * worst[1]
     near, others = int(np.count_nonzero(is_near)), float(far[~is_near].max(initial=0.0))
-    what = "element" if (place[1].element_count or 0) <= far.size else "sampled element"
+    what = "value" if (place[1].element_count or 0) <= far.size else "sampled value"
     if near == far.size:
         return f"all {plural(near, what)} vary by up to {size}{most}"
     if near:
         rest = "by 0" if others == 0 else f"by at most {size_text(others)}"
         return f"{near:,} of {plural(far.size, what)} vary by up to {size}{most}, the others {rest}"
-    return f"some elements vary by up to {size}{most}, and none of {plural(far.size, what)} does"
+    return f"some values vary by up to {size}{most}, and none of {plural(far.size, what)} does"
 
 
 def fit_of(

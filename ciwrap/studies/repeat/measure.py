@@ -518,7 +518,7 @@ def _fault(result: VariableResult) -> str | None:
         (result.missing_mismatch_count, "a fill value"),
     ):
         if count:
-            where = plural(count, "element")
+            where = plural(count, "value")
             return f"{what} where the reference has none, or the other way round ({where})"
     return None
 

@@ -74,9 +74,9 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     if relative := relative_text(one.max_rel, one.max_abs):
         words.append(f"relative {relative}")
     if one.varying_share is not None:
-        words.append(f"{percent_text(one.varying_share)} of the elements")
+        words.append(f"{percent_text(one.varying_share)} of the values")
     if one.common_digits is not None:
-        words.append(f"{one.common_digits:.1f} digits in common (95 % of the elements)")
+        words.append(f"{one.common_digits:.1f} digits in common (95 % of the values)")
     return words + _growth_of(one)
 
 

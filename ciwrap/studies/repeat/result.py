@@ -108,7 +108,7 @@ def _variable_messages(
         for name, spread in sorted(measurer.measured.spreads.items()):
             if spread.nan_count:
                 where = f"{measurer.name}: {name}"
-                count = plural(spread.nan_count, "sampled element")
+                count = plural(spread.nan_count, "sampled value")
                 text = f"{where}: holds NaN in the first run ({count})"
                 found.append(Message(MessageLevel.WARNING, text, variable=where))
     found += _too_few(variables, measurers)
