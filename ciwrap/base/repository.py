@@ -149,6 +149,15 @@ class Repository(Struct, frozen=True):
         """
         return ask_git(self.top, "merge-base", commit, "HEAD") or commit
 
+    def base_commit(self, reference: str) -> str:
+        """What people mean by a base: of a branch the commit where HEAD left it, of anything else
+        the commit that it names. Raises UsageError if there is none of that name.
+        """
+        commit = self.commit(reference)
+        name = ask_git(self.top, "rev-parse", "--symbolic-full-name", reference) or ""
+        is_branch = name.startswith(("refs/heads/", "refs/remotes/"))
+        return self.common_commit(commit) if is_branch else commit
+
     def changed_files(self) -> list[str]:
         """Tracked files that are not as they were committed."""
         said = self.git("diff", "--name-only", "--no-renames", "-z", "HEAD", "--")

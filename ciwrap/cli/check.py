@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import (
@@ -255,6 +256,19 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
     metavar="TEXT",
     help="Run this, for the shell, instead of the configured commands.",
 )
+@click.option(
+    "--base",
+    metavar="REF",
+    help="Compare with what this revision writes, and not with goldens: of a branch, the commit"
+    " where this one left it.",
+)
+@click.option(
+    "--repeat",
+    "count",
+    type=click.IntRange(2, 1000),
+    metavar="N",
+    help="With --base: run both N times, and say whether they differ by more than the noise.",
+)
 @config_options
 @json_option
 @report_option
@@ -269,6 +283,8 @@ def run_command(
     check_names: tuple[str, ...],
     pending_dir: str | None,
     own_command: str | None,
+    base: str | None,
+    count: int | None,
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
@@ -278,15 +294,29 @@ def run_command(
     An output that was there before and that the command did not write again is an error: it would
     say nothing about this run. The command's own output goes to stderr. A command that fails, or
     runs out of its time, is exit code 3.
+
+    With --base REF no golden is needed: REF is checked out in a folder of its own, built by the
+    `build` of `timing`, and run; so is the working tree as it is. Both are run and compared by the
+    present configuration.
     """
+    if base is None and count is not None:
+        raise UsageError("--repeat needs --base", remedy="`ciwrap repeat` runs one revision")
     names, words = session.split_command(names)
     if words and own_command is not None:
         raise UsageError("--command, and a command behind --", remedy="give one of them")
     project = load_project(config_path, golden_dir, (*names, *check_names))
     if pending_dir is not None:
         project = with_pending(project, pending_dir)
-    if words or own_command is not None:
-        project = with_command(project, own_command or words)
+    given = own_command if own_command is not None else words or None
+    if given is not None:
+        project = with_command(project, given)
+    if base is not None:
+        from ciwrap.cli.base import run_against
+
+        for option, value in (("--pending", pending_dir), ("--golden-dir", golden_dir)):
+            if value is not None:
+                raise UsageError(f"{option} has no meaning with --base, which needs no goldens")
+        return run_against(session, project, base, count, given)
     found, fresh = run_and_check(session, project)
     has_run = found.command is None or found.command.exit_code == 0
     if pending_dir is not None and has_run:
@@ -299,33 +329,63 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
 
     Raises UsageError if there is no command.
     """
-    from ciwrap.project.run_command import failure_of, run_command
     from ciwrap.snapshot.take import ProgramWatcher
 
-    if project.own_config.command is None and not any(check.command for check in project.checks):
-        raise UsageError(
-            "the configuration has no command to run",
-            file=project.own_config.path,
-            remedy="give one under 'run' or as `ciwrap run -- COMMAND`, or use `ciwrap check`",
-        )
-    started = time.monotonic()
-    stamps = Stamps(project.checks)
+    refuse_without_command(project)
     goldens = _goldens_now(project)
     # What looks at the commands while they run, unless the configuration says not to.
     watcher = ProgramWatcher() if project.own_config.snapshot.objects else None
+    ran = run_commands(project, watcher)
+    settled = _with_changed_goldens(project, ran.settled, goldens)
+    # Of a check whose command failed there is nothing to accept: what lies there is old.
+    stale = {check.name for check in settled}
+    fresh = tuple(check for check in project.checks if check.name not in stale)
+    if watcher is not None:
+        keep_snapshot(session, project, watcher)
+        _note_outputs(session, project, fresh)
+    found = run_checks(session, project, done=settled, command=ran.overall)
+    return ran.with_failures(found), fresh
+
+
+class Ran(Struct, frozen=True):
+    """What became of the commands of a project. overall: of the one for all checks. settled: checks
+    that it left nothing to compare of. commands: those of each check that ended with 0, or not.
+    """
+
+    overall: CommandOutcome | None
+    settled: tuple[CheckResult, ...]
+    commands: tuple[tuple[Check, CommandOutcome], ...] = ()
+
+    def with_failures(self, found: RunResult) -> RunResult:
+        """The result, in which no check is good whose command did not end with 0."""
+        from ciwrap.project.run_command import failure_of
+
+        failed = {check.name: outcome for check, outcome in self.commands if outcome.exit_code != 0}
+        checks = tuple(
+            failed_check(one.name, failure_of(failed[one.name]), one.golden_path)
+            if one.name in failed and one.verdict.is_good
+            else one
+            for one in found.checks
+        )
+        verdict = Verdict.worst(one.verdict for one in checks)
+        return replace(found, checks=checks, verdict=verdict)
+
+
+def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
+    """Runs the command for all checks, then those of the checks; where it fails, no other."""
+    from ciwrap.project.run_command import failure_of, run_command
+
+    stamps = Stamps(project.checks)
     command = project.own_config.command
     overall = None if command is None else run_command(command, watcher=watcher)
     if overall is not None and not _is_over(overall, project.checks):
-        if watcher is not None:
-            _keep_snapshot(session, project, watcher)
         error = failure_of(overall)
         results = tuple(
             failed_check(check.name, error, str(project.store.path(check.name)))
             for check in project.checks
         )
-        seconds = time.monotonic() - started
-        return make_result(session, project, results, seconds, command=overall), ()
-    done = []
+        return Ran(overall, results)
+    settled = []
     commands = [] if overall is None else [(check, overall) for check in project.checks]
     for check in project.checks:
         own = None if check.command is None else run_command(check.command, watcher=watcher)
@@ -333,17 +393,18 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
             commands.append((check, own))
         result = _without_outputs(project, check, stamps, overall, own)
         if result is not None:
-            done.append(result)
-    settled = _with_changed_goldens(project, tuple(done), goldens)
-    if watcher is not None:
-        _keep_snapshot(session, project, watcher)
-    # Of a check whose command failed there is nothing to accept: what lies there is old.
-    stale = {check.name for check in settled}
-    fresh = tuple(check for check in project.checks if check.name not in stale)
-    if watcher is not None:
-        _note_outputs(session, project, fresh)
-    found = run_checks(session, project, done=settled, command=overall)
-    return _with_failures(found, commands), fresh
+            settled.append(result)
+    return Ran(overall, tuple(settled), tuple(commands))
+
+
+def refuse_without_command(project: Project) -> None:
+    """Raises UsageError where there is nothing to run."""
+    if project.own_config.command is None and not any(check.command for check in project.checks):
+        raise UsageError(
+            "the configuration has no command to run",
+            file=project.own_config.path,
+            remedy="give one under 'run' or as `ciwrap run -- COMMAND`, or use `ciwrap check`",
+        )
 
 
 def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
@@ -357,21 +418,6 @@ def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
     runs = [recorded_run_of(check) for check in checks]
     files = [None if run is None else run_file_of(run) for run in runs]
     return all(file is not None and file.exit_code == ExitCode.DIFFER for file in files)
-
-
-def _with_failures(found: RunResult, commands: list[tuple[Check, CommandOutcome]]) -> RunResult:
-    """The result, in which no check is good whose command did not end with 0."""
-    from ciwrap.project.run_command import failure_of
-
-    failed = {check.name: outcome for check, outcome in commands if outcome.exit_code != 0}
-    checks = tuple(
-        failed_check(one.name, failure_of(failed[one.name]), one.golden_path)
-        if one.name in failed and one.verdict.is_good
-        else one
-        for one in found.checks
-    )
-    verdict = Verdict.worst(one.verdict for one in checks)
-    return replace(found, checks=checks, verdict=verdict)
 
 
 def _goldens_now(project: Project) -> dict[Path, bytes]:
@@ -429,7 +475,7 @@ def with_command(project: Project, words: str | tuple[str, ...]) -> Project:
     )
 
 
-def _keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
+def keep_snapshot(session: Session, project: Project, watcher: ProgramWatcher) -> None:
     """Keeps what the commands ran with, whatever became of them."""
     from ciwrap.snapshot.difference import environment_of_program
 

@@ -140,7 +140,7 @@ def repeat_command(
                 raise UsageError(f"--{option} has no meaning with --runs, which runs nothing")
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
-        return _finish(session, existing, result, started, write_bounds, is_dry=dry_run)
+        return finish(session, existing, result, started, write_bounds, is_dry=dry_run)
     project = load_project(config_path, golden_dir, names)
     settings = project.own_config.repeat
     reference = reference or settings.reference
@@ -168,10 +168,10 @@ def repeat_command(
         concurrent=concurrent,
         golden=project.store if reference == "golden" else None,
         resources=session.resources,
-        on_run=_teller(session, len(plan.runs)),
+        on_run=teller(session, len(plan.runs)),
     )
     result = _planned_runs(session, project, plan, how, is_checked=is_checked)
-    return _finish(session, project, result, started, write_bounds, is_dry=dry_run)
+    return finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
 def _planned_runs(
@@ -179,7 +179,7 @@ def _planned_runs(
 ) -> RepeatResult:
     from ciwrap.studies.repeat.run import repeat_command
 
-    found = repeat_command(_config_of(project), plan, how)
+    found = repeat_command(config_of_runs(project), plan, how)
     session.environment = found.environment
     return make_result(
         found.measurers,
@@ -206,7 +206,7 @@ def _existing_runs(
         names=(),
         golden=project.store if project is not None and reference == "golden" else None,
         resources=session.resources,
-        on_run=_teller(session, len(paths)),
+        on_run=teller(session, len(paths)),
     )
     found = measure_existing(paths, () if project is None else project.checks, how)
     return make_result(
@@ -243,7 +243,7 @@ def _write_bounds(
         )
 
 
-def _config_of(project: Project) -> Callable[[RunPlace], Config]:
+def config_of_runs(project: Project) -> Callable[[RunPlace], Config]:
     """What the configuration says of each run, with paths as the user would type them."""
     read = load_runs(project.own_config.path)
 
@@ -255,7 +255,7 @@ def _config_of(project: Project) -> Callable[[RunPlace], Config]:
     return config_of
 
 
-def _teller(session: Session, count: int) -> Callable[[RepeatedRun], None]:
+def teller(session: Session, count: int) -> Callable[[RepeatedRun], None]:
     """Says on stderr which runs are over, to those who watch."""
 
     def tell(run: RepeatedRun) -> None:
@@ -275,14 +275,14 @@ def _show_plan(session: Session, plan: Plan) -> int:
     return 0
 
 
-def _finish(
+def finish(
     session: Session,
     project: Project | None,
     result: RepeatResult,
     started: float,
-    write_bounds: bool,
+    write_bounds: bool = False,
     *,
-    is_dry: bool,
+    is_dry: bool = False,
 ) -> int:
     """Tells what was found, writes bounds if asked for, and returns the exit code."""
     result = replace(

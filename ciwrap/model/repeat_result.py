@@ -244,7 +244,8 @@ class RepeatResult(Struct, frozen=True):
 
     headline: the first sentence. reference: "first" or "golden". seed: of the order of the runs,
     and what seeds of runs begin with. exit_code: 0; 1 if --check asked and something varies beyond
-    its bound; 3 if a run failed or could not be compared. costs: what runs took, where they were
+    its bound, or two revisions differ by more than that and than their noise; 3 if a run failed or
+    could not be compared. costs: what runs took, where they were
     made. cost_note: whether slow runs worked more, or waited, where they took clearly longer.
     """
 

@@ -103,13 +103,19 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
 
 
 def _messages(run: RunResult, sentences: Sequence[str]) -> list[str]:
-    """Errors and warnings, but for those that the sentences at the top have told."""
+    """What is told of all checks, and errors and warnings of each, but for those that the sentences
+    at the top have told.
+    """
+    of_checks = (message for check in run.checks for message in other_messages(check))
+    loud = [
+        message
+        for message in of_checks
+        if message.level is not MessageLevel.NOTE or message.text.startswith(HINT)
+    ]
     found = [
         message
-        for messages in (run.messages, *map(other_messages, run.checks))
-        for message in messages
-        if (message.level is not MessageLevel.NOTE or message.text.startswith(HINT))
-        and error_sentence(message.text) not in sentences
+        for message in (*run.messages, *loud)
+        if error_sentence(message.text) not in sentences
     ]
     found.sort(key=lambda message: message.level is not MessageLevel.ERROR)
     lines = []

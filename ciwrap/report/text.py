@@ -261,14 +261,14 @@ def time_text(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else seconds_text(seconds)
 
 
-def relative_to(run: _Result, base: Path) -> _Result:
-    """The result with all paths below `base` as seen from there."""
+def relative_to(run: _Result, base: Path, begin: str = "") -> _Result:
+    """The result with all paths below `base` as seen from there. begin: stands before each."""
     prefix = f"{base}/"
 
     def shorten(text: str, *, is_path: bool) -> str:
         if is_path and text == str(base):
-            return "."
-        return text.replace(prefix, "") if prefix != "//" else text
+            return begin or "."
+        return text.replace(prefix, begin) if prefix != "//" else text
 
     found: _Result = _rewritten(run, shorten)
     return found

@@ -135,7 +135,7 @@ HINT = "hint: "
 _MOST_BOUNDS = 3
 
 # Results that hold one run against another, which need not be a golden.
-OF_TWO_RUNS = frozenset({"compare", "record"})
+OF_TWO_RUNS = frozenset({"compare", "record", "run --base"})
 
 _EXACT_BY_TYPE = "exact by type"
 

@@ -216,7 +216,7 @@ def _refuse_failed(side: TimedCommand, outcome: CommandOutcome, which: str) -> N
 
 def _failed(what: str, outcome: CommandOutcome, printed: str = "") -> CommandFailedError:
     how = f"({one_line(outcome.command)}) {ending_of(outcome)}"
-    return CommandFailedError(f"{what} {how}, so no run times are compared{printed}")
+    return CommandFailedError(f"{what} {how}, so nothing was compared{printed}")
 
 
 _SHORT = 10
@@ -235,7 +235,7 @@ class Recipe(Struct, frozen=True):
 @contextlib.contextmanager
 def working_tree_side(name: str, repository: Repository, recipe: Recipe) -> Iterator[TimedCommand]:
     """The working tree as it is, built. Raises CommandFailedError."""
-    _build(name, recipe.build)
+    build_revision(name, recipe.build)
     changed = ", with changes" if repository.changed_files() else ""
     commit = repository.commit("HEAD")
     yield TimedCommand(name, recipe.timed, f"working tree ({commit[:_SHORT]}{changed})", commit)
@@ -251,19 +251,20 @@ def revision_side(
     """
     commit = repository.commit(reference)
     with revision_folder(repository, commit) as folder:
-        build = None if recipe.build is None else _moved(recipe.build, repository.top, folder)
-        _build(f"{name} ({reference})", build)
-        timed = _moved(recipe.timed, repository.top, folder)
+        build = None if recipe.build is None else moved(recipe.build, repository.top, folder)
+        build_revision(f"{name} ({reference})", build)
+        timed = moved(recipe.timed, repository.top, folder)
         yield TimedCommand(name, timed, f"{reference} ({commit[:_SHORT]})", commit)
 
 
-def _moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
+def moved(command: CommandSettings, top: Path, folder: Path) -> CommandSettings:
     """The command at the same place of another working tree. A place outside of it stays."""
     place = place_below(command.working_dir, top)
     return command if place is None else replace(command, working_dir=folder / place)
 
 
-def _build(what: str, command: CommandSettings | None) -> None:
+def build_revision(what: str, command: CommandSettings | None) -> None:
+    """Runs what builds a revision, if anything does. Raises CommandFailedError."""
     if command is None:
         return
     outcome = run_command(command)

@@ -114,7 +114,7 @@ def test_a_run_that_fails_ends_it(folder: Project, command: str, words: tuple[st
     assert outcome.code == 3
     (line,) = outcome.error_lines
     assert line.startswith(f"error: run 1 of 2 of B ({command}) ")
-    assert all(word in line for word in (*words, "so no run times are compared"))
+    assert all(word in line for word in (*words, "so nothing was compared"))
     assert outcome.document["verdict"] == "not_comparable"
     assert outcome.document["kind"] == "timing"
     assert outcome.document["messages"][0]["slug"] == "command-failed"

@@ -377,12 +377,7 @@ class Measurer:
         return Movement(sample, settings.period[0] if len(settings.period) == 1 else 0.0)
 
     def _add_to_first(self, number: int, outputs: RunOutputs, reference: RunOutputs) -> str | None:
-        if inodes_of(outputs.found.files) & inodes_of(reference.found.files):
-            raise NotComparableError(
-                "has files of the first run (links, or one folder twice), so it would be compared"
-                " with itself",
-                file=outputs.place,
-            )
+        refuse_shared_files(reference, outputs)
         rules, resources = self._rules, self._resources
         self.last = compare_runs(self.name, reference, outputs, rules, resources=resources)
         return self._take_all(number, outputs, self.last)
@@ -468,6 +463,16 @@ class Measurer:
         return Catalog(outputs.found, self._rules.arrangement)
 
 
+def refuse_shared_files(reference: RunOutputs, outputs: RunOutputs) -> None:
+    """Raises NotComparableError for two runs that have a file in common."""
+    if inodes_of(outputs.found.files) & inodes_of(reference.found.files):
+        raise NotComparableError(
+            "has files of the first run (links, or one folder twice), so it would be compared"
+            " with itself",
+            file=outputs.place,
+        )
+
+
 def compare_runs(
     name: str,
     reference: RunOutputs,
@@ -475,6 +480,7 @@ def compare_runs(
     rules: Rules,
     *,
     resources: Resources = DEFAULT_RESOURCES,
+    options: HistoryOptions = _NO_DETAILS,
 ) -> CheckResult:
     """One run against another, every element of each variable. Raises UsageError."""
     return compare_histories(
@@ -482,7 +488,7 @@ def compare_runs(
         open_run(reference.place, reference.found, use_capture=False),
         open_run(outputs.place, outputs.found, use_capture=False),
         rules,
-        _NO_DETAILS,
+        options,
         golden_path=str(reference.place),
         source_path=str(outputs.place),
         resources=resources,

@@ -19,7 +19,7 @@ import random
 import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import chain, count
 from pathlib import Path, PurePath
@@ -535,7 +535,9 @@ class HowToRepeat(Struct, frozen=True):
     """names: of the checks, in order. perturb: the inputs to perturb for all runs but the first.
     keeps: whether outputs of all runs stay. is_shown: whether
     the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
-    are, if these are the reference. told: is called with every run that is over.
+    are, if these are the reference. on_run: is called with every run that is over. watchers: that
+    look at runs of these numbers, instead of one of their own. root: the project's folder, if runs
+    are made in others, too.
     """
 
     names: tuple[str, ...]
@@ -546,6 +548,8 @@ class HowToRepeat(Struct, frozen=True):
     golden: GoldenStore | None = None
     resources: Resources = DEFAULT_RESOURCES
     on_run: Callable[[RepeatedRun], None] = lambda run: None  # noqa: ARG005
+    watchers: Mapping[int, ProgramWatcher] = field(default_factory=dict)
+    root: Path | None = None
 
 
 def repeat_command(
@@ -559,8 +563,8 @@ def repeat_command(
     """
     first = config_of(RunPlace(1, plan.runs[0].seed))
     _refuse_idle(first, how)
-    with ends_are_interrupts(), RunFolders(first.root, keeps=how.keeps) as folders:
-        return _Repeater(config_of, plan, how, folders, first.root).run_all()
+    with ends_are_interrupts(), ExitStack() as stack:
+        return _Repeater(config_of, plan, how, stack, how.root or first.root).run_all()
 
 
 class _Ready(Struct, frozen=True):
@@ -570,6 +574,7 @@ class _Ready(Struct, frozen=True):
     commands: tuple[CommandSettings, ...]
     checks: tuple[Check, ...]
     watcher: ProgramWatcher | None
+    folders: RunFolders
 
 
 class _Repeater:
@@ -580,15 +585,16 @@ class _Repeater:
         config_of: Callable[[RunPlace], Config],
         plan: Plan,
         how: HowToRepeat,
-        folders: RunFolders,
+        stack: ExitStack,
         root: Path,
     ) -> None:
         self._root = root
         self._config_of = config_of
         self._plan = plan
         self._how = how
-        self._folders = folders
-        self._found = Repetition(notes=folders.notes)
+        self._stack = stack
+        self._folders: dict[Path, RunFolders] = {}  # by the folder that runs are made in
+        self._found = Repetition()
 
     def run_all(self) -> Repetition:
         runs, step = self._plan.runs, self._how.concurrent
@@ -602,12 +608,20 @@ class _Repeater:
             measurer.look_for_zeros(names_that_vary(measurer.measured))
         return self._found
 
+    def _folders_at(self, root: Path) -> RunFolders:
+        if root not in self._folders:
+            folders = self._stack.enter_context(RunFolders(root, keeps=self._how.keeps))
+            self._found.notes += folders.notes
+            self._folders[root] = folders
+        return self._folders[root]
+
     def _prepared(self, run: PlannedRun) -> _Ready:
         config = self._config_of(RunPlace(run.number, run.seed, self._inputs_of(run)))
+        folders = self._folders_at(config.root)
         checks = tuple(config.check(name) for name in self._how.names)
         if not self._found.measurers:
             self._found.measurers = [measurer_of(one, self._how) for one in checks]
-        self._folders.set_aside(checks)
+        folders.set_aside(checks)
         known = [one.seconds for one in self._found.runs if one.seconds is not None]
         limit = max(_LEAST_SECONDS, _PATIENCE * max(known)) if known else None
         commands = tuple(
@@ -615,14 +629,16 @@ class _Repeater:
             for settings in (config.command, *(check.command for check in checks))
             if settings is not None
         )
-        watcher = ProgramWatcher() if config.snapshot.objects else None
-        return _Ready(run, commands, checks, watcher)
+        watcher = self._how.watchers.get(run.number)
+        if watcher is None and config.snapshot.objects:
+            watcher = ProgramWatcher()
+        return _Ready(run, commands, checks, watcher, folders)
 
     def _inputs_of(self, run: PlannedRun) -> str:
         """The folder that a run takes its inputs from."""
         if self._how.perturb is None:
             return "."
-        target = self._folders.inputs_folder(run.number).absolute()
+        target = self._folders_at(self._root).inputs_folder(run.number).absolute()
         seed = None if run.number == self._plan.runs[0].number else run.seed
         write_inputs(self._root, self._how.perturb, target, seed)
         return str(target)
@@ -654,7 +670,8 @@ class _Repeater:
     def _taken(self, ready: _Ready, outcomes: Sequence[CommandOutcome]) -> RepeatedRun:
         """Measures what a run has written, and puts it away."""
         number, last = ready.run.number, outcomes[-1]
-        shutil.rmtree(self._folders.inputs_folder(number), ignore_errors=True)
+        folders = ready.folders
+        shutil.rmtree(folders.inputs_folder(number), ignore_errors=True)
         record = RepeatedRun(
             number,
             ready.run.seed,
@@ -669,7 +686,7 @@ class _Repeater:
         if is_first and last.exit_code is None and not last.timed_out:
             raise failure_of(last)  # it never began, so what earlier calls have kept stays
         record = replace(record, snapshot=self._kept(ready))
-        places = self._folders.take(number, ready.checks)
+        places = folders.take(number, ready.checks)
         if last.exit_code != 0:
             if is_first:
                 raise failure_of(last, was_shown=self._how.is_shown)
@@ -682,12 +699,12 @@ class _Repeater:
             raise NotComparableError(f"the first run gives nothing to compare with: {problems[0]}")
         folder = None
         if self._how.keeps:
-            folder = str(self._folders.run_folder(number))
+            folder = str(folders.run_folder(number))
             kept = {} if record.snapshot is None else {"snapshot": record.snapshot}
             outputs = {f"{one.name}, run {number} of repeat": files_of(one) for one in places}
             note_outputs(self._root, kept, outputs)
         elif not is_first or self._how.golden is not None:
-            self._folders.drop(number)
+            folders.drop(number)
         return replace(record, problem=next(iter(problems), None), folder=folder)
 
 
