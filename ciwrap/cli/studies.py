@@ -101,7 +101,7 @@ from ciwrap.studies.timing_report import (
     TIMING,
     *("pairs", "until_decided", "margin", "confidence", "decides", "gate"),
     *("warm_up", "reserve_core", "duet"),
-    *("timeout_seconds",),
+    *("timeout_seconds", "max_seconds", "max_memory"),
 )
 @click.option(
     "--concurrent",
@@ -137,8 +137,8 @@ def time_command(
     The verdict is changed, not changed, or inconclusive, and says what it rests on. A run that
     fails ends it all.
 
-    Exit codes: 0 whatever the verdict; with --gate 1 if B takes longer; 2 usage or configuration,
-    3 a run or a build failed.
+    Exit codes: 0 whatever the verdict; 1 with --gate if B takes longer, or if it takes more than
+    --max-seconds or --max-memory; 2 usage or configuration, 3 a run or a build failed.
     """
     session.kind = "timing"
     config = load_config_if_any(config_path, needs_checks=False)

@@ -307,14 +307,18 @@ def _run(
     )
 
 
+def own_peak_bytes() -> int:
+    """The most memory of this process, which is where the system begins to count a new one's."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
+
+
 class _Reaper:
     """Waits for the end of a process. used: what it used, once it has ended, if that is known."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self.used: Used | None = None
-        # The most memory of this process, which is where the system begins to count a new one's.
-        self._own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        self._own_peak = own_peak_bytes()
 
     def reap(self) -> None:
         """Returns when the process has ended."""
@@ -326,14 +330,14 @@ class _Reaper:
             self.process.wait()
             return
         self.process.returncode = os.waitstatus_to_exitcode(status)
-        has_peak = usage.ru_maxrss > self._own_peak
+        peak = usage.ru_maxrss * _PEAK_UNIT
         self.used = Used(
             cpu_seconds=usage.ru_utime + usage.ru_stime,
             voluntary_switches=usage.ru_nvcsw,
             involuntary_switches=usage.ru_nivcsw,
             minor_faults=usage.ru_minflt,
             major_faults=usage.ru_majflt,
-            peak_bytes=usage.ru_maxrss * _PEAK_UNIT if has_peak else None,
+            peak_bytes=peak if peak > self._own_peak else None,
         )
 
 

@@ -28,6 +28,7 @@ from ciwrap.model.settings import (
     TRUE_WORDS,
     Form,
     FormError,
+    byte_size,
     cut,
     nearest,
     one_of,
@@ -761,6 +762,11 @@ TIMING = Section(
             FLAG, "run both sides of a pair at the same time, each on half of the cores", False
         ),
         "timeout_seconds": Key(SECONDS, "after which a run is ended"),
+        "max_seconds": Key(SECONDS, "exit code 1 where B takes longer, in the median"),
+        "max_memory": Key(
+            byte_size(1, 1 << 50),
+            "exit code 1 where a run of B takes more memory at its peak (`2 GiB`)",
+        ),
     },
 )
 

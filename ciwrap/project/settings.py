@@ -178,6 +178,8 @@ class TimingSettings(Struct, frozen=True):
     confidence: float | None = None
     until_decided: int | None = None
     timeout_seconds: float | None = None
+    max_seconds: float | None = None
+    max_memory: int | None = None
 
     @property
     def confidence_used(self) -> float:

@@ -16,13 +16,25 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.documents import DocumentHead
-from ciwrap.base.errors import CommandFailedError, NotAvailableError, one_line
+from ciwrap.base.errors import (
+    CommandFailedError,
+    NotAvailableError,
+    NotComparableError,
+    one_line,
+)
 from ciwrap.base.repository import Repository, place_below, revision_folder
 from ciwrap.model import CommandOutcome, Used
 from ciwrap.project.config import timing_settings
-from ciwrap.project.run_command import ending_of, halves_of_cores, last_words, run_command, together
+from ciwrap.project.run_command import (
+    ending_of,
+    halves_of_cores,
+    last_words,
+    own_peak_bytes,
+    run_command,
+    together,
+)
 from ciwrap.project.settings import CommandSettings, Config, TimingSettings
-from ciwrap.report.text import percent_text, plural, time_text
+from ciwrap.report.text import bytes_text, percent_text, plural, time_text
 from ciwrap.statistics.spread import (
     PairedComparison,
     Spread,
@@ -346,7 +358,8 @@ class TimingDocument(DocumentHead, frozen=True):
     number of busy processes. decides: of what the comparison is, time on the clock or processor
     time. beside: a comparison of the other one, where processor times are known and above 0; the
     exit code does not depend on it. looks: after how many pairs it was asked whether it is decided,
-    or would have been.
+    or would have been. exceeded: what the last side takes more of than its budget, a sentence for
+    each; exit code 1 if there is any.
     """
 
     kind: Literal["timing"]
@@ -367,6 +380,7 @@ class TimingDocument(DocumentHead, frozen=True):
     decides: Literal["time", "cpu"] = "time"
     beside: PairedComparison | None = None
     looks: tuple[int, ...] = ()
+    exceeded: tuple[str, ...] = ()
 
     @property
     def what(self) -> str:
@@ -439,10 +453,11 @@ def timing_document(
     if len(sides) > 1:
         comparison, beside = _comparisons(taken, settings)
     is_slower = comparison is not None and is_changed_for_the_worse(comparison)
+    exceeded = tuple(over_budget(sides[-1], settings))
     return TimingDocument(
         schema_version=1,
         kind="timing",
-        exit_code=1 if settings.gate and is_slower else 0,
+        exit_code=1 if exceeded or (settings.gate and is_slower) else 0,
         comparison=comparison,
         sides=sides,
         order=tuple("A" if first else "B" for first in taken.a_first),
@@ -459,6 +474,36 @@ def timing_document(
         decides=settings.decides,
         beside=beside,
         looks=settings.looks if len(sides) > 1 else (),
+        exceeded=exceeded,
+    )
+
+
+def over_budget(side: TimedSide, settings: TimingSettings) -> Iterator[str]:
+    """What a side takes more of than it may, a sentence for each: time in the median, memory in any
+    run. Raises NotComparableError where nobody knows.
+    """
+    most = settings.max_seconds
+    if most is not None and side.spread.median > most:
+        taken = time_text(side.spread.median)
+        yield f"{side.name} takes {taken} in the median, and may take {time_text(most)}"
+    if settings.max_memory is None:
+        return
+    peak = _peak_memory(side, settings.max_memory)
+    if peak > settings.max_memory:
+        may = bytes_text(settings.max_memory)
+        yield f"{side.name} takes {bytes_text(peak)} of memory at its peak, and may take {may}"
+
+
+def _peak_memory(side: TimedSide, most: int) -> int:
+    """The most memory of any run; of runs that took less than ciwrap, what that took."""
+    own = own_peak_bytes()
+    peaks = [one.peak_bytes for one in side.used if one.peak_bytes is not None]
+    if side.used and (peaks or own <= most):
+        return max(peaks, default=own)
+    why = f"less than that of ciwrap itself ({bytes_text(own)})" if side.used else "not known here"
+    raise NotComparableError(
+        f"the memory of {side.name} is {why}, so nothing tells whether it is within its budget",
+        remedy="give a larger --max-memory, or leave it out",
     )
 
 

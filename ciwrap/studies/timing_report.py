@@ -59,11 +59,12 @@ def table_of(document: TimingDocument) -> list[tuple[str, ...]]:
 
 
 def lead(document: TimingDocument) -> list[str]:
-    """The headline, and how sure it is."""
+    """What is over its budget, the headline, and how sure it is."""
     found = document.comparison
+    told = [f"over budget: {one}" for one in document.exceeded]
     if found is None:
-        return [alone_headline(document.sides[0])]
-    told = [headline(found, document.what), *explanation(found, document.what)]
+        return [*told, alone_headline(document.sides[0])]
+    told += [headline(found, document.what), *explanation(found, document.what)]
     looks = looks_words(document)
     return told if looks is None else [*told, looks]
 
@@ -275,6 +276,8 @@ def render_timing_html(document: TimingDocument) -> str:
 def _hue(document: TimingDocument) -> str:
     """The class that colours the head of the page."""
     found = document.comparison
+    if document.exceeded:
+        return "differ"
     if found is not None and found.verdict is TimingVerdict.INCONCLUSIVE:
         return "vary"
     return "differ" if found is not None and is_changed_for_the_worse(found) else "match"

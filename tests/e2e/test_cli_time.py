@@ -84,6 +84,39 @@ def test_equal_commands_have_not_changed(folder: Project) -> None:
     assert outcome.document["comparison"]["margin"] == 20
 
 
+MEMORY = f"{sys.executable} -S -c 'x = bytearray(400 << 20)'"
+
+
+def test_more_than_a_budget_is_exit_code_1_and_one_line(folder: Project) -> None:
+    page = folder.folder / "page.html"
+    outcome = folder.run(
+        "time", "true", SHORT, *QUICK, "--max-seconds", "0.01", "--report", str(page)
+    )
+    assert (outcome.code, outcome.document["exit_code"]) == (1, 1)
+    line = outcome.out.splitlines()[0]
+    assert line.startswith("over budget: B takes ")
+    assert line.endswith(" in the median, and may take 10 ms")
+    assert outcome.document["exceeded"] == [line.removeprefix("over budget: ")]
+    assert "Over budget: B takes " in page.read_text()
+    # The budget is of B.
+    outcome = folder.run(
+        "time", SHORT, "true", *QUICK, "--max-seconds", "9", "--max-memory", "4GiB"
+    )
+    assert (outcome.code, outcome.document.get("exceeded", [])) == (0, [])
+
+    (folder.folder / "ciwrap.yaml").write_text("timing: {max_memory: 300 MiB}\n")
+    outcome = folder.run("time", "true", MEMORY, *QUICK)
+    assert outcome.code == 1
+    assert " of memory at its peak, and may take 300.0 MiB" in outcome.out.splitlines()[0]
+    assert folder.run("time", "true", MEMORY, *QUICK, "--max-memory", "500 MiB").code == 0
+
+
+def test_a_budget_below_what_can_be_measured_is_not_met_unseen(folder: Project) -> None:
+    outcome = folder.run("time", "true", "true", *QUICK, "--max-memory", "1 MiB")
+    assert outcome.code == 3
+    assert "the memory of B is less than that of ciwrap itself" in outcome.err
+
+
 def test_every_run_is_made_in_the_order_that_is_told(folder: Project) -> None:
     outcome = folder.run(
         "time", "echo A >> log", "echo B >> log", "--pairs", "5", "--warm-up", "2", "--seed", "1"

@@ -305,6 +305,12 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
         is_surer = now.confidence_used > was.confidence_used
         if sides[0] != sides[1]:
             yield f"timing: confidence: {sides[0]} -> {sides[1]}", is_surer
+    for key in ("max_seconds", "max_memory"):
+        before, after = (getattr(one, key) for one in (was, now))
+        if before != after:
+            sides = ["none" if one is None else f"{one:g}" for one in (before, after)]
+            is_wider = before is not None and (after is None or after > before)
+            yield f"timing: {key}: {sides[0]} -> {sides[1]}", is_wider
 
 
 def _text(config: Config, key: str) -> str:
