@@ -7,7 +7,7 @@ import os
 import sys
 
 from ciwrap.action.github import MEASURES, Api, Inputs, Runner, read_inputs
-from ciwrap.action.orders import carry_out, comment_on_run, run_check, run_merge
+from ciwrap.action.orders import carry_out, comment_on_run, comment_on_this, run_check, run_merge
 from ciwrap.action.steps import gate, open_pull_request, run_measure, run_update
 from ciwrap.base.errors import CiwrapError, one_line
 from ciwrap.report.markdown import escaped, workflow_command
@@ -49,6 +49,8 @@ def _with_token(step: str, inputs: Inputs, runner: Runner) -> int:
     api = Api.of(os.environ)
     if step == "comment":
         runner.set_output("status", comment_on_run(inputs, runner, api))
+    elif step == "comment-here":
+        comment_on_this(inputs, runner, api)
     elif step == "accept":
         runner.set_output("changed", "true" if carry_out(inputs, runner, api) else "false")
     elif step == "pull-request":

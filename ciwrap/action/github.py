@@ -22,10 +22,10 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -68,8 +68,14 @@ class Runner:
         return Path(folder)
 
     @property
-    def workspace(self) -> Path:
+    def checkout(self) -> Path:
+        """Where actions/checkout has put the repository."""
         return self._folder("GITHUB_WORKSPACE")
+
+    @property
+    def workspace(self) -> Path:
+        """The folder to work in: the checkout, or the one in it that `working-directory` names."""
+        return self.checkout / working_directory(self.environment)
 
     @property
     def stage(self) -> Path:
@@ -210,6 +216,21 @@ class Inputs:
     pull_request: bool = False
     workflow: str = ""
     arguments: str = ""
+    working_directory: str = ""
+    base: str = ""
+    result: str = ""
+    reference: str = ""
+    bounds: tuple[str, ...] = ()
+    comment: bool = False
+
+
+def working_directory(environment: Mapping[str, str]) -> str:
+    """The input of that name, a folder in the checkout. Raises UsageError for another one."""
+    text = environment.get(f"{PREFIX}WORKING_DIRECTORY", "").strip()
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts:
+        raise _wrong("working-directory", text, "a folder in the checkout")
+    return text
 
 
 def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
@@ -224,6 +245,7 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
         raise _wrong("mode", mode, f"one of {', '.join(MODES)}")
     key = safe_key(text("platform-key"), "platform-key") if text("platform-key") else ""
     pull_request = _flag("pull-request", text("pull-request"))
+    _refuse_contradictions(mode, text)
     if mode == "update" and pull_request and not text("source"):
         # A program that runs in the job of the token can read it from another process.
         raise UsageError(
@@ -252,7 +274,35 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
         pull_request=pull_request,
         workflow=text("workflow"),
         arguments=text("arguments"),
+        working_directory=working_directory(given),
+        base=text("base"),
+        result=text("result"),
+        reference=text("reference"),
+        bounds=tuple(
+            word for name in ("atol", "rtol") if text(name) for word in (f"--{name}", text(name))
+        ),
+        comment=_flag("comment", text("comment")),
     )
+
+
+def _refuse_contradictions(mode: str, text: Callable[[str], str]) -> None:
+    """Raises UsageError for inputs that have no meaning in a mode, or without each other."""
+    for name in ("base", "result", "reference", "comment"):
+        if text(name) not in ("", "false") and mode != "check":
+            raise UsageError(f"the input {name} has no meaning in mode {mode}")
+    is_two = bool(text("result"))
+    if is_two != bool(text("reference")):
+        raise UsageError("the inputs result and reference name two files or folders: give both")
+    for name in ("base", "run", "config", "checks", "golden-dir"):
+        if is_two and text(name):
+            raise UsageError(f"the input {name} has no meaning beside result and reference")
+    for name in ("atol", "rtol"):
+        if text(name) and not is_two:
+            raise UsageError(
+                f"the input {name} needs result and reference", remedy="bounds stand in ciwrap.yaml"
+            )
+    if text("base") and text("run") == NO_COMMAND:
+        raise UsageError("the input base runs the program, so it has no meaning with run: none")
 
 
 def safe_key(text: str, name: str) -> str:

@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -52,17 +53,26 @@ from ciwrap.action.github import (
 )
 from ciwrap.action.outputs import (
     CHANGES,
+    SUMMARY,
     StepOutcome,
     changes_of_results,
     changes_told,
     find_changes,
     place_of,
     publish,
+    read_changes,
     read_result,
+    revision_of,
     summary,
 )
 from ciwrap.base.documents import DocumentError, to_record
-from ciwrap.base.errors import CiwrapError, NotComparableError, UsageError
+from ciwrap.base.errors import (
+    CiwrapError,
+    NotComparableError,
+    RemoteError,
+    UsageError,
+    one_line,
+)
 from ciwrap.model import Message, MessageLevel, RunResult, VariableId, Verdict
 from ciwrap.project.config import find_config, load_config
 from ciwrap.project.settings import Config
@@ -73,7 +83,7 @@ from ciwrap.report.document import (
     to_document,
     write_document,
 )
-from ciwrap.report.markdown import escaped
+from ciwrap.report.markdown import escaped, workflow_command
 from ciwrap.report.text import bytes_text, percent_text, plural
 from ciwrap.review.accept import AcceptDocument, AcceptedCheck, AcceptedVariable
 from ciwrap.review.artifact import ALLOWED_WORDS
@@ -319,6 +329,36 @@ def comment_on_run(inputs: Inputs, runner: Runner, api: Api) -> str:
     return outcome.status
 
 
+def comment_on_this(inputs: Inputs, runner: Runner, api: Api) -> None:
+    """The comment by the workflow that has compared, on a pull request of the repository itself;
+    elsewhere the token may not write, which fails nothing.
+    """
+    event, environment = runner.event.get("pull_request"), runner.environment
+    if environment.get("GITHUB_EVENT_NAME") != "pull_request" or not isinstance(event, dict):
+        say("this is no pull request: no comment")
+        return
+    home = (event.get("head") or {}).get("repo") or {}
+    if home.get("full_name") != runner.repository:
+        say("the pull request is of a fork, whose jobs may not comment: use comment.yml, too")
+        return
+    stage = Path(environment.get("CIWRAP_SUMMARY_PATH", "")).parent
+    text = (stage / SUMMARY).read_text(encoding="utf-8")
+    run = {
+        "head_sha": head_sha(runner),
+        "id": environment.get("GITHUB_RUN_ID", "0"),
+        "head_repository": home,
+    }
+    can_accept = (stage / PENDING).is_dir()
+    body = comment_body(text, run, runner, inputs, can_accept=can_accept)
+    changes = read_changes(stage / CHANGES)
+    is_quiet = environment.get("CIWRAP_STATUS") in GOOD and not (changes.changes or changes.problem)
+    try:
+        put_comment(body, int(event["number"]), runner.repository, api, only_if_there=is_quiet)
+    except RemoteError as error:
+        text = f"no comment: {error}; the job needs `permissions: pull-requests: write`"
+        print(workflow_command("warning", one_line(text), title="ciwrap"))
+
+
 def held_against(run: dict[str, Any], outcome: StepOutcome) -> StepOutcome:
     """The outcome of the artifacts, which cannot be good where the run itself was not.
 
@@ -510,7 +550,8 @@ def _accept(order: Order, inputs: Inputs, runner: Runner, api: Api) -> str:
         clone.refuse_lfs()
         by = f"Accepted by @{order.login} on #{order.number}"
         reason = f"{said} ({by})"
-        taken = take_pending(artifacts, clone.folder, inputs, reason, order.pattern, order.allowed)
+        root = clone.folder / inputs.working_directory
+        taken = take_pending(artifacts, root, inputs, reason, order.pattern, order.allowed)
         message = f"Accept goldens: {taken.title}\n\n{reason}\nPending goldens of run {run_id}.\n"
         if not clone.commit_goldens(taken.golden_dirs, message):
             raise RefusedError("the goldens are the same already")
@@ -561,8 +602,13 @@ class Call:
 
 
 def run_check(inputs: Inputs, runner: Runner) -> None:
-    """Mode `check`: the program if there is one to run, then the comparison."""
+    """Mode `check`: the program if there is one to run, then the comparison; or two paths."""
     stage = fresh_stage(runner, inputs.artifact_name)
+    if inputs.result:
+        words = ["compare", inputs.reference, inputs.result, *inputs.bounds]
+        call = call_cli([*words, *own_arguments(inputs)], runner, stage / RESULT)
+        publish(finished(call), inputs, runner, stage)
+        return
     config = job_config(inputs, runner)
     options = project_options(inputs, golden_folder(inputs, runner, config))
     # Before the program runs: afterwards the files may be what it made of them.
@@ -573,14 +619,19 @@ def run_check(inputs: Inputs, runner: Runner) -> None:
         project_options(inputs, inputs.golden_dir),
         lambda words, path: call_cli(words, runner, path).exit_code,
     )
-    arguments = [*verb(inputs, config), *options, *inputs.checks]
-    call = call_cli([*arguments, "--pending", str(stage / PENDING)], runner, stage / RESULT)
+    if inputs.base:
+        # Without goldens: none is compared with, and none waits.
+        options = project_options(inputs, None)
+        words = [*verb(inputs, config, "run"), "--base", revision_of(inputs.base, runner)]
+    else:
+        words = [*verb(inputs, config), "--pending", str(stage / PENDING)]
+    call = call_cli([*words, *options, *inputs.checks], runner, stage / RESULT)
     # From memory: the program could have changed a file.
     (stage / CHANGES).unlink(missing_ok=True)
     if changes.document:
         (stage / CHANGES).write_bytes(changes.document)
     write_meta(inputs, runner, stage)
-    place = place_of(config, runner.workspace)
+    place = place_of(config, runner.checkout)
     publish(finished(call), inputs, runner, stage, place, changes)
 
 
@@ -605,8 +656,18 @@ def job_config(inputs: Inputs, runner: Runner) -> Config | None:
         return None
 
 
-def verb(inputs: Inputs, config: Config | None) -> list[str]:
-    """`check`, or `run` where there is a command: the input's, else the configuration's."""
+def own_arguments(inputs: Inputs) -> list[str]:
+    """The input `arguments`, word by word. Raises UsageError."""
+    try:
+        return shlex.split(inputs.arguments)
+    except ValueError as error:
+        raise UsageError(f"the input arguments cannot be read: {error}") from None
+
+
+def verb(inputs: Inputs, config: Config | None, default: str = "check") -> list[str]:
+    """`check`, or `run` where there is a command: the input's, else the configuration's. default:
+    where there is none.
+    """
     if inputs.run == NO_COMMAND:
         return ["check"]
     if inputs.run:
@@ -614,10 +675,10 @@ def verb(inputs: Inputs, config: Config | None) -> list[str]:
         several = "set -e\n" if "\n" in inputs.run else ""
         return ["run", "--command", several + inputs.run]
     if config is None:
-        return ["check"]
+        return [default]
     wanted = inputs.checks or [check.name for check in config.checks]
     own = any(check.command for check in config.checks if check.name in wanted)
-    return ["run"] if config.command is not None or own else ["check"]
+    return ["run"] if config.command is not None or own else [default]
 
 
 def project_options(inputs: Inputs, golden_dir: Path | str | None) -> list[str]:

@@ -295,6 +295,24 @@ def base_of(runner: Runner) -> str | None:
     return named if named and _is_there(runner, named) else None
 
 
+def revision_of(name: str, runner: Runner) -> str:
+    """The revision that the input `base` names: a clone of CI has no branches but its own. Raises
+    UsageError for one that it lacks.
+    """
+    pull_request = runner.event.get("pull_request")
+    named = (pull_request.get("base") or {}).get("ref") if isinstance(pull_request, dict) else None
+    known = base_of(runner) if named == name and _is_pull_request(runner) else None
+    names = () if name.startswith("-") else (name, f"origin/{name}")
+    found = known or next((one for one in names if _is_there(runner, one)), None)
+    if found is None:
+        raise UsageError(
+            f"the base {name!r} was not fetched",
+            remedy="give actions/checkout the input `fetch-depth: 0`; 2 will do on pull requests"
+            " against that branch",
+        )
+    return found
+
+
 def _is_there(runner: Runner, commit: str) -> bool:
     return ask_git(runner.workspace, "cat-file", "-e", f"{commit}^{{commit}}") is not None
 

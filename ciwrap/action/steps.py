@@ -7,7 +7,6 @@ the program and has no token, the second has a token and runs nothing.
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -48,6 +47,7 @@ from ciwrap.action.orders import (
     golden_dir_below,
     golden_folder,
     job_config,
+    own_arguments,
     project_options,
     take_pending,
     write_meta,
@@ -99,10 +99,7 @@ def run_measure(inputs: Inputs, runner: Runner) -> None:
 
 
 def _arguments(inputs: Inputs, runner: Runner) -> list[str]:
-    try:
-        own = shlex.split(inputs.arguments)
-    except ValueError as error:
-        raise UsageError(f"the input arguments cannot be read: {error}") from None
+    own = own_arguments(inputs)
     if inputs.mode == "time":
         return [*project_options(inputs, None), *own]
     folder = golden_folder(inputs, runner, job_config(inputs, runner))
@@ -243,7 +240,7 @@ def open_pull_request(inputs: Inputs, runner: Runner, api: Api) -> str:
         clone = Clone.make(Path(name, "clone"), base, runner, api.token)
         clone.refuse_lfs()
         ours = golden_dir_below(runner.workspace, inputs, "")
-        folder = clone.folder / ours.relative_to(runner.workspace)
+        folder = clone.folder / ours.relative_to(runner.checkout)
         copy_goldens(ours, folder)
         if not clone.commit_goldens([folder], f"{_TITLE}\n\n{reason}\n"):
             say("the branch has these goldens already: no pull request")
@@ -294,7 +291,7 @@ _WORDS = {
     "match": "every number that was compared is within its error bound",
     "consistent": "no number differs, and the statistics of the runs are those of the ensemble",
     "done": "what was measured is in the job summary",
-    "slower": "side B takes longer than side A, by the margin or more",
+    "slower": "side B takes longer than side A, by the margin or more, or more than its budget",
     "inconsistent": "the statistics of the runs are not those of the ensemble",
     "undecided": "numbers may be beyond their error bounds: the goldens keep too little to tell",
     "differ": "numbers are beyond their error bounds",

@@ -60,21 +60,38 @@ _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 @click.argument("outputs", nargs=-1, metavar="[OUTPUT]... [-- COMMAND...]")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
 @click.option("--logs", is_flag=True, help="Propose values from a log, better from two runs'.")
+@click.option(
+    "--ci",
+    type=click.Choice(["github", "gitlab"]),
+    help="Also write what has CI call ciwrap; alone where ciwrap.yaml is there.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @json_option
 @click.pass_obj
 def init_command(
-    session: Session, outputs: tuple[str, ...], git: bool, logs: bool, dry_run: bool
+    session: Session,
+    outputs: tuple[str, ...],
+    git: bool,
+    logs: bool,
+    ci: str | None,
+    dry_run: bool,
 ) -> int:
     """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
     --logs, OUTPUTs are the logs of one or two runs, and values that they print are proposed.
     COMMAND is what `ciwrap run` will run; it is not run now.
 
-    An existing ciwrap.yaml is never touched.
+    An existing file is never touched.
     """
+    from ciwrap.cli.ci_files import ci_texts, refuse_ci_files, write_ci_files
     from ciwrap.cli.json_documents import InitDocument, StarterCheck
 
     target = Path(CONFIG_NAME)
+    if ci is not None and not dry_run:
+        refuse_ci_files(ci)
+    if ci is not None and target.exists() and not dry_run:
+        session.emit_record(InitDocument(1, "init", str(target), False, ()))
+        write_ci_files(session, ci)
+        return 0
     if target.exists() and not dry_run:
         raise UsageError("already exists", file=target, remedy="edit it, or remove it first")
     if git and not dry_run:
@@ -92,6 +109,8 @@ def init_command(
     if dry_run:
         if session.json_target != "-":
             click.echo(starter.text, nl=False)
+            for text in () if ci is None else ci_texts(ci):
+                click.echo(text, nl=False)
         return 0
     with writing(target), target.open("x", encoding="utf-8") as stream:
         try:
@@ -101,6 +120,8 @@ def init_command(
             target.unlink()
             raise
     _tell(session, starter, left_out, target)
+    if ci is not None:
+        write_ci_files(session, ci)
     if git:
         _set_up_git(session)
     else:

@@ -81,6 +81,13 @@ def test_differ(act: Act, project: Callable[..., Path]) -> None:
     assert (act.artifacts / "ciwrap/result.json").is_file()
 
 
+def test_two_paths_in_a_folder_of_the_repository(act: Act, project: Callable[..., Path]) -> None:
+    files = {"sub/old.csv": "x\n1\n2\n", "sub/new.csv": "x\n1\n2.1\n"}
+    paths = "working-directory: sub, result: new.csv, reference: old.csv"
+    job = act.run(project(workflow(paths), goldens=False, **files)).job("check")
+    assert_told(act, job, "differ", failed=True)
+
+
 def test_differ_as_a_warning(act: Act, project: Callable[..., Path]) -> None:
     with_ = "run: python3 simulate.py 0.5, fail-on: not-comparable"
     job = act.run(project(workflow(with_))).job("check")

@@ -69,6 +69,33 @@ def test_less_is_checked_in_a_pull_request_or_a_merge_queue(
     assert any("atol=1e-6 rtol=0 -> atol=10 rtol=0" in text for text in warnings)
 
 
+def test_a_pull_request_against_its_base_without_goldens(
+    act: Act, project: Callable[..., Path]
+) -> None:
+    folder = project(example("base.yml"), goldens=False)
+    base = commit(folder)
+    git(folder, "switch", "-q", "-c", "work")
+    program = folder / "simulate.py"
+    program.write_text(program.read_text().replace("i / 7", "i / 8"))
+    head = commit(folder)
+    payload = {
+        "pull_request": {
+            "number": 5,
+            "head": {"sha": head, "ref": "work", "repo": {"full_name": "o/r"}},
+            "base": {"sha": base, "ref": "main"},
+        }
+    }
+    run, github = act.run_with_api(folder, {}, event="pull_request", payload=payload)
+    job = run.job("compare")
+    assert job.result == "failure", job.text
+    assert job.step("Compare").result == "success"
+    assert job.step("Gate").result == "failure"
+    (comment,) = github["comments"]["5"]
+    for text in (job.summary, comment["body"]):
+        assert "Numbers differ" in text
+        assert f"({base[:10]})" in text
+
+
 def test_matrix_and_merge(
     act: Act, project: Callable[..., Path], golden_files: dict[str, bytes]
 ) -> None:

@@ -15,7 +15,14 @@ from action.act_runs import ROOT, commit, git, make_repository
 from action.conftest import CONFIG, SIMULATE
 
 PAGE = (ROOT / "docs/how-to/gitlab-and-shell.md").read_text(encoding="utf-8")
-JOB = yaml.safe_load(re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[0])["numbers"]
+TEMPLATE = (ROOT / "ciwrap/cli/templates/gitlab.yml").read_text(encoding="utf-8")
+INPUTS = yaml.safe_load(TEMPLATE.partition("\n---\n")[0])["spec"]["inputs"]
+DEFAULTS = {name: str(one["default"]) for name, one in INPUTS.items()}
+JOB = yaml.safe_load(
+    re.sub(
+        r"\$\[\[ inputs\.(\w+) \]\]", lambda one: DEFAULTS[one[1]], TEMPLATE.partition("---\n")[2]
+    )
+)["numbers"]
 SHELL = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[0]
 
 
@@ -60,7 +67,6 @@ def test_plain_shell(folder: Path) -> None:
 def test_gitlab_and_back(folder: Path, tmp_path: Path) -> None:
     break_it(folder)
     assert shell(folder, "\n".join(JOB["script"])) == 1
-    assert shell(folder, "\n".join(JOB["after_script"])) == 0
     assert (folder / JOB["artifacts"]["reports"]["junit"]).is_file()
     # As GitLab zips what the job names.
     with zipfile.ZipFile(tmp_path / "artifacts.zip", "w") as archive:
@@ -91,3 +97,14 @@ def test_another_command(folder: Path) -> None:
     assert shell(folder, "ciwrap run --command ' '") == 2
     assert shell(folder, "ciwrap run --command 'exit 3'") == 3
     assert shell(folder, "ciwrap run --command 'python3 simulate.py'") == 0
+
+
+def test_a_merge_request_against_its_target(folder: Path) -> None:
+    script = "\n".join(JOB["script"]).replace("--pending", "--base main")
+    git(folder, "switch", "-q", "-c", "work")
+    assert shell(folder, script) == 0
+    text = (folder / "simulate.py").read_text()
+    (folder / "simulate.py").write_text(text.replace("i / 7", "i / 8"))
+    commit(folder)
+    assert shell(folder, script) == 1
+    assert (folder / "ciwrap-junit.xml").is_file()

@@ -78,6 +78,8 @@ def test_rights_are_given_job_by_job(path: Path) -> None:
     for job in document["jobs"].values():
         rights = job["permissions"]
         writes = {name for name, value in rights.items() if value == "write"}
+        if any(step.get("with", {}).get("comment") for step in job["steps"]):
+            writes -= {"pull-requests"}  # docs/explanation/security.md says what that means
         runs_code = any(
             "run" in step or step.get("with", {}).get("mode", "check") in ("check", "update")
             for step in job["steps"]
@@ -94,6 +96,7 @@ def test_only_steps_that_run_no_program_have_the_token() -> None:
             assert set(re.findall(r"inputs\.mode == '([a-z]+)'", step["if"])) == {
                 "comment", "accept", "update",
             }  # fmt: skip
+            assert "inputs.comment == 'true' && steps.check.outputs" in step["if"]
     assert steps_of(ACTION)[-1]["name"] == "Gate"
 
 
@@ -159,5 +162,7 @@ def test_defaults_of_action_and_program_agree() -> None:
 def test_the_page_shows_the_workflow_that_is_tested() -> None:
     blocks = re.findall(r"```yaml\n(.*?)```", HOW_TO, re.DOTALL)
     assert (ROOT / "examples/workflows/check.yml").read_text(encoding="utf-8") in blocks
+    written = (ROOT / "ciwrap/cli/templates/github.yml").read_text(encoding="utf-8")
+    assert written in blocks
     for path in EXAMPLES:
         assert path.name in HOW_TO

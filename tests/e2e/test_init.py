@@ -12,6 +12,7 @@ import pytest
 import yaml
 from command_line import call
 from e2e.cli_project import environment
+from git_repository import GitRepository
 
 DATA = Path(__file__).resolve().parents[1] / "data/logs"
 
@@ -205,3 +206,56 @@ def test_variables_are_counted_where_files_were_looked_into(
         np.save(tmp_path / f"x_{number}.npy", np.zeros(2))
     done = call("init", folder=tmp_path, environment=environment())
     assert "5 files, 3 variables in the first 3 of them" in done.stdout
+
+
+@pytest.mark.parametrize("place", [".", "sub/dir"])
+def test_ci_files_are_written_once_and_work_where_the_configuration_is(
+    tmp_path: Path, place: str
+) -> None:
+    GitRepository.make(tmp_path)
+    folder = tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "t.csv").write_text("x\n1\n")
+    code, out = run(folder, "init", "--ci", "github")
+    assert code == 0, out
+    assert "wrote .github/workflows/ciwrap.yml" in out
+    text = (tmp_path / ".github/workflows/ciwrap.yml").read_text(encoding="utf-8")
+    (job,) = yaml.safe_load(text)["jobs"].values()
+    step = job["steps"][-1]
+    assert step["uses"] == "YOUR_ORGANISATION/ciwrap@v1"
+    assert step.get("with", {}).get("working-directory", ".") == place
+    # What is there stays, and beside a ciwrap.yaml the other service's file is written alone.
+    config = (folder / "ciwrap.yaml").read_text(encoding="utf-8")
+    code, out = run(folder, "init", "--ci", "github")
+    assert (code, "already exists" in out) == (2, True)
+    code, out = run(folder, "init", "--ci", "gitlab")
+    assert code == 0, out
+    assert (folder / "ciwrap.yaml").read_text(encoding="utf-8") == config
+    spec, jobs = yaml.safe_load_all((tmp_path / ".gitlab/ciwrap.yml").read_text(encoding="utf-8"))
+    (include,) = yaml.safe_load((tmp_path / ".gitlab-ci.yml").read_text())["include"]
+    assert include["local"] == ".gitlab/ciwrap.yml"
+    assert include.get("inputs", {}).get("folder", ".") == place
+    used = set(re.findall(r"\$\[\[ inputs\.(\w+) \]\]", str(jobs)))
+    assert used == set(spec["spec"]["inputs"])
+
+
+def test_a_gitlab_pipeline_that_is_there_is_not_touched(tmp_path: Path) -> None:
+    GitRepository.make(tmp_path)
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    (tmp_path / ".gitlab-ci.yml").write_text("stages: [test]\n")
+    code, out = run(tmp_path, "init", "--ci", "gitlab")
+    assert code == 0, out
+    assert ".gitlab-ci.yml is there already; add to it:\ninclude:\n  - local:" in out
+    assert (tmp_path / ".gitlab-ci.yml").read_text() == "stages: [test]\n"
+
+
+def test_ci_files_need_git_and_a_dry_run_writes_none(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x\n1\n")
+    code, out = run(tmp_path, "init", "--ci", "github")
+    assert (code, "not in a git work tree" in out) == (2, True)
+    assert not (tmp_path / "ciwrap.yaml").exists()
+    GitRepository.make(tmp_path)
+    code, out = run(tmp_path, "init", "--ci", "github", "--dry-run")
+    assert code == 0
+    assert "# --- .github/workflows/ciwrap.yml\n" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "t.csv"]
