@@ -27,7 +27,6 @@ from ciwrap.studies.two_revisions import (
     named,
     notes_on,
     refuse_shared_program,
-    shared_packages,
 )
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ def run_against(
         watcher = ProgramWatcher()
         ran = run_commands(base.moved_project(project), watcher)
         refuse_shared_program(base, watcher.seen)
-        notes += shared_packages(base, watcher.seen)
         checks = _failures(base, ran)
         if checks:
             notes.append(Message(MessageLevel.NOTE, _WHAT_IS_THERE))
@@ -155,7 +153,6 @@ def _repeated(
     )
     found = repeat_command(config_of, plan, how)
     refuse_shared_program(base, watcher.seen)
-    notes += shared_packages(base, watcher.seen)
     notes.append(Message(MessageLevel.NOTE, "the factor revision is off in A, and on in B"))
     notes += (Message(MessageLevel.WARNING, text) for text in found.notes)
     result = noise_result(found.measurers, found.runs, plan, base.text, notes)

@@ -32,6 +32,8 @@ from ciwrap.snapshot.take import SeenProgram
 from ciwrap.studies.repeat.measure import RunOutputs, compare_runs, refuse_shared_files
 from ciwrap.studies.timing import moved
 
+# Where these are set, Python leaves no compiled modules, which tell what was imported.
+_KEEPS_COMPILED = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}
 _SHORT = 10
 _MOST_NAMES = 3
 
@@ -73,7 +75,8 @@ class Base(Struct, frozen=True):
         return replace(project, root=near(config.root), config=config, checks=checks)
 
     def _moved(self, command: CommandSettings) -> CommandSettings:
-        return moved(command, self.repository.top, self.folder)
+        command = moved(command, self.repository.top, self.folder)
+        return replace(command, env={**_KEEPS_COMPILED, **command.env})
 
 
 @contextlib.contextmanager
@@ -138,46 +141,52 @@ def _names(names: Sequence[str]) -> str:
 
 
 def refuse_shared_program(base: Base, seen: SeenProgram) -> None:
-    """Raises NotComparableError if the base's command ran or loaded files that were built here."""
+    """Raises NotComparableError where the base's command ran what belongs to the working tree here:
+    programs and libraries by their paths, Python packages that were installed from it.
+    """
     top, folder = os.path.realpath(base.repository.top), os.path.realpath(base.folder)
     for file in seen.files:
         path = os.path.realpath(file.path)
-        if path.startswith(f"{top}/") and not path.startswith(f"{folder}/"):
-            if any((above / "pyvenv.cfg").exists() for above in Path(path).parents):
-                continue  # an environment that serves both
+        if not path.startswith(f"{top}/") or path.startswith(f"{folder}/"):
+            continue
+        if not any((above / "pyvenv.cfg").exists() for above in Path(path).parents):
             raise NotComparableError(
                 f"at {base.text} the command ran {os.path.relpath(path, top)} of the working tree"
                 " here, so both sides are one and the same program",
                 remedy="name files relative to the folder of ciwrap.yaml, and build them there",
             )
-
-
-def shared_packages(base: Base, seen: SeenProgram) -> Iterator[Message]:
-    """A warning of each Python package that was installed from the working tree here, as by
-    `pip install -e .`, where both sides find it.
-    """
-    top = os.path.realpath(base.repository.top)
-    for folder in package_folders(file.path for file in seen.files):
-        for path in sorted(Path(folder).glob("*.dist-info/direct_url.json")):
-            place = _installed_from(path)
-            if place is not None and (place == top or place.startswith(f"{top}/")):
-                name = path.parent.name.partition("-")[0]
-                text = (
-                    f"the Python package {name} is installed from the working tree here; if the"
-                    " command imports that, both sides ran it: let 'build' under 'timing' make an"
-                    " environment of its own"
+    for site in package_folders(file.path for file in seen.files):
+        for metadata in sorted(Path(site).glob("*.dist-info")):
+            if _is_installed_from(metadata, top) and not _was_imported(metadata, base.folder):
+                name = metadata.name.partition("-")[0]
+                raise NotComparableError(
+                    f"the Python package {name} is installed from the working tree here (as by `pip"
+                    f" install -e .`), and nothing shows that {base.text} imported its own",
+                    remedy="let the command begin with PYTHONPATH=src (or where the package lies),"
+                    " or let 'build' under 'timing' make an environment of its own",
                 )
-                yield Message(MessageLevel.WARNING, text)
 
 
-def _installed_from(path: Path) -> str | None:
-    """The folder that a package was installed from; None if it was none."""
+def _is_installed_from(metadata: Path, top: str) -> bool:
+    """Whether a Python package was installed from a folder or from one in it."""
     try:
-        url = str(json.loads(path.read_bytes())["url"])
+        url = str(json.loads((metadata / "direct_url.json").read_bytes())["url"])
     except (OSError, ValueError, TypeError, KeyError):
-        return None
+        return False  # from an index, as most are
     parts = urllib.parse.urlsplit(url)
-    return os.path.realpath(urllib.parse.unquote(parts.path)) if parts.scheme == "file" else None
+    place = os.path.realpath(urllib.parse.unquote(parts.path))
+    return parts.scheme == "file" and f"{place}/".startswith(f"{top}/")
+
+
+def _was_imported(metadata: Path, folder: Path) -> bool:
+    """Whether Python has compiled a module of that package below a folder."""
+    names = {metadata.name.partition("-")[0]}
+    with contextlib.suppress(OSError):
+        names |= set((metadata / "top_level.txt").read_text(encoding="utf-8").split())
+    patterns = (
+        pattern for name in names for pattern in (f"{name}/__pycache__/*", f"__pycache__/{name}.*")
+    )
+    return any(True for pattern in patterns for _ in folder.rglob(pattern))
 
 
 def compare_check(base: Base, check: Check, resources: Resources) -> CheckResult:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _ctypes
+import json
+import shutil
 import signal
 import sys
 import time
@@ -191,6 +194,7 @@ def test_a_command_may_be_given(project: Revisions) -> None:
     assert outcome.code == 0
 
 
+@pytest.mark.slow(but=1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -232,6 +236,7 @@ def test_outputs_behind_a_link_are_not_compared_with_themselves(
 
 
 @pytest.mark.linux
+@pytest.mark.slow
 def test_a_program_of_this_working_tree_is_no_base(project: Revisions) -> None:
     """An absolute path in the command means the same program on both sides."""
     program = project.folder / "wait"
@@ -249,6 +254,36 @@ def test_a_program_of_this_working_tree_is_no_base(project: Revisions) -> None:
     assert "the command ran wait of the working tree here" in outcome.err
 
 
+@pytest.mark.linux
+@pytest.mark.slow
+def test_a_package_that_is_installed_from_here_is_no_base(
+    project: Revisions, tmp_path: Path
+) -> None:
+    """Unless the base has imported its own. What a program loads tells where packages lie."""
+    site = tmp_path / "site-packages"
+    (site / "sim-1.dist-info").mkdir(parents=True)
+    url = json.dumps({"url": project.folder.as_uri(), "dir_info": {"editable": True}})
+    (site / "sim-1.dist-info/direct_url.json").write_text(url)
+    library = Path(_ctypes.__file__)
+    (site / "_ctypes.so").write_bytes(library.read_bytes())
+    line = f"import time, ctypes; ctypes.CDLL({str(site / '_ctypes.so')!r}); time.sleep(0.5)"
+    package = "import os, sys\nsys.path.append(os.environ.get('WHERE', 'src'))\nimport sim\n"
+    source = {"src/sim/__init__.py": project.program(0, line), "simulate.py": package}
+    config = CONFIG.replace("[", f"[env, WHERE={project.folder}/src, ", 1)
+    ignored = {".gitignore": "out/\n__pycache__/\n"}
+    for by, words in ((0.0, config), (1e-3, config)):
+        source["src/sim/__init__.py"] = project.program(by, line)
+        project.repository.commit("x", {**source, **ignored, "ciwrap.yaml": words})
+        if by == 0:
+            project.repository.git("branch", "--force", "main", "work")
+    outcome = project.against()
+    assert outcome.code == 3
+    assert "the Python package sim is installed from the working tree here" in outcome.err
+    (project.folder / "ciwrap.yaml").write_text(CONFIG)
+    assert project.against().code == 1
+
+
+@pytest.mark.slow
 def test_submodules_are_told(project: Revisions, tmp_path: Path) -> None:
     other = GitRepository.make(tmp_path / "lib")
     other.commit("Begin", {"a": "1"})
@@ -262,6 +297,7 @@ def test_submodules_are_told(project: Revisions, tmp_path: Path) -> None:
     assert "A was run without its submodules (ext/lib)" in outcome.out
 
 
+@pytest.mark.slow
 def test_what_the_configuration_states_is_judged_here(project: Revisions) -> None:
     """A time may move within its range, where a value that a golden would judge may not."""
     log = "open('out/log', 'w').write(f'took {by} s\\nenergy {by // 10}\\n')"
@@ -279,18 +315,19 @@ def test_what_the_configuration_states_is_judged_here(project: Revisions) -> Non
     assert "compared 2 variables, 2 elements" in outcome.out
 
 
-def test_a_run_that_is_ended_leaves_nothing(project: Revisions) -> None:
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_ended_leaves_nothing(project: Revisions, number: int) -> None:
     project.commit(0, "import time; time.sleep(60)")
     project.repository.git("branch", "--force", "main", "work")
-    for number in (signal.SIGINT, signal.SIGTERM):
-        before = project.repository.state()
-        process = project.begin("run", "--base", "main")
-        _wait_for_run(project)
-        process.send_signal(number)
-        process.communicate(timeout=30)
-        assert process.returncode == 130
-        assert project.repository.state() == before
-        assert not (project.folder / ".ciwrap/revisions").exists()
+    before = project.repository.state()
+    process = project.begin("run", "--base", "main")
+    _wait_for_run(project)
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert project.repository.state() == before
+    assert not (project.folder / ".ciwrap/revisions").exists()
 
 
 def test_what_a_killed_run_left_the_next_one_removes(project: Revisions) -> None:
@@ -351,7 +388,86 @@ def test_equal_runs_have_no_noise(project: Revisions) -> None:
     outcome = project.against("main", "--repeat", "2")
     assert outcome.code == 1
     assert "changes t/x" in outcome.out
+
+
+@pytest.mark.slow
+def test_equal_runs_within_the_bound_are_good(project: Revisions) -> None:
     project.commit(BOUND / 2)
     outcome = project.against("main", "--repeat", "2")
     assert outcome.code == 0
     assert "by no more than the bound, in 2 runs of each" in outcome.out.splitlines()[0]
+
+
+CPP = {
+    "CMakeLists.txt": "cmake_minimum_required(VERSION 3.16)\nproject(heat CXX)\n"
+    "add_executable(heat heat.cpp)\n",
+    "heat.cpp": """
+#include <fstream>
+int main() {
+  double u[64] = {};
+  u[32] = 1.0;
+  for (int t = 0; t < 50; ++t)
+    for (int i = 1; i < 63; ++i) u[i] += 0.25 * (u[i - 1] - 2 * u[i] + u[i + 1]);
+  std::ofstream file("out/u.csv");
+  file.precision(17);
+  file << "u\\n";
+  for (double x : u) file << x << "\\n";
+}
+""",
+    "ciwrap.yaml": "run: mkdir -p out && build/heat\n"
+    "timing: {build: cmake -S . -B build && cmake --build build}\n"
+    "checks: {heat: {outputs: out, atol: 1e-12}}\n",
+}
+FORTRAN = {
+    "heat.f90": """
+program heat
+  double precision :: u(64) = 0d0
+  integer :: i, t
+  u(32) = 1d0
+  do t = 1, 50
+    do i = 2, 63
+      u(i) = u(i) + 0.25d0 * (u(i - 1) - 2 * u(i) + u(i + 1))
+    end do
+  end do
+  open (10, file="out/u.csv")
+  write (10, "(a)") "u"
+  write (10, "(es24.16)") u
+end program
+""",
+    "ciwrap.yaml": "run: mkdir -p out && gfortran heat.f90 -o heat && ./heat\n"
+    "checks: {heat: {outputs: out, atol: 1e-12}}\n",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("files", "source", "tool"),
+    [(CPP, "heat.cpp", "cmake"), (FORTRAN, "heat.f90", "gfortran")],
+    ids=["C++ with CMake", "Fortran"],
+)
+def test_a_project_that_is_built(
+    tmp_path: Path, files: dict[str, str], source: str, tool: str
+) -> None:
+    if shutil.which(tool) is None:
+        pytest.skip(f"no {tool}")
+    project = Revisions(tmp_path / "p")
+    project.repository.commit("Heat", {**files, ".gitignore": "out/\nbuild/\nheat\n"})
+    project.repository.git("branch", "--force", "main", "work")
+    path = project.folder / source
+    # The same arithmetic, then another constant, then what does not build.
+    good = path.read_text()
+    path.write_text(good.replace("2 * ", "2.0 * "))
+    assert project.against().code == 0
+    path.write_text(good.replace("0.25", "0.2500001"))
+    outcome = project.against()
+    assert (outcome.code, outcome.document["verdict"]) == (1, "differ")
+    assert f"with changes of {source} that are not committed" in outcome.out
+    path.write_text("?")
+    outcome = project.against()
+    assert outcome.code == 3
+    project.repository.git("commit", "--quiet", "--all", "-m", "broken")
+    project.repository.git("branch", "--force", "main", "work")
+    path.write_text(good)
+    outcome = project.against()
+    assert outcome.code == 3
+    assert "main (" in outcome.out + outcome.err
