@@ -445,6 +445,29 @@ def text_places(
     Raises errors of code "invalid_argument" as `compare_texts` does.
     """
 
+def scan_table(
+    lines: bytes, delimiter: str, comments: Sequence[str], is_known: Sequence[bool]
+) -> tuple[int, list[tuple[bool, bool, bool, int]]] | None:
+    """The number of rows in whole lines of ASCII without quotes, and of each column whether all
+    cells are whole numbers, all are numbers or empty, all are empty, and the length of the longest.
+    delimiter: one character, or "" for white space. is_known: columns of which nothing is asked.
+    None for rows that are not read here.
+    """
+
+def read_table(
+    lines: bytes,
+    delimiter: str,
+    comments: Sequence[str],
+    most_rows: int,
+    columns: Sequence[NDArray[Any]],
+) -> int | None:
+    """Fills an array for each column: int64, float64 (an empty cell is NaN), or uint32 of shape
+    (most_rows, width) with the code points of a text. Returns the number of rows; None if there are
+    more, or a cell has no such value, or a double that would not say all of it.
+
+    Raises errors of code "invalid_argument" for arrays that have no place for the rows.
+    """
+
 def compare_texts(
     golden: Any,
     new: Any,

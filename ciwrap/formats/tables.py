@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv, columns between white space, and Parquet (pyarrow). A column is a variable.
+"""Tables in text: .csv, .tsv, columns between white space. A column is a variable.
 
 A number in text is decimal with an optional exponent, also with Fortran's letters (`1.0D-3`) or
 without any (`1.0-103`), or hexadecimal (`0x1.8p+1`), or nan, inf, infinity in any case; it is the
@@ -8,19 +8,20 @@ same in every locale.
 from __future__ import annotations
 
 import codecs
-import math
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from functools import cache, partial
+from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import CUT_LABEL, Labels, SeriesFacts, StoredSteps
+from ciwrap import _core
+from ciwrap.arrays.values import CUT_LABEL, SeriesFacts, StoredSteps
 from ciwrap.base.errors import (
     CiwrapError,
     ConfigError,
@@ -30,19 +31,14 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
-from ciwrap.formats.apart import SourceApart, bytes_below
-from ciwrap.formats.entries import MAX_TEXTS, EntrySource, IterationRule, Listing
+from ciwrap.formats.entries import IterationRule
 from ciwrap.formats.log_template import DECIMAL, NOT_FINITE, WITHOUT_LETTER
 from ciwrap.formats.reader import (
-    AttributeRule,
     CheckedReader,
     InputFile,
     Source,
     VariableInfo,
     as_elements,
-    check_is_file,
-    guarded,
-    library,
     reading,
 )
 from ciwrap.model.settings import OWN_FORMATS
@@ -51,9 +47,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+T = TypeVar("T")
+
 BLOCK_BYTES = 1 << 18
 _FIRST_BYTES = 1 << 15  # tell tables from other texts
-MAX_LINE_CHARACTERS = 16 << 20
+MAX_LINE_BYTES = 16 << 20
 _GAPS = re.compile(r"\t| {2,}")
 _WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
 
@@ -73,13 +71,14 @@ def _cells_of(delimiter: str | None) -> re.Pattern[str]:
 class Dialect(Struct, frozen=True):
     """How a table is written. delimiter None: white space. comments: what their lines begin with.
     final_newline: whether the last line has to end with a line break. skipped: so many lines at the
-    start are no part of it.
+    start are no part of it. widths: of columns that stand side by side, with nothing between them.
     """
 
     delimiter: str | None
     comments: tuple[str, ...] = ("#",)
     final_newline: bool = False
     skipped: int = 0
+    widths: tuple[int, ...] = ()
 
     def is_blank(self, text: str) -> bool:
         """Whether there is no row in it. A tab that parts cells makes one of empty cells, as a
@@ -129,29 +128,43 @@ class RowReader:
 
     def blocks(self) -> Iterator[Block]:
         """All rows in order; blank lines and comments are no rows."""
-        pending = ""
+        return self.pieces(lambda _lines, _first: None)
+
+    def pieces(self, take: Callable[[bytes, int], T | None]) -> Iterator[Block | T]:
+        """As `blocks`; but whole lines in ASCII without quotes go to `take` first, with the number
+        of the first, and what it returns stands for them if that is not None.
+        """
+        pending = b""
         line = 1
-        for text in self._texts():
-            pending += text
-            if "\n" not in text and len(pending) > MAX_LINE_CHARACTERS:
+        for data in self._data():
+            pending += data
+            end = pending.rfind(b"\n") + 1
+            if not end and len(pending) > MAX_LINE_BYTES:
                 raise self._error("is longer than a table's line may be", line)
-            end = pending.rfind("\n") + 1
-            lines, pending = pending[:end].split("\n")[:-1], pending[end:]
-            if not lines:
+            whole, pending = pending[:end], pending[end:]
+            if not whole:
                 continue
+            if whole.isascii() and b'"' not in whole:
+                piece = take(whole, line)
+                if piece is not None:
+                    yield piece
+                    line += whole.count(b"\n")
+                    continue
+            lines = self._text(whole).split("\n")[:-1]
             taken, block = self._block(lines, line)
             yield block
             # Lines of a quoted cell that goes on in the next block.
-            pending = "".join(part + "\n" for part in lines[taken:]) + pending
+            pending = "".join(part + "\n" for part in lines[taken:]).encode() + pending
             line += taken
-        self.is_cut = not self._dialect.is_blank(pending) and not pending.endswith("\n")
-        if not self._dialect.is_blank(pending):
-            if self._dialect.final_newline and not pending.endswith("\n"):
+        last = self._text(pending)
+        self.is_cut = not self._dialect.is_blank(last) and not last.endswith("\n")
+        if not self._dialect.is_blank(last):
+            if self._dialect.final_newline and not last.endswith("\n"):
                 raise self._error(
                     "the last line has no line break, as of a file cut off",
-                    line + pending.count("\n"),
+                    line + last.count("\n"),
                 )
-            lines = pending.removesuffix("\n").split("\n")
+            lines = last.removesuffix("\n").split("\n")
             taken, block = self._block(lines, line)
             if taken < len(lines):
                 raise self._error("has a quote that is never closed", line + taken)
@@ -159,22 +172,24 @@ class RowReader:
 
     def first_line(self) -> str:
         """The first line that is neither blank nor a comment, '' if there is none."""
-        pending = ""
+        pending = b""
         number = 0
-        for text in self._texts():
-            *lines, pending = (pending + text).split("\n")
+        for data in self._data():
+            pending += data
+            end = pending.rfind(b"\n") + 1
+            lines, pending = self._text(pending[:end]).split("\n")[:-1], pending[end:]
             for line in map(str.strip, lines):
                 number += 1
                 if number <= self._dialect.skipped:
                     continue
                 if line and self._dialect.comment_of(line) is None:
                     return line
-            if len(pending) > MAX_LINE_CHARACTERS:
+            if len(pending) > MAX_LINE_BYTES:
                 break
-        return pending
+        return self._text(pending)
 
-    def _texts(self) -> Iterator[str]:
-        decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    def _data(self) -> Iterator[bytes]:
+        """The file without the mark of UTF-8 at its beginning."""
         size = self._file.byte_count
         offset = 0
         while offset < size:
@@ -185,12 +200,14 @@ class RowReader:
                     file=self._file.path,
                     remedy=self._if_binary,
                 )
+            yield data.removeprefix(codecs.BOM_UTF8) if offset == 0 else data
             offset += len(data)
-            try:
-                text = decoder.decode(data, final=offset >= size)
-            except UnicodeDecodeError:
-                raise CorruptFileError("is not UTF-8 text", file=self._file.path) from None
-            yield text
+
+    def _text(self, data: bytes) -> str:
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            raise CorruptFileError("is not UTF-8 text", file=self._file.path) from None
 
     def _block(self, lines: list[str], first_line: int) -> tuple[int, Block]:
         """The rows of these lines, and how many lines they take."""
@@ -215,13 +232,15 @@ class RowReader:
                 continue
             if not rows:
                 first_text = stripped
-            if '"' in text:
+            if self._dialect.widths:
+                rows.append(self._cut(text, number))
+            elif '"' in text:
                 start = position - 1
                 while text.count('"') % 2 and position < len(lines):
                     text += "\n" + lines[position].removesuffix("\r")
                     position += 1
                 if text.count('"') % 2:
-                    if len(text) > MAX_LINE_CHARACTERS:
+                    if len(text) > MAX_LINE_BYTES:
                         raise self._error("has a quote that is never closed", number)
                     return start, Block(rows, numbers, comments, is_simple, first_text, has_quotes)
                 has_quotes = True
@@ -231,6 +250,12 @@ class RowReader:
             numbers.append(number)
             is_simple = is_simple and text.isascii() and "_" not in text
         return position, Block(rows, numbers, comments, is_simple, first_text, has_quotes)
+
+    def _cut(self, text: str, line: int) -> list[str]:
+        ends = [*accumulate(self._dialect.widths)]
+        if text[ends[-1] :].strip():
+            raise self._error(f"goes on behind its last column, which ends at {ends[-1]}", line)
+        return [text[begin:end] for begin, end in pairwise((0, *ends))]
 
     def _quoted(self, text: str, line: int) -> list[str]:
         cells: list[str] = []
@@ -245,6 +270,8 @@ class RowReader:
         since a name may be of two words (`Step Nr.`); [] if there are not as many.
         """
         delimiter = self._dialect.delimiter
+        if self._dialect.widths:
+            return []
         names = [cell.strip() for cell in text.strip().split(delimiter)]
         if delimiter is None and len(names) != count:
             names = _GAPS.split(text.strip())
@@ -487,7 +514,9 @@ _MEMORY_BYTES = 64 << 20
 _TEXT_STEP = 16
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Whoever sets one of them knows of columns.
-_SAY_IT_IS_A_TABLE = frozenset({"delimiter", "header", "types", "iteration", "empty_is_nan"})
+_SAY_IT_IS_A_TABLE = frozenset(
+    {"delimiter", "widths", "header", "types", "iteration", "empty_is_nan"}
+)
 _DELIMITER_WORDS = {
     "comma": ",",
     "semicolon": ";",
@@ -512,6 +541,7 @@ class TextReader(CheckedReader):
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["text"].suffixes
     option_names: ClassVar[tuple[str, ...]] = (
         "delimiter",
+        "widths",
         "header",
         "comment",
         "types",
@@ -541,6 +571,45 @@ class TextReader(CheckedReader):
             return None  # opening it will say so
 
 
+# As `_core.scan_table` has it.
+_Facts = tuple[int, list[tuple[bool, bool, bool, int]]]
+
+
+class _Columns:
+    """What is known of the columns so far. given: whose types are said."""
+
+    def __init__(self, names: list[str], kinds: list[Kind], given: frozenset[str]) -> None:
+        self.names = names
+        self.kinds = kinds
+        self.widths = [1] * len(names)
+        self.row_count = 0
+        self._given = given
+
+    def take_cells(self, columns: Sequence[Sequence[str]], *, is_simple: bool) -> None:
+        """columns: the cells of some rows, none if there are no rows."""
+        for number, cells in enumerate(columns):
+            kind = kind_of(cells, self.kinds[number], is_simple=is_simple)
+            self._take(number, kind, max(map(len, cells)))
+        self.row_count += len(columns[0]) if columns else 0
+
+    def take_facts(self, row_count: int, facts: Sequence[tuple[bool, bool, bool, int]]) -> None:
+        """facts: of columns without a word, but for those of texts."""
+        for number, (is_whole, _, is_empty, width) in enumerate(facts if row_count else ()):
+            kind = self.kinds[number]
+            if kind is Kind.INT or (kind is Kind.UNKNOWN and not is_empty):
+                kind = Kind.INT if is_whole else Kind.FLOAT
+            self._take(number, kind, width)
+        self.row_count += row_count
+
+    def _take(self, number: int, kind: Kind, width: int) -> None:
+        self.widths[number] = max(self.widths[number], width)
+        if self.names[number] in self._given:
+            return
+        # The cells of earlier blocks were all empty, and whole numbers cannot be.
+        late = self.kinds[number] is Kind.UNKNOWN and self.row_count > 0
+        self.kinds[number] = Kind.FLOAT if kind is Kind.INT and late else kind
+
+
 class TextSource(Source):
     """An open table. It is read through once to learn its columns, and once to convert them, into a
     temporary file if it is large. most_bytes: only the lines within so many bytes count.
@@ -559,7 +628,8 @@ class TextSource(Source):
         self._may_be_cut = options.get("final_newline") is None
         self._said_kinds = frozenset(options.get("types") or ())
         with closed_on_error(self.close):
-            self._rows = RowReader(self._file, self._dialect(options))
+            self._dialect = self._dialect_of(options)
+            self._rows = RowReader(self._file, self._dialect)
             header = options.get("header", "auto")
             words = {True: "yes", False: "no"}
             is_delimited = path.suffix.lower() in _DELIMITERS
@@ -569,7 +639,7 @@ class TextSource(Source):
 
     # --- first pass: what there is ---------------------------------------------------------------
 
-    def _dialect(self, options: dict[str, Any]) -> Dialect:
+    def _dialect_of(self, options: dict[str, Any]) -> Dialect:
         comments = options.get("comment", "#")
         marks = (comments,) if isinstance(comments, str) else tuple(map(str, comments))
         skipped = options.get("skip_rows", 0)
@@ -585,6 +655,8 @@ class TextSource(Source):
         )
         given = options.get("delimiter")
         delimiter: str | None
+        if "widths" in options:
+            return replace(plain, widths=self._widths_of(options))
         if given is None:
             suffix = self.path.suffix.lower()
             delimiter = _DELIMITERS.get(suffix)
@@ -594,7 +666,7 @@ class TextSource(Source):
             self._is_guessed = suffix not in _DELIMITERS and delimiter == ","
         elif given in _DELIMITER_WORDS:
             delimiter = _DELIMITER_WORDS[given]
-        elif isinstance(given, str) and len(given) == 1 and given not in '\r\n"':
+        elif isinstance(given, str) and len(given) == 1 and given not in '\r\n"\0':
             delimiter = given
         else:
             raise ConfigError(
@@ -604,35 +676,44 @@ class TextSource(Source):
             )
         return replace(plain, delimiter=delimiter)
 
+    def _widths_of(self, options: dict[str, Any]) -> tuple[int, ...]:
+        widths = options["widths"]
+        is_list = isinstance(widths, list | tuple) and len(widths) > 0
+        if not is_list or not all(type(one) is int and one > 0 for one in widths):
+            raise ConfigError(
+                "must be a list of whole numbers from 1", file=self.path, key="options.widths"
+            )
+        if "delimiter" in options:
+            raise ConfigError(
+                "means nothing beside 'widths'", file=self.path, key="options.delimiter"
+            )
+        return tuple(widths)
+
     def _scan(self, header: str, types: Mapping[str, str]) -> None:
-        names: list[str] = []
-        kinds: list[Kind] = []
-        widths: list[int] = []
+        columns: _Columns | None = None
         comments: list[str] = []
-        self._row_count = 0
         self._header_line: int | None = None
-        for block in self._rows.blocks():
-            if not names:
-                first_line = block.lines[0] if block.rows else None
-                comments += [t for n, t in block.comments if not first_line or n < first_line]
+
+        def facts_of(lines: bytes, _: int) -> _Facts | None:
+            return None if columns is None else self._facts(lines, columns)
+
+        for piece in self._rows.pieces(facts_of):
+            if not isinstance(piece, Block):
+                assert columns is not None
+                columns.take_facts(*piece)
+                continue
+            if columns is None:
+                first_line = piece.lines[0] if piece.rows else None
+                comments += [t for n, t in piece.comments if not first_line or n < first_line]
                 if first_line is None:
                     continue
-                names, is_header = self._names(block, comments, header)
+                names, is_header = self._names(piece, comments, header)
                 self._header_line = first_line if is_header else None
-                kinds = self._given_kinds(types, names)
-                widths = [1] * len(names)
-            columns = self._columns(block, len(kinds))
-            self._is_guessed = self._is_guessed and may_be_decimal(columns)
-            for number, cells in enumerate(columns):
-                widths[number] = max(widths[number], max(map(len, cells)))
-                if names[number] in types:
-                    continue
-                kind = kind_of(cells, kinds[number], is_simple=block.is_simple)
-                # The cells of earlier blocks were all empty, and whole numbers cannot be.
-                late = kinds[number] is Kind.UNKNOWN and self._row_count > 0
-                kinds[number] = Kind.FLOAT if kind is Kind.INT and late else kind
-            self._row_count += len(block.rows) - (self._header_line in block.lines[:1])
-        if not names:
+                columns = _Columns(names, self._given_kinds(types, names), frozenset(types))
+            cells = self._columns(piece, len(columns.kinds))
+            self._is_guessed = self._is_guessed and may_be_decimal(cells)
+            columns.take_cells(cells, is_simple=piece.is_simple)
+        if columns is None:
             raise CorruptFileError("holds no rows", file=self.path)
         if self._is_guessed and not self._is_said and self._header_line is None:
             raise UnreadFileError(
@@ -641,7 +722,8 @@ class TextSource(Source):
                 file=self.path,
                 remedy="if it has two columns, set its option 'delimiter' to comma",
             )
-        self._kinds = [self._settled(kind) for kind in kinds]
+        self._row_count = columns.row_count
+        self._kinds = [self._settled(kind) for kind in columns.kinds]
         if Kind.TEXT in self._kinds and not self._is_said:
             raise UnreadFileError(
                 "has columns of words, so it may be a text and no table",
@@ -651,12 +733,28 @@ class TextSource(Source):
             )
         self.variables = tuple(
             VariableInfo(name, _dtype_of_cells(kind, width), (self._row_count,), is_written=True)
-            for name, kind, width in zip(names, self._kinds, widths, strict=True)
+            for name, kind, width in zip(columns.names, self._kinds, columns.widths, strict=True)
         )
         if self._may_be_cut and self._rows.is_cut:
             *others, last = self.variables
             self.variables = (*others, replace(last, labels=(CUT_LABEL,)))
-        self._numbers = {name: number for number, name in enumerate(names)}
+        self._numbers = {name: number for number, name in enumerate(columns.names)}
+
+    def _facts(self, lines: bytes, columns: _Columns) -> _Facts | None:
+        """What the core says of rows; None if it does not read them: it knows no hexadecimal
+        numbers, and no columns of decimal commas.
+        """
+        if self._is_guessed or not self._empty_is_nan or self._dialect.widths:
+            return None
+        # Of numbers that are not whole, nothing more is to be known before they are read.
+        is_known = [kind is Kind.FLOAT for kind in columns.kinds]
+        found: _Facts | None = _core.scan_table(
+            lines, self._dialect.delimiter or "", self._dialect.comments, is_known
+        )
+        if found is None:
+            return None
+        each = zip(columns.kinds, found[1], strict=True)
+        return found if all(kind is Kind.TEXT or one[1] for kind, one in each) else None
 
     def _names(self, block: Block, comments: list[str], header: str) -> tuple[list[str], bool]:
         """Names of the columns, and whether the first row is what gives them."""
@@ -767,24 +865,49 @@ class TextSource(Source):
         spool = tempfile.SpooledTemporaryFile(max_size=_MEMORY_BYTES)  # noqa: SIM115
         try:
             done = 0
-            for block in self._rows.blocks():
-                columns = self._columns(block, len(self._kinds))
+            for piece in self._rows.pieces(self._plain_values):
+                columns = self._block_values(piece) if isinstance(piece, Block) else piece
                 if not columns:
                     continue
-                if done + len(columns[0]) > self._row_count:
+                rows = len(columns[0])
+                if done + rows > self._row_count:
                     raise CorruptFileError("changes while it is read", file=self.path)
-                for number, cells in enumerate(columns):
-                    values = self._values(number, cells, block)
-                    with reading(self.path):
-                        spool.seek(self._offsets[number] + done * values.itemsize)
+                with reading(self.path):
+                    for offset, values in zip(self._offsets, columns, strict=True):
+                        spool.seek(offset + done * values.itemsize)
                         spool.write(values.tobytes())
-                done += len(columns[0])
+                done += rows
             if done != self._row_count:
                 raise CorruptFileError("changes while it is read", file=self.path)
         except BaseException:
             spool.close()
             raise
         return spool
+
+    def _block_values(self, block: Block) -> list[NDArray[Any]]:
+        columns = self._columns(block, len(self._kinds))
+        return [self._values(number, cells, block) for number, cells in enumerate(columns)]
+
+    def _plain_values(self, lines: bytes, first_line: int) -> list[NDArray[Any]] | None:
+        """The columns of rows that the core reads; None for those that it does not."""
+        is_behind_head = first_line > max(self._header_line or 0, self._dialect.skipped)
+        if not (is_behind_head and self._empty_is_nan and not self._dialect.widths):
+            return None
+        most = lines.count(b"\n")
+        columns = [
+            np.empty((most, np.dtype(info.dtype).itemsize // 4), np.uint32)
+            if kind is Kind.TEXT
+            else np.empty(most, info.dtype)
+            for kind, info in zip(self._kinds, self.variables, strict=True)
+        ]
+        dialect = self._dialect
+        count = _core.read_table(lines, dialect.delimiter or "", dialect.comments, most, columns)
+        if count is None:
+            return None
+        return [
+            (one.view(info.dtype)[:, 0] if one.ndim > 1 else one)[:count]
+            for one, info in zip(columns, self.variables, strict=True)
+        ]
 
     def _values(self, number: int, cells: tuple[str, ...], block: Block) -> NDArray[Any]:
         kind, info = self._kinds[number], self.variables[number]
@@ -819,187 +942,3 @@ def _dtype_of_cells(kind: Kind, width: int) -> str:
         # In steps, so that one longer word does not make it another dtype.
         return f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}"
     return "<i8" if kind is Kind.INT else "<f8"
-
-
-class ParquetReader(CheckedReader):
-    """Every column is a variable. One with nulls also gives `NAME.is_null`, so that a null is no
-    zero and no NaN; times count in their own units as whole numbers, and a label tells their type.
-    """
-
-    name: ClassVar[str] = "parquet"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["parquet"].suffixes
-
-    def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        check_is_file(path)
-        _libraries(path)  # once, and not in the process of each file
-        # Arrow ends the process on some damaged files.
-        return SourceApart(path, partial(_source, path), bytes_below(path))
-
-
-def _libraries(path: Path) -> tuple[Any, Any]:
-    return library("pyarrow", file=path), library("pyarrow.parquet", file=path)
-
-
-def _source(path: Path) -> Source:
-    arrow, parquet = _libraries(path)
-    with guarded(path):
-        file = parquet.ParquetFile(str(path), memory_map=False)
-    listing = Listing(path)
-    with closed_on_error(file.close), guarded(path):
-        _list(arrow, file, listing)
-    return EntrySource(path, listing.entries, file.close)
-
-
-def _list(arrow: Any, file: Any, listing: Listing) -> None:
-    rows = int(file.metadata.num_rows)
-    for column in file.schema_arrow:
-        groups = _Groups(arrow, file, column.name)
-        kind = column.type
-        inner = 1
-        if arrow.types.is_fixed_size_list(kind):
-            inner, kind = kind.list_size, kind.value_type
-        shape = (rows,) if inner == 1 and kind is column.type else (rows, inner)
-        if arrow.types.is_dictionary(kind):
-            kind = kind.value_type
-        labels = _labels(arrow, column, kind)
-        if _is_text(arrow, kind) and len(shape) == 1:
-            _texts(groups, column.name, rows, listing, labels)
-            continue
-        dtype = _dtype_of_column(arrow, kind)
-        if dtype is None:
-            listing.add_fault(column.name, f"is of type {column.type}, which is not compared")
-            continue
-        if groups.has_nulls():
-            if len(shape) > 1:
-                listing.add_fault(column.name, "holds lists with nulls, which are not compared")
-                continue
-            listing.add(f"{column.name}.is_null", np.dtype(bool), shape, groups.reader(None, 1))
-        listing.add(column.name, dtype, shape, groups.reader(dtype, inner), labels=labels)
-
-
-def _labels(arrow: Any, column: Any, kind: Any) -> Labels:
-    """What the metadata of a column say that its numbers mean, and the type of times."""
-    told = {
-        name.decode("utf-8", "backslashreplace"): text
-        for name, text in (column.metadata or {}).items()
-    }
-    labels = AttributeRule().labels(None, told)
-    if arrow.types.is_temporal(kind):
-        # The numbers of times do not tell in which unit, and from when, they count.
-        labels = tuple(sorted((*labels, ("type", str(kind)))))
-    return labels
-
-
-def _texts(groups: _Groups, name: str, rows: int, listing: Listing, labels: Labels) -> None:
-    if rows > MAX_TEXTS:
-        listing.add_fault(name, f"holds more than {MAX_TEXTS} texts of any length")
-        return
-    texts = [one for group in groups.all() for one in group.to_pylist()]
-    if any(one is None for one in texts):
-        listing.add_array(f"{name}.is_null", np.array([one is None for one in texts]))
-    with listing.one(name):
-        filled = ["" if one is None else one for one in texts]
-        listing.add_array(name, np.array(filled, dtype=object), labels=labels)
-
-
-def _is_text(arrow: Any, kind: Any) -> bool:
-    types = arrow.types
-    return bool(types.is_string(kind) or types.is_large_string(kind))
-
-
-def _dtype_of_column(arrow: Any, kind: Any) -> np.dtype[Any] | None:
-    types = arrow.types
-    if types.is_boolean(kind):
-        return np.dtype(bool)
-    # Not by to_pandas_dtype, for which Arrow before 18 asks for pandas.
-    if types.is_integer(kind):
-        sign = "i" if types.is_signed_integer(kind) else "u"
-        return np.dtype(f"<{sign}{kind.bit_width // 8}")
-    if types.is_floating(kind):
-        return np.dtype(f"<f{kind.bit_width // 8}")
-    long = (types.is_timestamp, types.is_duration, types.is_time64, types.is_date64)
-    if any(is_of(kind) for is_of in long):
-        return np.dtype("<i8")
-    if types.is_date32(kind) or types.is_time32(kind):
-        return np.dtype("<i4")
-    return None
-
-
-class _Groups:
-    """A column, one row group at a time."""
-
-    def __init__(self, arrow: Any, file: Any, column: str) -> None:
-        self._arrow = arrow
-        self._file = file
-        self._column = column
-        counts = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
-        self._firsts = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-        self._kept: tuple[int, Any] | None = None
-
-    def group(self, number: int) -> Any:
-        if self._kept is None or self._kept[0] != number:
-            self._kept = None
-            table = self._file.read_row_group(number, columns=[self._column], use_threads=False)
-            column = table.column(self._column).combine_chunks()
-            if self._arrow.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            self._kept = (number, column)
-        return self._kept[1]
-
-    def all(self) -> list[Any]:
-        return [self.group(number) for number in range(len(self._firsts) - 1)]
-
-    def has_nulls(self) -> bool:
-        """By the file's statistics; where they are missing, by looking."""
-        metadata = self._file.metadata
-        names = [metadata.schema.column(n).path for n in range(metadata.num_columns)]
-        for group in range(metadata.num_row_groups):
-            if self._column in names:
-                chunk = metadata.row_group(group).column(names.index(self._column))
-                if chunk.statistics is not None and chunk.statistics.null_count is not None:
-                    if chunk.statistics.null_count:
-                        return True
-                    continue
-            column = self.group(group)
-            flat = column.flatten() if hasattr(column, "flatten") and len(column) else column
-            if column.null_count or (not isinstance(flat, list) and flat.null_count):
-                return True
-        return False
-
-    def reader(self, dtype: np.dtype[Any] | None, inner: int) -> Callable[[int, int], NDArray[Any]]:
-        """Reads values, nulls as 0; or, where dtype is None, which values are null."""
-
-        def read(first: int, count: int) -> NDArray[Any]:
-            found = np.empty(count, dtype=bool if dtype is None else dtype)
-            done = 0
-            while done < count:
-                row, within = divmod(first + done, inner)
-                number = int(np.searchsorted(self._firsts, row, side="right")) - 1
-                values = self._values(number, dtype)
-                begin = (row - int(self._firsts[number])) * inner + within
-                piece = values[begin : begin + count - done]
-                found[done : done + piece.size] = piece
-                done += piece.size
-            return found
-
-        return read
-
-    def _values(self, number: int, dtype: np.dtype[Any] | None) -> NDArray[Any]:
-        column = self.group(number)
-        if dtype is None:
-            return np.asarray(column.is_null())
-        if self._arrow.types.is_fixed_size_list(column.type):
-            column = column.flatten()
-        kind = column.type
-        if kind.num_fields == 0 and not self._arrow.types.is_primitive(kind):
-            raise CorruptFileError(f"holds {kind}", variable=self._column)
-        if dtype.kind == "i" and not self._arrow.types.is_integer(kind):
-            column = column.view(
-                self._arrow.int64() if dtype.itemsize == 8 else self._arrow.int32()
-            )
-        if column.null_count:
-            column = column.fill_null(False if dtype.kind == "b" else 0)
-        values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-        if values.size != math.prod(values.shape):
-            raise CorruptFileError("holds nested values", variable=self._column)
-        return values

@@ -1117,7 +1117,7 @@ OWN_FORMATS = {
     "hdf5": OwnFormat("ciwrap.formats.hdf5:Hdf5Reader", (".h5", ".hdf5", ".he5", ".hdf")),
     "netcdf": OwnFormat("ciwrap.formats.netcdf:NetcdfReader", (".nc", ".nc4", ".cdf", ".netcdf")),
     "zarr": OwnFormat("ciwrap.formats.zarr:ZarrReader", (".zarr",)),
-    "parquet": OwnFormat("ciwrap.formats.tables:ParquetReader", (".parquet", ".pq")),
+    "parquet": OwnFormat("ciwrap.formats.parquet:ParquetReader", (".parquet", ".pq")),
     "safetensors": OwnFormat("ciwrap.formats.safetensors:SafetensorsReader", (".safetensors",)),
     "dcd": OwnFormat("ciwrap.formats.trajectories:DcdReader", (".dcd",)),
     "gromacs": OwnFormat("ciwrap.formats.trajectories:GromacsReader", (".trr", ".xtc")),

@@ -819,6 +819,7 @@ OPTIONS = Section(
         "delimiter": Key(ANY_TEXT, "text: between columns; 'space' for blanks"),
         "header": Key(HEADER_WORD, "text: whether the first line names columns"),
         "comment": Key(MARKS, "text: what comment lines begin with, or a list of such marks"),
+        "widths": Key(LENGTHS, "text: widths of columns that may touch, as `[5, 12, 12]`"),
         "skip_rows": Key(whole(0, 1 << 31), "text: lines at the start that are no part of it"),
         "iteration": Key(TEXT, "text: the column whose whole numbers are the steps of the rows"),
         "types": Key(MappingOf(COLUMN_TYPE), "text: types of columns"),

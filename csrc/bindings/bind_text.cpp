@@ -1,13 +1,22 @@
-// compare_texts: two texts, token by token.
+// compare_texts: two texts, token by token. scan_table, read_table: rows of numbers in a text.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "bindings/py_tree.hpp"
 #include "text/ignored_text.hpp"
 #include "text/text_compare.hpp"
 #include "text/text_places.hpp"
+#include "text/text_table.hpp"
 
 namespace py = pybind11;
 using namespace pybind11::literals;
@@ -171,6 +180,61 @@ py::list places(const py::object& text, const std::vector<std::string>& ignore,
     return rows;
 }
 
+TableForm form_of(const std::string& delimiter, std::vector<std::string> comments) {
+    return {delimiter.empty() ? '\0' : delimiter[0], std::move(comments)};
+}
+
+py::object scan(std::string_view lines, const std::string& delimiter,
+                std::vector<std::string> comments, const std::vector<bool>& is_known) {
+    const TableForm form = form_of(delimiter, std::move(comments));
+    std::optional<TableFacts> found;
+    {
+        const py::gil_scoped_release released;
+        found = scan_table(lines, form, is_known);
+    }
+    if (!found)
+        return py::none();
+    py::list columns;
+    for (const ColumnFacts& one : found->columns)
+        columns.append(py::make_tuple(one.is_whole, one.is_number, one.is_empty, one.longest_cell));
+    return py::make_tuple(found->row_count, columns);
+}
+
+template <typename T>
+std::span<T> elements_of(const py::handle& array) {
+    auto held = array.cast<py::array_t<T, py::array::c_style>>();
+    return {held.mutable_data(), static_cast<std::size_t>(held.size())};
+}
+
+ColumnTarget target_of(const py::handle& array, std::size_t most_rows) {
+    ColumnTarget target;
+    if (py::isinstance<py::array_t<std::int64_t>>(array))
+        target.wholes = elements_of<std::int64_t>(array);
+    else if (py::isinstance<py::array_t<double>>(array))
+        target.doubles = elements_of<double>(array);
+    else if (py::isinstance<py::array_t<std::uint32_t>>(array))
+        target.texts = elements_of<std::uint32_t>(array);
+    target.width = target.texts.size() / most_rows;
+    const std::size_t size = target.wholes.size() + target.doubles.size() + target.texts.size();
+    if (size == 0 || size % most_rows != 0)
+        throw Error(ErrorCode::invalid_argument, "a column has no place for each row");
+    return target;
+}
+
+// The arrays are filled in place; see ColumnTarget.
+std::optional<std::size_t> read(std::string_view lines, const std::string& delimiter,
+                                std::vector<std::string> comments, std::size_t most_rows,
+                                const py::list& arrays) {
+    if (most_rows == 0)
+        throw Error(ErrorCode::invalid_argument, "a table is read by the row");
+    const TableForm form = form_of(delimiter, std::move(comments));
+    std::vector<ColumnTarget> targets;
+    for (const py::handle& array : arrays)
+        targets.push_back(target_of(array, most_rows));
+    const py::gil_scoped_release released;
+    return read_table(lines, form, targets, most_rows);
+}
+
 }  // namespace
 
 void register_text(py::module_& module) {
@@ -185,6 +249,10 @@ void register_text(py::module_& module) {
                py::arg("ignore_lines") = std::vector<std::string>{},
                py::arg("ignore_places") = std::vector<std::string>{},
                py::arg("most") = std::size_t{1} << 16);
+    module.def("scan_table", &scan, py::arg("lines"), py::arg("delimiter"), py::arg("comments"),
+               py::arg("is_known"));
+    module.def("read_table", &read, py::arg("lines"), py::arg("delimiter"), py::arg("comments"),
+               py::arg("most_rows"), py::arg("columns"));
     module.attr("ignored_text_sets") = py::tuple(names_of(ignore_all));
 }
 

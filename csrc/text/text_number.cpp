@@ -37,10 +37,6 @@ std::string_view digits_of(std::string_view whole) {
     return whole;
 }
 
-bool is_whole(std::string_view text) {
-    return std::all_of(text.begin() + (has_sign(text) ? 1 : 0), text.end(), is_digit);
-}
-
 // About the decimal logarithm of a number that is not zero.
 long long decimal_exponent(std::string_view text) {
     const std::size_t letter = std::min(text.find_first_of("eE"), text.size());
@@ -59,32 +55,12 @@ long long decimal_exponent(std::string_view text) {
     return exponent + static_cast<long long>(point) - static_cast<long long>(first);
 }
 
-// The double nearest to a number. Infinities and NaN as such.
-struct ReadNumber {
+// Where the number is written as plain decimals.
+std::optional<ReadNumber> read_plain(std::string_view text) {
     double value = 0.0;
-    bool is_too_small = false;  // nearer to zero than any double but zero, and no zero
-};
-
-// None if the number is beyond the range of double.
-std::optional<ReadNumber> read_double(std::string_view text) {
-    if (!text.empty() && text[0] == '+')
-        text.remove_prefix(1);
-    std::string copy;
-    const std::size_t exponent = letterless_exponent(text);
-    const std::size_t letter = text.find_first_of("dDqQ");
-    if (exponent != std::string_view::npos) {
-        copy = std::string(text.substr(0, exponent)) + 'e' + std::string(text.substr(exponent));
-        text = copy;
-    } else if (letter != std::string_view::npos) {
-        copy = text;
-        copy[letter] = 'e';
-        text = copy;
-    }
-    double value = 0.0;
-    if (read_decimal(text, value).ec != std::errc::result_out_of_range)
-        return ReadNumber{value};
-    // Whatever is not too small is too large.
-    return decimal_exponent(text) < 0 ? std::optional(ReadNumber{0.0, true}) : std::nullopt;
+    const std::from_chars_result read = read_decimal(text, value);
+    const bool is_all = read.ec == std::errc() && read.ptr == text.data() + text.size();
+    return is_all ? std::optional(ReadNumber{value}) : std::nullopt;
 }
 
 Wide read_wide(std::string_view digits) {
@@ -149,8 +125,8 @@ bool is_around_within(double golden, double value, const TextBound& bound) {
 
 NumberComparison compare_parsed(std::string_view golden, std::string_view value,
                                 const TextBound& bound) {
-    const std::optional<ReadNumber> ours = read_double(golden);
-    const std::optional<ReadNumber> theirs = read_double(value);
+    const std::optional<ReadNumber> ours = read_number(golden);
+    const std::optional<ReadNumber> theirs = read_number(value);
     if (!ours || !theirs)
         return beyond();
     const double g = ours->value;
@@ -165,12 +141,39 @@ NumberComparison compare_parsed(std::string_view golden, std::string_view value,
         return beyond();
     }
     const bool is_long = std::max(golden.size(), value.size()) > safe_digits;
-    if (is_long && found.is_within && is_whole(golden) && is_whole(value))
+    if (is_long && found.is_within && is_whole_number(golden) && is_whole_number(value))
         found.is_within = within_whole(golden, value, bound);
     return found;
 }
 
 }  // namespace
+
+bool is_whole_number(std::string_view number) {
+    return std::all_of(number.begin() + (has_sign(number) ? 1 : 0), number.end(), is_digit);
+}
+
+std::optional<ReadNumber> read_number(std::string_view text) {
+    if (!text.empty() && text[0] == '+')
+        text.remove_prefix(1);
+    if (const std::optional<ReadNumber> plain = read_plain(text))
+        return plain;
+    std::string copy;
+    const std::size_t exponent = letterless_exponent(text);
+    const std::size_t letter = text.find_first_of("dDqQ");
+    if (exponent != std::string_view::npos) {
+        copy = std::string(text.substr(0, exponent)) + 'e' + std::string(text.substr(exponent));
+        text = copy;
+    } else if (letter != std::string_view::npos) {
+        copy = text;
+        copy[letter] = 'e';
+        text = copy;
+    }
+    double value = 0.0;
+    if (read_decimal(text, value).ec != std::errc::result_out_of_range)
+        return ReadNumber{value};
+    // Whatever is not too small is too large.
+    return decimal_exponent(text) < 0 ? std::optional(ReadNumber{0.0, true}) : std::nullopt;
+}
 
 NumberComparison compare_numbers(std::string_view golden, std::string_view value,
                                  const TextBound& bound) {

@@ -1,6 +1,7 @@
 // Two numbers as they are written, under a bound.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 namespace ciwrap {
@@ -22,6 +23,16 @@ struct NumberComparison {
     double rel_difference = 0.0;  // 0 beside a golden of 0
     double bound_share = 0.0;     // infinite for a bound of 0, and where one side alone is finite
 };
+
+// The double nearest to a number. Infinities and NaN as such.
+struct ReadNumber {
+    double value = 0.0;
+    bool is_too_small = false;  // nearer to zero than any double but zero, and no zero
+};
+
+// Both of a number as `number_end` finds it. None if it is beyond the range of double.
+std::optional<ReadNumber> read_number(std::string_view text);
+bool is_whole_number(std::string_view number);
 
 // The contract's inequality over the doubles nearest to both. Both as `number_end` finds them.
 //

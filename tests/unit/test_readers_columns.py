@@ -13,9 +13,9 @@ from optional_libraries import needs
 from told_by_readers import reader_for
 
 from ciwrap.base.errors import CorruptFileError
-from ciwrap.formats import tables as parquet
+from ciwrap.formats import parquet
+from ciwrap.formats.parquet import ParquetReader
 from ciwrap.formats.safetensors import SafetensorsReader
-from ciwrap.formats.tables import ParquetReader
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.formats.find_outputs import reader_named
 from ciwrap.formats.reader import Source
-from ciwrap.formats.tables import _cells_of, parse_float
+from ciwrap.formats.tables import TextReader, _cells_of, parse_float
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -283,7 +283,7 @@ def test_a_table_that_changes_while_it_is_read(tmp_path: Path) -> None:
 def test_a_line_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ciwrap.formats import tables as text_rows
 
-    monkeypatch.setattr(text_rows, "MAX_LINE_CHARACTERS", 1000)
+    monkeypatch.setattr(text_rows, "MAX_LINE_BYTES", 1000)
     monkeypatch.setattr(text_rows, "BLOCK_BYTES", 500)
     with pytest.raises(CorruptFileError, match="line 2: is longer"):
         table(tmp_path, "a\n" + "1" * 5000 + "\n")
@@ -558,3 +558,21 @@ def test_cells_in_quotes_are_those_of_the_csv_module(
     padded = mark.join(f"{one}{cell}{one}" for one, cell in zip(beside, quoted, strict=True))
     found = [(q.replace('""', '"'), b, s) for q, b, s in _cells_of(mark).findall(padded)]
     assert found == [(cell, "", "") for cell in cells]
+
+
+def test_columns_of_fixed_width_may_touch(tmp_path: Path) -> None:
+    """As Fortran prints them; a shorter line has empty cells, and nothing may go on behind them."""
+    path = tmp_path / "f.dat"
+    path.write_text("  n       x       y\n  1 1.5E+00-2.5E+00\n 12-1.5E+00\n", encoding="ascii")
+    options = {"widths": [3, 8, 8]}
+    with TextReader().open(path, options=options) as source:
+        assert [one.name for one in source.variables] == ["n", "x", "y"]
+        assert source.read("n", 0, 2).tolist() == [1, 12]
+        assert source.read("x", 0, 2).tolist() == [1.5, -1.5]
+        assert source.read("y", 0, 1).tolist() == [-2.5]
+    path.write_text("  1 1.5E+00-2.5E+00 7\n", encoding="ascii")
+    with pytest.raises(CorruptFileError, match="goes on behind its last column"):
+        TextReader().open(path, options=options)
+    for wrong in ({"widths": [0]}, {"widths": 3}, {"widths": [3], "delimiter": "comma"}):
+        with pytest.raises(ConfigError):
+            TextReader().open(path, options=wrong)
