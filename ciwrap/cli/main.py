@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import platform
 import sys
 import time
 from datetime import datetime, timezone
@@ -516,6 +517,18 @@ config_options = section(
         help="Folder of the goldens, instead of the configured one.",
     ),
 )
+
+
+keep_host_option = click.option(
+    "--keep-host",
+    is_flag=True,
+    help="Keep the name of this machine, and when each run began; else no result has them.",
+)
+
+
+def host() -> dict[str, str]:
+    """What is known of the machine beside facts that name nobody."""
+    return {"host": platform.node() or "unknown"}
 
 
 def section_options(section: Section, *names: str) -> Callable[..., Any]:

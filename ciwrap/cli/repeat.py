@@ -18,7 +18,9 @@ from ciwrap.cli.commands import command, complete_checks, verbosity_options
 from ciwrap.cli.main import (
     Session,
     config_options,
+    host,
     json_option,
+    keep_host_option,
     markdown_option,
     report_option,
     resource_options,
@@ -89,6 +91,7 @@ _MOST_IN_FULL = 4
     "--dry-run", is_flag=True, help="Show the runs; with --write-bounds, the bounds; write nothing."
 )
 @click.option("--keep", is_flag=True, help="Keep what each run wrote, in .ciwrap/repeat/run_N.")
+@keep_host_option
 @click.option("--check", "is_checked", is_flag=True, help="Exit with 1 if a bound does not hold.")
 @config_options
 @json_option
@@ -110,6 +113,7 @@ def repeat_command(
     write_bounds: bool,
     dry_run: bool,
     keep: bool,
+    keep_host: bool,
     is_checked: bool,
     config_path: str | None,
     golden_dir: str | None,
@@ -133,6 +137,7 @@ def repeat_command(
             "keep": keep,
             "perturb": is_perturbed,
             "concurrent": concurrent != 1,
+            "keep-host": keep_host,
             "dry-run": dry_run and not write_bounds,
         }
         for option, is_given in of_runs_made.items():
@@ -166,11 +171,17 @@ def repeat_command(
         keeps=keep,
         is_shown=session.verbose,
         concurrent=concurrent,
+        keeps_host=keep_host,
         golden=project.store if reference == "golden" else None,
         resources=session.resources,
         on_run=teller(session, len(plan.runs)),
     )
     result = _planned_runs(session, project, plan, how, is_checked=is_checked)
+    if keep_host:
+        session.environment = {
+            **(session.environment or describe_environment(Path.cwd())),
+            **host(),
+        }
     return finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 

@@ -24,7 +24,9 @@ from ciwrap.cli.main import (
     Session,
     check_option,
     config_options,
+    host,
     json_option,
+    keep_host_option,
     markdown_option,
     report_option,
     resource_options,
@@ -111,6 +113,7 @@ from ciwrap.studies.timing_report import (
     help="Run M of a side at once; the slowest of them counts.",
 )
 @click.option("--seed", type=click.IntRange(0), help="Seed of the random order; else a new one.")
+@keep_host_option
 @click.option("--config", "config_path", type=click.Path(), help="The configuration, if any.")
 @markdown_option
 @json_option
@@ -124,6 +127,7 @@ def time_command(
     head: str | None,
     concurrent: int,
     seed: int | None,
+    keep_host: bool,
     config_path: str | None,
     **given: Any,
 ) -> int:
@@ -159,6 +163,8 @@ def time_command(
         keeps = config is not None and config.snapshot.objects and settings.warm_up
         watchers = tuple(ProgramWatcher() for _ in sides) if keeps else ()
         found = _measure(session, sides, settings, seed, concurrent, watchers)
+    if keep_host:
+        found = replace(found, environment={**found.environment, **host()})
     session.emit_record(found)
     session.emit_summary(timing_summary(found))
     if session.report_target is not None:

@@ -44,6 +44,7 @@ class RepeatedRun(Struct, frozen=True):
     """One run. factors: "on" or "off" by factor. exit_code: None if it was ended, or could not be
     started. problem: why nothing of it was compared. folder: where its outputs are kept. snapshot:
     the identity of the snapshot of its environment, where one is kept. used: of all its commands.
+    began_at: with its time zone, ISO 8601, where the machine is to be told.
     """
 
     number: int
@@ -57,6 +58,7 @@ class RepeatedRun(Struct, frozen=True):
     folder: str | None = None
     snapshot: str | None = None
     used: Used | None = None
+    began_at: str | None = None
 
 
 class IterationSpread(Struct, frozen=True):
@@ -125,7 +127,9 @@ class RepeatedVariable(Struct, frozen=True):
     up to compare_until where there is one. common_digits: decimal digits that all but 5 %
     of the sampled elements have in common in all runs with the reference; normal_digits: in common
     with the mean of the runs, in 95 % of runs with 95 % confidence if they are normal, where SciPy
-    is installed. groups: two groups of runs, where they fall into such. reason: why it is not
+    is installed. groups: two groups of runs, where they fall into such. by_run: the largest |v - g|
+    of each run, in the order of `RepeatResult.runs`, where any varies; None where it is not known.
+    reason: why it is not
     comparable, or unrelated, or why no bound is suggested.
     breaks_bound: whether the present bound does not hold for some run, or may not. What some run
     leaves unknown (a golden without data) is None: max_abs, max_rel, shares.
@@ -157,6 +161,7 @@ class RepeatedVariable(Struct, frozen=True):
     reason: str | None = None
     early_share: Number | None = None
     groups: RunGroups | None = None
+    by_run: tuple[Number | None, ...] = ()
     breaks_bound: bool = False
 
     @property
@@ -247,6 +252,7 @@ class RepeatResult(Struct, frozen=True):
     its bound, or two revisions differ by more than that and than their noise; 3 if a run failed or
     could not be compared. costs: what runs took, where they were
     made. cost_note: whether slow runs worked more, or waited, where they took clearly longer.
+    hour_note: whether times go with the hour at which runs began, where these are known.
     """
 
     headline: str
@@ -259,6 +265,7 @@ class RepeatResult(Struct, frozen=True):
     factors: tuple[FactorFinding, ...] = ()
     costs: tuple[RunCost, ...] = ()
     cost_note: str | None = None
+    hour_note: str | None = None
     messages: tuple[Message, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     ciwrap_version: str = ""

@@ -148,6 +148,23 @@ class Effect(Struct, frozen=True):
     power: float
 
 
+def chance_of_levels(values: ArrayLike, levels: Sequence[object], *, seed: int = 0) -> float:
+    """How often chance parts values among levels as far as they are (Kruskal and Wallis, 1952).
+
+    levels: of each value, one of two or more. By permutations of the values' ranks.
+    """
+    ranks = ranks_of(np.asarray(values, float))
+    _, which = np.unique(np.asarray(levels, dtype=str), return_inverse=True)
+    is_of = np.eye(int(which.max()) + 1)[:, which]
+    counts = is_of.sum(axis=1)
+    generator = np.random.default_rng(seed)
+    permuted = generator.permuted(np.tile(ranks, (_PERMUTATIONS, 1)), axis=1)
+    apart = ((permuted @ is_of.T) ** 2 / counts).sum(axis=1)
+    found = float(((is_of @ ranks) ** 2 / counts).sum())
+    as_far = int(np.count_nonzero(apart >= found * (1 - 1e-9)))
+    return (1 + as_far) / (_PERMUTATIONS + 1)
+
+
 def effects(responses: ArrayLike, cells: Sequence[Cell], *, seed: int = 0) -> list[list[Effect]]:
     """Of each response, the effects of all factors on its ranks.
 

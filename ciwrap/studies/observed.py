@@ -84,7 +84,9 @@ class Observed(Struct, frozen=True):
 
     @property
     def cpu(self) -> str:
-        return self.environment.get("cpu", _NO_CPU)
+        """The kind of processor; with the machine, where the result names it."""
+        known = [self.environment.get("cpu", _NO_CPU), self.environment.get("host")]
+        return ", ".join(one for one in known if one)
 
     def named(self, name: str) -> str:
         """A check's name, or a processor's, with the label."""

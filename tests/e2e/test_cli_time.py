@@ -557,3 +557,13 @@ def test_the_configured_command_is_timed_alone(folder: Project) -> None:
     assert outcome.code == 0, outcome
     assert len(outcome.document["sides"][0]["seconds"]) == 3
     assert (folder.folder / "timed").exists()
+
+
+def test_the_machine_is_named_where_somebody_says_so(folder: Project) -> None:
+    """Trends of two machines are two series."""
+    for name, more in (("a", ()), ("b", ("--keep-host",))):
+        target = ("--json", str(folder.folder / f"{name}.json"))
+        folder.run("time", "true", "--pairs", "1", *more, *target, json_too=False)
+        written = json.loads((folder.folder / f"{name}.json").read_text())
+        assert ("host" in written["environment"]) is bool(more)
+    assert len(folder.run("trend", "a.json", "b.json").document["times"]) == 2

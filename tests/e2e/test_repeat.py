@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import platform
 import sys
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +38,11 @@ def test_equal_runs_say_how_little_they_prove(project: Project) -> None:
     assert variable(outcome)["suggested_bound"] is None
     assert variable(outcome)["classes"] == [1] * 10
     assert len(outcome.document["runs"]) == runs_made(project) == 10
+    # No result names a machine, unless somebody says so.
+    assert "host" not in outcome.document["environment"]
+    kept = project.run("repeat", "-n", "2", "--keep-host").document
+    assert kept["environment"]["host"] == platform.node()
+    assert all(datetime.fromisoformat(one["began_at"]).tzinfo for one in kept["runs"])
 
 
 def test_digits_are_those_of_as_many_elements_as_said(project: Project) -> None:

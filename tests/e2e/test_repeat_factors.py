@@ -158,6 +158,14 @@ def test_the_only_cause_of_all_variation_is_named(project: Project) -> None:
     assert "NOISY acts on flag, x, y" in outcome.document["headline"]
 
 
+def test_equal_runs_are_counted_for_each_setting(project: Project) -> None:
+    """Ten runs of two settings are five of each, and tell no more than five do."""
+    with_program(project, 'np.save("out/x.npy", x)')
+    outcome = project.run("repeat", "-n", "10", "--vary", "QUIET=0,1")
+    assert "5 equal runs of each setting: a further one differs" in outcome.out
+    assert "chance of up to 52.7 %" in outcome.out
+
+
 def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
     with_program(project, 'np.save("out/x.npy", x[:1] + 1e-9 * noise.normal(size=1))')
     outcome = project.run("repeat", "-n", "12", "--vary", "QUIET=0,1", "--seed", "7")
@@ -165,7 +173,7 @@ def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
     assert found["p"] > 0.05
     assert 0 < found["power"] < 1
     assert "no effect on x found (p = " in outcome.out
-    assert "a five-fold spread would have been found in" in outcome.out
+    assert "so many runs find a five-fold spread in" in outcome.out
 
 
 def test_too_few_runs_to_show_an_effect(project: Project) -> None:

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from ciwrap.model import Used
 from ciwrap.model.repeat_result import RepeatedRun
 from ciwrap.project.run_command import run_command
 from ciwrap.project.settings import CommandSettings, FactorSettings, LevelSettings
-from ciwrap.studies.repeat.costs import note_of_runs, run_costs, slow_runs_note, used_by_all
+from ciwrap.statistics.factors import chance_of_levels
+from ciwrap.studies.repeat.costs import (
+    hour_note,
+    note_of_runs,
+    run_costs,
+    slow_runs_note,
+    used_by_all,
+)
 from ciwrap.studies.repeat.run import make_plan
 
 
@@ -68,6 +76,34 @@ def test_nine_of_ten_sentences_are_right(kind: str) -> None:
         note = slow_runs_note((work + waited).tolist(), [used(one) for one in work]) or ""
         right += ("they waited" if kind == "waiting" else "did more work") in note
     assert right >= 90
+
+
+def test_times_that_go_with_the_hour() -> None:
+    """Six runs an hour; those of the night are faster. A run alone in its hour tells nothing."""
+    begun = [(n, 22 + n // 6, 1.0 + 0.5 * (n < 6) + 0.01 * (n % 6)) for n in range(12)]
+    all_runs = [
+        RepeatedRun(
+            n + 1, 0, seconds=seconds, exit_code=0, began_at=f"2026-03-01T{hour}:10:00+01:00"
+        )
+        for n, hour, seconds in [*begun, (12, 21, 9.0)]
+    ]
+    note = hour_note(all_runs)
+    assert note is not None
+    assert note.startswith("times go with the hour (p = 0.0")
+    assert note.endswith("in the median 22 h: 1.52 s (6 runs), 23 h: 1.02 s (6 runs)")
+    alike = [replace(one, seconds=1.0 + 0.01 * (one.number % 5)) for one in all_runs]
+    assert hour_note(alike) is None
+    assert hour_note([replace(one, began_at=None) for one in all_runs]) is None
+    assert hour_note(all_runs[:8]) is None
+
+
+def test_levels_that_part_nothing_are_told_apart_in_one_of_twenty() -> None:
+    generator = np.random.default_rng(2)
+    chances = [
+        chance_of_levels(generator.standard_t(2, size=15), [0, 1, 2] * 5, seed=n)
+        for n in range(400)
+    ]
+    assert 0.02 <= np.mean(np.array(chances) <= 0.05) <= 0.08
 
 
 def test_factors_act_on_costs() -> None:

@@ -79,6 +79,22 @@ def test_every_iteration_has_its_dot_and_every_bound_its_line() -> None:
     assert {"bound", "suggested", "a tenth of the spread", "compare up to 25"} <= set(words)
 
 
+def test_a_run_that_is_far_from_the_others_is_seen() -> None:
+    """Of run 4 nothing is known; it has no dot."""
+    drawn = charts(result(replace(variable(), by_run=(0.0, 1e-7, 3.0, None))))[2]
+    words = [one.text or "" for one in drawn.iter()]
+    assert [one for one in words if one.startswith("run ")] == [
+        "run 1: up to 0",
+        "run 2: up to 1e-7",
+        "run 3: up to 3",
+    ]
+    assert {"bound", "suggested"} <= set(words)
+    _, near, far = (float(one.get("cy", 0)) for one in drawn.iter() if one.tag.endswith("circle"))
+    assert far < near
+    # Where nothing but equality is known there is nothing to draw.
+    assert len(charts(result(replace(variable(), by_run=(0.0, None, None, None))))) == 3
+
+
 @pytest.mark.parametrize("kind", list(Behaviour))
 def test_each_behaviour_is_counted_under_its_own_word(kind: Behaviour) -> None:
     page = result(replace(variable(kind=kind), reason="shapes differ"))

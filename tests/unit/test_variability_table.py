@@ -24,6 +24,8 @@ GOOD = "threads,size,seconds\n" + "".join(
 
 COMMAS = "write commas, or tabs in a .tsv file, and quote cells that hold one"
 OF_TWO = f"has 1 cell, and the first line names 2 columns; {COMMAS}"
+ROWS = "give a row for each run"
+CHOSEN = "or say with --value which column was measured"
 OF_ONE = f"has 1 cell, and the first line names 1 column; {COMMAS}"
 UNIT = "is not a finite number of up to 1e+70; fix it, or give another unit"
 
@@ -124,10 +126,31 @@ def test_columns_have_the_roles_they_are_given(tmp_path: Path) -> None:
             "t.csv: no column is left for a parameter; say with --value which one was measured",
         ),
         ('a,b\n1,"2\n', "t.csv: line 2: has a quote that is never closed"),
+        (
+            "a,run1,run2,run3\n1,2,3,4\n",
+            (
+                f"t.csv: run1 to run3 look like runs of one configuration, side by side; {ROWS}, as"
+                f" pandas.melt makes them, {CHOSEN}"
+            ),
+        ),
+        (
+            "a,mean,std\n1,2,3\n",
+            (
+                "t.csv: std looks like what was worked out of runs, and the runs are needed;"
+                f" {ROWS}, {CHOSEN}"
+            ),
+        ),
     ],
 )
 def test_what_is_no_table_is_told_in_one_line(tmp_path: Path, text: str, said: str) -> None:
     assert complaint(write(tmp_path, text)) == said
+
+
+def test_parameters_may_have_numbers_in_their_names(tmp_path: Path) -> None:
+    text = "x1,x2,x3,seconds\n1,2,3,4\n"
+    assert read_runs([write(tmp_path, text)], Roles()).parameters == ("x1", "x2", "x3")
+    wide = write(tmp_path, "a,run1,run2,run3\n1,2,3,4\n", "w.csv")
+    assert read_runs([wide], Roles(value="run3", ignored=("run1", "run2"))).parameters == ("a",)
 
 
 def test_columns_that_are_not_there(tmp_path: Path) -> None:

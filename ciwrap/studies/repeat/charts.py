@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from markupsafe import Markup
 
@@ -142,24 +142,12 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
     first, last = steps[0], steps[-1]
     levels = sorted(_levels(variable), key=lambda level: -level[1])
     sizes = [one.max_abs for one in points] + [one.typical for one in points]
-    logs = [
-        math.log10(size)
-        for size in (*sizes, *(size for _, size in levels))
-        if size and 0 < size < math.inf
-    ]
-    low, high = math.floor(min(logs)), math.ceil(max(logs))
-    high = max(high, low + 1)
 
     def x_of(iteration: float) -> float:
         part = (iteration - first) / (last - first) if last > first else 0.5
         return frame.x(0.03 + 0.94 * part)
 
-    def y_of(size: float) -> float:
-        if size <= 0:
-            return frame.bottom
-        return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
-
-    parts = decade_lines(frame, low, high, y_of, has_zero=0.0 in sizes)
+    parts, y_of = _sizes_scale(frame, sizes, levels)
     parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
     if variable.compare_until is not None and first <= variable.compare_until <= last:
         x = x_of(variable.compare_until)
@@ -180,6 +168,52 @@ def spread_curve(variable: RepeatedVariable) -> Markup:
     parts.append(axes(frame, "iteration", "|difference| between runs"))
     name = safe_name(variable.name, 60)
     return chart(f"Differences of {name} between runs, by iteration", join(parts))
+
+
+def _sizes_scale(
+    frame: Frame, sizes: Sequence[float | None], levels: Sequence[tuple[str, float]]
+) -> tuple[list[Markup], Callable[[float], float]]:
+    """Lines of decades, and where a size lies among them; 0 lies at the bottom."""
+    logs = [
+        math.log10(size)
+        for size in (*sizes, *(size for _, size in levels))
+        if size and 0 < size < math.inf
+    ]
+    low, high = math.floor(min(logs)), math.ceil(max(logs))
+    high = max(high, low + 1)
+
+    def y_of(size: float) -> float:
+        if size <= 0:
+            return frame.bottom
+        return frame.y(0.1 + 0.86 * (math.log10(size) - low) / (high - low))
+
+    return decade_lines(frame, low, high, y_of, has_zero=0.0 in sizes), y_of
+
+
+def run_dots(variable: RepeatedVariable, runs: Sequence[RepeatedRun]) -> Markup | None:
+    """The largest difference of each run, with the bounds: a run that is far from the others, or
+    two groups of runs, are seen at once. None where nothing but 0 is known.
+    """
+    told = [
+        (run.number, size)
+        for run, size in zip(runs, variable.by_run, strict=False)
+        if size is not None and size < math.inf
+    ]
+    if len(told) < 3 or not any(size for _, size in told):
+        return None
+    frame = Frame()
+    levels = sorted(_levels(variable), key=lambda level: -level[1])
+    parts, y_of = _sizes_scale(frame, [size for _, size in told], levels)
+    parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
+    first, last = told[0][0], told[-1][0]
+    labelled = some_of([run for run, _ in told])
+    for run, size in told:
+        x = frame.x_among(run, first, last)
+        parts.append(dot(x, y_of(size), 3.4, f"run {run}: up to {short_number(size)}"))
+        if run in labelled:
+            parts.append(text(x, frame.bottom + 15, run))
+    parts.append(axes(frame, "run", "largest |difference|"))
+    return chart(f"Largest difference of {safe_name(variable.name, 60)}, by run", join(parts))
 
 
 def _level_lines(

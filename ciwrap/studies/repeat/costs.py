@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ciwrap.base.late import numpy as np
 from ciwrap.model import Used
 from ciwrap.model.repeat_result import CostEffect, RepeatedRun, RunCost
-from ciwrap.report.text import percent_text, time_text
-from ciwrap.statistics.factors import effects
+from ciwrap.report.text import percent_text, plural, short_number, time_text
+from ciwrap.statistics.factors import LEVEL, chance_of_levels, effects
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,6 +121,28 @@ def note_of_runs(runs: Sequence[RepeatedRun]) -> str | None:
     values = [(one.seconds, one.used) for one in _good(runs)]
     known = [(wall, used) for wall, used in values if wall is not None and used is not None]
     return slow_runs_note([wall for wall, _ in known], [used for _, used in known])
+
+
+def hour_note(runs: Sequence[RepeatedRun]) -> str | None:
+    """Whether the time of runs goes with the hour of the day at which they began; None where hours
+    are not known, where fewer than two have as many runs as it takes, and where it does not.
+    """
+    by_hour: dict[int, list[float]] = {}
+    for one in runs:
+        if one.exit_code == 0 and one.seconds is not None and one.began_at is not None:
+            by_hour.setdefault(datetime.fromisoformat(one.began_at).hour, []).append(one.seconds)
+    known = {hour: times for hour, times in sorted(by_hour.items()) if len(times) >= _LEAST_RUNS}
+    if len(known) < 2:
+        return None
+    pairs = [(time, hour) for hour, times in known.items() for time in times]
+    p = chance_of_levels([time for time, _ in pairs], [hour for _, hour in pairs])
+    if p > LEVEL:
+        return None
+    told = ", ".join(
+        f"{hour} h: {time_text(float(np.median(times)))} ({plural(len(times), 'run')})"
+        for hour, times in known.items()
+    )
+    return f"times go with the hour (p = {short_number(p)}), in the median {told}"
 
 
 def slow_runs_note(times: Sequence[float], used: Sequence[Used]) -> str | None:

@@ -45,6 +45,7 @@ from ciwrap.studies.repeat.charts import (
     MOST_FACTOR_ROWS,
     class_map,
     factor_map,
+    run_dots,
     spread_curve,
     time_dots,
 )
@@ -76,7 +77,7 @@ def variable_words(one: RepeatedVariable) -> list[str]:
     if one.varying_share is not None:
         words.append(f"{percent_text(one.varying_share)} of the values")
     if one.common_digits is not None:
-        words.append(f"{one.common_digits:.1f} digits in common (95 % of the values)")
+        words.append(f"95 % of the values have {one.common_digits:.1f} digits in common or more")
     return words + _growth_of(one)
 
 
@@ -188,7 +189,7 @@ def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
         word = "larger" if one.effect > 0 else "smaller"
         return f"acts on {name}: |d| is {word} with it on ({p}); {levels}"
     power = (
-        f"a five-fold spread would have been found in {100 * one.power:.0f} %"
+        f"so many runs find a five-fold spread in {100 * one.power:.0f} % of cases"
         if one.power
         else "so few runs cannot show any: make more"
     )
@@ -249,7 +250,7 @@ def render_repeat_html(result: RepeatResult) -> str:
         factor_rows_left_out=max(0, factor_rows - MOST_FACTOR_ROWS),
         times=time_dots(timed) if len(timed) > 2 else None,
         costs=tuple(f"{capital(cost_words(one))}." for one in result.costs),
-        cost_note=None if result.cost_note is None else f"{capital(result.cost_note)}.",
+        cost_notes=tuple(f"{capital(one)}." for one in _cost_notes(result)),
         cost_effects=tuple(
             f"{safe_name(name, 80)} {words}." for name, words in cost_effects(result)
         ),
@@ -311,6 +312,7 @@ def _card(one: RepeatedVariable, result: RepeatResult) -> SimpleNamespace:
         bound="" if bound is None else f"{suggestion_words(bound)}.",
         present=f"{capital(present_words(one) or '')}." if present_words(one) else "",
         curve=spread_curve(one) if has_curve else None,
+        by_run=run_dots(one, result.runs),
     )
 
 
@@ -373,7 +375,7 @@ def repeat_summary(result: RepeatResult) -> str:
     rest = len(findings) - _MOST
     lines += [f"- ... and {rest} more"] if rest > 0 else []
     lines += [f"- {escaped(name)} {words}" for name, words in cost_effects(result)]
-    lines += [f"- {result.cost_note}"] if result.cost_note is not None else []
+    lines += [f"- {one}" for one in _cost_notes(result)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -446,6 +448,10 @@ def cost_words(one: RunCost) -> str:
     return f"{COST_WORDS[one.name]}: {median} in the median, {least} to {most}"
 
 
+def _cost_notes(result: RepeatResult) -> list[str]:
+    return [one for one in (result.cost_note, result.hour_note) if one is not None]
+
+
 def cost_effects(result: RepeatResult) -> list[tuple[str, str]]:
     """Each factor that acts on a cost, and how."""
     return [
@@ -468,8 +474,8 @@ def _render_costs(result: RepeatResult, console: Console, *, verbose: bool) -> N
     console.print(Text("what runs took", style="bold"))
     for cost in result.costs if verbose else result.costs[:1]:
         console.print(f"  {cost_words(cost)}")
-    if result.cost_note is not None:
-        console.print(f"  {result.cost_note}")
+    for note in _cost_notes(result):
+        console.print(f"  {note}")
     for name, words in cost_effects(result):
         console.print(f"  {safe_name(name, 40)} {words}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from ciwrap.statistics.spread import (
     unequal_run_limit,
 )
 from ciwrap.studies.repeat.bounds import bound_text
-from ciwrap.studies.repeat.costs import note_of_runs, run_costs
+from ciwrap.studies.repeat.costs import hour_note, note_of_runs, run_costs
 from ciwrap.studies.repeat.factors import factor_findings
 from ciwrap.studies.repeat.measure import Measurer
 from ciwrap.studies.repeat.summary import NOT_COMPARED, summarise
@@ -57,7 +58,7 @@ def make_result(
     said = (
         *messages,
         *failed,
-        *_variable_messages(variables, measurers, reference),
+        *_variable_messages(variables, measurers, reference, plan),
         # Factors make groups by themselves, and findings tell of these.
         *(() if factors else _group_messages(variables, reference)),
     )
@@ -72,6 +73,7 @@ def make_result(
         factors=factors,
         costs=run_costs(plan, runs),
         cost_note=note_of_runs(runs),
+        hour_note=hour_note(runs),
         messages=said,
     )
 
@@ -87,7 +89,10 @@ def _exit_code(
 
 
 def _variable_messages(
-    variables: Sequence[RepeatedVariable], measurers: Sequence[Measurer], reference: str
+    variables: Sequence[RepeatedVariable],
+    measurers: Sequence[Measurer],
+    reference: str,
+    plan: Plan | None,
 ) -> list[Message]:
     found = []
     for one in variables:
@@ -103,7 +108,7 @@ def _variable_messages(
             found.append(_of(one, MessageLevel.NOTE, text))
     compared = [len(one.measured.compared) for one in measurers]
     if variables and all(one.kind is Behaviour.EQUAL for one in variables) and min(compared):
-        found.append(Message(MessageLevel.NOTE, _equal_words(min(compared), reference)))
+        found.append(Message(MessageLevel.NOTE, _equal_words(min(compared), reference, plan)))
     for measurer in measurers:
         for name, spread in sorted(measurer.measured.spreads.items()):
             if spread.nan_count:
@@ -139,8 +144,19 @@ def _group_messages(variables: Sequence[RepeatedVariable], reference: str) -> li
     return found
 
 
-def _equal_words(compared: int, reference: str) -> str:
-    """What so many runs that are equal to the reference say of the next one."""
+def _equal_words(compared: int, reference: str, plan: Plan | None) -> str:
+    """What so many runs that are equal to the reference say of the next one; of several settings,
+    those of each say it of a further one with that setting.
+    """
+    if plan is not None and plan.factors:
+        least = min(Counter(run.cell for run in plan.runs).values())
+        if least < 2:
+            return "all runs are equal, with one of each setting"
+        limit = percent_text(unequal_run_limit(least))
+        return (
+            f"{least} equal runs of each setting: a further one differs with a chance of up to"
+            f" {limit} (at 95 % confidence)"
+        )
     limit = percent_text(unequal_run_limit(compared + 1))
     # The golden is none of the runs.
     runs = (
@@ -219,8 +235,12 @@ def _varying_words(
         what = "the variable is" if len(told) == 1 else f"all {len(told)} variables are"
         to_it = " to the golden" if reference == "golden" else ""
         return f"{what} equal{to_it} in {plural(good, 'run')}"
-    sizes = [one.max_abs for one in varying if one.max_abs is not None]
-    size = f", {reach_words('at most', max(sizes))}" if sizes else ""
+    sizes = [(one.max_abs, one.name) for one in varying if one.max_abs is not None]
+    size = ""
+    if sizes:
+        worst, name = max(sizes)
+        of_which = f" ({safe_name(name, 40)})" if len(varying) > 1 else ""
+        size = f", {reach_words('at most', worst)}{of_which}"
     is_one = len(varying) == 1
     verb = "varies" if is_one else "vary"
     if reference == "golden":
@@ -231,7 +251,10 @@ def _varying_words(
 
 
 def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
-    found = [one.suggested_bound for one in variables if one.suggested_bound is not None]
+    named = [
+        (one.suggested_bound, one.name) for one in variables if one.suggested_bound is not None
+    ]
+    found = [bound for bound, _ in named]
     texts = list(dict.fromkeys(map(bound_text, found)))
     varying = sum(one.varies for one in variables)
     if not texts:
@@ -239,24 +262,32 @@ def _bound_words(variables: Sequence[RepeatedVariable]) -> list[str]:
     of_some = f" for {len(found)} of them" if len(found) < varying else ""
     if len(texts) == 1:
         return [f"`{texts[0]}` would hold{of_some}"]
-    absolute = [one.atol for one in found if one.atol]
-    relative = [one.rtol for one in found if one.rtol]
+    absolute = [(one.atol, name) for one, name in named if one.atol]
+    relative = [(one.rtol, name) for one, name in named if one.rtol]
     ranges = [
-        _range(name, values) for name, values in (("atol", absolute), ("rtol", relative)) if values
+        _range(key, values) for key, values in (("atol", absolute), ("rtol", relative)) if values
     ]
     return [f"{' and '.join(ranges)} would hold{of_some}"]
 
 
-def _range(name: str, values: Sequence[float]) -> str:
-    least, most = number_text(min(values)), number_text(max(values))
-    return f"`{name}: {least}`" if least == most else f"`{name}` of {least} to {most}"
+def _range(key: str, values: Sequence[tuple[float, str]]) -> str:
+    """`atol` of 2e-8 (ids) to 0.0002 (vx): the variables with the least and the largest."""
+    (least, low), (most, high) = min(values), max(values)
+    if least == most:
+        names = f" ({safe_name(low, 40)})" if len(values) == 1 else ""
+        return f"`{key}: {number_text(least)}`{names}"
+    return (
+        f"`{key}` of {number_text(least)} ({safe_name(low, 40)}) to {number_text(most)}"
+        f" ({safe_name(high, 40)})"
+    )
 
 
 def _growth_words(variables: Sequence[RepeatedVariable]) -> str:
     growing = [one for one in variables if one.kind is Behaviour.GROWING]
     unrelated = [one for one in variables if one.kind is Behaviour.UNRELATED]
     if unrelated:
-        return f"{_names(unrelated)} may have a random seed left open"
+        verb = "differs" if len(unrelated) == 1 else "differ"
+        return f"{_names(unrelated)} {verb} by about as much as the values spread"
     if not growing:
         return "no exponential growth seen"
     known = [

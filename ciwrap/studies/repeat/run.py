@@ -20,6 +20,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from datetime import datetime, timezone
 from functools import partial
 from itertools import chain, count
 from pathlib import Path, PurePath
@@ -534,10 +535,10 @@ class Repetition(Struct):
 class HowToRepeat(Struct, frozen=True):
     """names: of the checks, in order. perturb: the inputs to perturb for all runs but the first.
     keeps: whether outputs of all runs stay. is_shown: whether
-    the command's output goes to stderr. concurrent: how many runs at a time. golden: where goldens
-    are, if these are the reference. on_run: is called with every run that is over. watchers: that
-    look at runs of these numbers, instead of one of their own. root: the project's folder, if runs
-    are made in others, too.
+    the command's output goes to stderr. concurrent: how many runs at a time. keeps_host: whether it
+    is noted when each run began. golden: where goldens are, if these are the reference. on_run: is
+    called with every run that is over. watchers: that look at runs of these numbers, instead of one
+    of their own. root: the project's folder, if runs are made in others, too.
     """
 
     names: tuple[str, ...]
@@ -545,6 +546,7 @@ class HowToRepeat(Struct, frozen=True):
     keeps: bool = False
     is_shown: bool = False
     concurrent: int = 1
+    keeps_host: bool = False
     golden: GoldenStore | None = None
     resources: Resources = DEFAULT_RESOURCES
     on_run: Callable[[RepeatedRun], None] = lambda run: None  # noqa: ARG005
@@ -575,6 +577,7 @@ class _Ready(Struct, frozen=True):
     checks: tuple[Check, ...]
     watcher: ProgramWatcher | None
     folders: RunFolders
+    began_at: str | None
 
 
 class _Repeater:
@@ -632,7 +635,10 @@ class _Repeater:
         watcher = self._how.watchers.get(run.number)
         if watcher is None and config.snapshot.objects:
             watcher = ProgramWatcher()
-        return _Ready(run, commands, checks, watcher, folders)
+        began_at = None
+        if self._how.keeps_host:
+            began_at = datetime.now(timezone.utc).astimezone().isoformat(timespec="seconds")
+        return _Ready(run, commands, checks, watcher, folders, began_at)
 
     def _inputs_of(self, run: PlannedRun) -> str:
         """The folder that a run takes its inputs from."""
@@ -681,6 +687,7 @@ class _Repeater:
             last.timed_out,
             output_tail=last.output_tail,
             used=used_by_all([one.used for one in outcomes]),
+            began_at=ready.began_at,
         )
         is_first = not self._found.runs
         if is_first and last.exit_code is None and not last.timed_out:

@@ -99,6 +99,7 @@ def _variable(
     if is_growing or kind is Behaviour.NOISE:
         suggested, reason = suggestion(measured, named, until)
         groups = groups_of(measured, named, classes)
+    sizes = named.largest_by_run("max_abs_difference")
     present = measured.bounds.get(named.name)
     is_blind = present is not None and catches_nothing(present, named, spread)
     return RepeatedVariable(
@@ -127,6 +128,11 @@ def _variable(
             kind, early_share or present_share, len(measured.compared), is_blind=is_blind
         ),
         groups=groups,
+        by_run=()
+        if kind is Behaviour.EQUAL
+        else tuple(
+            sizes.get(run, 0.0) if label else None for run, label in zip(runs, classes, strict=True)
+        ),
         reason=reason,
         breaks_bound=not all(
             one.verdict.is_good for slot in named.slots.values() for one in slot.results.values()

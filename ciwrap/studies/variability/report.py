@@ -253,8 +253,8 @@ def repeats_notes(one: Repeats) -> list[str]:
         wanted = f"the mean takes {plural(one.for_mean, 'run')} to within {100 * one.error:g} %"
         found.append(wanted + _still(one, one.more_for_mean or 0, one.seconds_for_mean))
     found.append(
-        "the interval of sigma comes 75 % of the way from its width at 10 runs to that at 40 after"
-        f" {one.curve.at_75} runs, 90 % after {one.curve.at_90}"
+        f"what 40 runs tell of sigma beyond 10, {one.curve.at_75} runs tell by three quarters, and"
+        f" {one.curve.at_90} by nine tenths"
     )
     # What shape the runs have is not to be told from one number.
     found.append(

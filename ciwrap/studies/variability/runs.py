@@ -116,6 +116,12 @@ MOST_ROWS = 2_000_000
 # Columns that number the repeats say nothing of the configuration.
 _NUMBERS = frozenset({"run", "repeat", "repetition", "trial"})
 _TIMES = frozenset({"seconds", "time_s"})
+# Of runs side by side, such as run1, run2, run3; and what people write down of runs.
+_NUMBERED = re.compile(r"(\D*)\d{1,4}")
+_FEW_RUNS = 3
+_OF_SUMMARIES = frozenset(
+    {"std", "stdev", "stddev", "sd", "sigma", "deviation", "variance", "cov", "stderr"}
+)
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # The square of a square, as of a kurtosis, must be a number, too.
 _LARGEST = 1e70
@@ -303,6 +309,31 @@ def _read_parquet(path: Path) -> Table:
     return Table(path, columns, [f"row {one}" for one in range(1, count + 1)])
 
 
+def _refuse_other_forms(path: Path, value: str, names: Sequence[str]) -> None:
+    """Raises UsageError if the column that nobody chose looks like one of runs that stand side by
+    side, or like a summary of runs.
+    """
+    remedy = "give a row for each run{how}, or say with --value which column was measured"
+    numbered = _NUMBERED.fullmatch(value)
+    alike = [
+        name
+        for name in names
+        if numbered is not None
+        and (other := _NUMBERED.fullmatch(name)) is not None
+        and other[1] == numbered[1]
+    ]
+    if len(alike) >= _FEW_RUNS:
+        raise UsageError(
+            f"{path}: {alike[0]} to {value} look like runs of one configuration, side by side",
+            remedy=remedy.format(how=", as pandas.melt makes them"),
+        )
+    if value.lower() in _OF_SUMMARIES:
+        raise UsageError(
+            f"{path}: {value} looks like what was worked out of runs, and the runs are needed",
+            remedy=remedy.format(how=""),
+        )
+
+
 def number_of(cell: Cell) -> float | None:
     """A cell's number; None for text. Infinite where it is too large."""
     if isinstance(cell, float):
@@ -328,9 +359,10 @@ class _Sorter:
             )
         free = [name for name in self._names if name not in named]
         self._ignored = tuple(name for name in free if name.lower() in _NUMBERS)
-        self._value = roles.value or self._usual_value(
-            [name for name in free if name not in self._ignored]
-        )
+        free = [name for name in free if name not in self._ignored]
+        self._value = roles.value or self._usual_value(free)
+        if roles.value is None:
+            _refuse_other_forms(first.path, self._value, free)
         self._seconds = roles.seconds or (self._value if self._value.lower() in _TIMES else None)
 
     def _usual_value(self, free: list[str]) -> str:
