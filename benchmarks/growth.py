@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,6 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from benchmarks.measure import machine
+from benchmarks.used import Used, used
+from ciwrap import _core
+from ciwrap.recording.journal import PLAIN, JournalWriter
+from ciwrap.runs.capture_index import MadeWith, parameters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -137,6 +139,22 @@ def lines_that_differ(folder: Path, count: int) -> None:
     (folder / "B" / "run.txt").write_text("\n".join(["a text", *text]) + "\n")
 
 
+def ranks(folder: Path, count: int) -> None:
+    """Two recorded runs of so many processes: journals of three checkpoints of two arrays."""
+    made = MadeWith("<f8", 1e-6, 0.0, 0, 1, 4096, 16, equal_nan=False, fill_values=())
+    digests = _core.build_tree(parameters_of(made), _values(100)).digests.tobytes()
+    for side in "AB":
+        for rank in range(count):
+            path = folder / side / f"{rank // 1000:03}" / f"rank-{rank:06}.cwr"
+            with JournalWriter(path, rank, count, program="model", made_by="1") as journal:
+                for iteration in range(3):
+                    for name in ("x", "y"):
+                        trees = [(PLAIN, digests)]
+                        journal.tree(iteration, "", (name, made), (100,), trees)
+                    journal.complete(iteration, "")
+                journal.end()
+
+
 ACCEPT = ("accept", "--reason", "to measure")
 COMPARE = ("compare", "A", "B", "--atol", "1e-6")
 TEXTS = (*COMPARE, "--format", "*.txt=tokens")
@@ -156,6 +174,7 @@ CASES = (
     Case("compare", "variables", 600, many_variables, COMPARE),
     Case("compare", "iterations", 300, iterations, COMPARE),
     Case("compare, captured", "iterations", 300, iterations, ("compare", "A", "B"), CAPTURED),
+    Case("compare, recorded", "ranks", 1250, ranks, ("compare", "A", "B")),
     Case("compare", "differing elements", 1 << 16, elements_that_differ, COMPARE, code=1),
     Case("compare", "differing blocks", 1 << 10, blocks_that_differ, COMPARE, code=1),
     Case("compare", "differing variables", 200, variables_that_differ, COMPARE, code=1),
@@ -176,16 +195,17 @@ CASES = (
 def measure(case: Case, *, quick: bool, repeats: int) -> dict[str, Any]:
     first = max(2 * FEWEST, case.first // 16) if quick else case.first
     sizes = [first << step for step in range(SIZES)]
-    base = _seconds(case, FEWEST, repeats)
-    seconds = [_seconds(case, size, repeats) for size in sizes]
+    base, _ = _least(case, FEWEST, repeats)
+    seconds, peaks = zip(*(_least(case, size, repeats) for size in sizes), strict=True)
     return {
         "case": case.name,
         "axis": case.axis,
         "sizes": sizes,
         "base_seconds": base,
-        "seconds": seconds,
+        "seconds": list(seconds),
+        "peak_bytes": peaks[-1],
         "exponent": exponent([FEWEST, *sizes], [base, *seconds]),
-        "last_exponent": last_exponent(seconds),
+        "last_exponent": last_exponent(list(seconds)),
     }
 
 
@@ -210,8 +230,8 @@ def last_exponent(seconds: list[float]) -> float | None:
     return float(np.log2(after / before))
 
 
-def _seconds(case: Case, size: int, repeats: int) -> float:
-    """The least processor time of the command and of what it starts."""
+def _least(case: Case, size: int, repeats: int) -> tuple[float, int]:
+    """The least processor time of the command with what it starts, and the least peak in bytes."""
     found = []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory() as name:
@@ -220,31 +240,28 @@ def _seconds(case: Case, size: int, repeats: int) -> float:
             for words in case.before:
                 _run(folder, words, 0)
             found.append(_run(folder, case.words, case.code))
-    return min(found)
+    return min(one.cpu_seconds for one in found), min(one.peak for one in found)
 
 
-def _run(folder: Path, words: tuple[str, ...], code: int) -> float:
+def _run(folder: Path, words: tuple[str, ...], code: int) -> Used:
     """Raises RuntimeError for another exit code."""
-    command = [sys.executable, "-m", "ciwrap", *words]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != code:
-        raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}, not {code}")
-    return used.ru_utime + used.ru_stime
+    found = used([sys.executable, "-m", "ciwrap", *words], cwd=folder)
+    if found.exit_code != code:
+        raise RuntimeError(f"{' '.join(words)} ended with {found.exit_code}, not {code}")
+    return found
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     lines = [
-        "| command | grows with | sizes | CPU s (for next to nothing first) | power | at the end |",
-        "|---|---|---|---|---|---|",
+        "| command | grows with | sizes | CPU s (of next to nothing first) | power | last | MiB |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         times = ", ".join(f"{one:.2f}" for one in (row["base_seconds"], *row["seconds"]))
         shown = ["lost in noise" if p is None else f"{p:.2f}" for p in _powers(row)]
         lines.append(
             f"| {row['case']} | {row['axis']} | {row['sizes'][0]:,} to {row['sizes'][-1]:,}"
-            f" | {times} | {shown[0]} | {shown[1]} |"
+            f" | {times} | {shown[0]} | {shown[1]} | {row['peak_bytes'] >> 20} |"
         )
     return "\n".join(lines)
 

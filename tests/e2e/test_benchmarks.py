@@ -15,6 +15,7 @@ import pytest
 from command_line import NO_OTHER_PLUGINS
 from recorded_runs import need_library
 
+from ciwrap.cli.main import run as run_cli
 from ciwrap.formats.find_outputs import find_in
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,20 @@ def run_benchmarks(folder: Path, *arguments: str, module: str = "benchmarks") ->
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(target.read_text())
     return document
+
+
+@pytest.mark.slow
+def test_bounds_of_eight_noises_hold_or_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quick form of `python -m benchmarks --only noisy-bounds`."""
+    pytest.importorskip("scipy", reason="SciPy is not installed")
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    noisy_bounds = importlib.import_module("benchmarks.noisy_bounds")
+    rows = {one["noise"]: one for one in noisy_bounds.run(sets=1)["rows"]}
+    assert len(rows) == 8
+    assert rows.pop("five elements left open")["found"] is None
+    assert all(one["found"] == 1.0 for one in rows.values())
+    assert rows["normal"]["failing"] == rows["rounding"]["failing"] == 0
+    assert "growing, a bound" in rows["growth, doubling each step"]["said"]
 
 
 @pytest.mark.slow
@@ -179,7 +194,7 @@ def test_bounds_written_for_an_mpi_program_hold_and_find_a_defect(
     pytest.importorskip("mpi4py", reason="mpi4py is not installed")
     if not (Path(sys.executable).parent / "mpiexec").exists():
         pytest.skip("no mpiexec beside this Python (pip install mpich)")
-    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
     from benchmarks import written_bounds
 
     result = written_bounds.run(runs=10, further=2, names=("mpi",))
@@ -194,7 +209,7 @@ def test_bounds_written_for_an_mpi_program_hold_and_find_a_defect(
 @pytest.mark.slow
 def test_an_ensemble_by_commands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick form of `python -m benchmarks --only ensemble-commands`; its seeds are fixed."""
-    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
     from benchmarks import ensemble_commands
 
     result = ensemble_commands.run(trials=3, changed_trials=2)
@@ -205,7 +220,7 @@ def test_an_ensemble_by_commands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_the_size_of_runs_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
     from benchmarks import repeat_size
 
     result = repeat_size.run(data_bytes=1 << 22, runs=3)
@@ -359,7 +374,7 @@ def test_the_real_table_is_what_its_program_writes(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_snapshots_cost_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parts of `python -m benchmarks.snapshots`, on files of a megabyte."""
-    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
     snapshots = importlib.import_module("benchmarks.snapshots")
     files = {}
     for number in range(3):
@@ -431,6 +446,16 @@ def test_growth_by_iterations_is_of_iterations(
     growth.iterations_that_differ(tmp_path / "others", 3)
     for folder in (tmp_path / "A", tmp_path / "others" / "B"):
         assert {file.iteration for file in find_in(folder).files} == {0, 1, 2}
+
+
+def test_growth_by_ranks_is_of_recorded_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(ROOT)])
+    importlib.import_module("benchmarks.growth").ranks(tmp_path, 3)
+    monkeypatch.chdir(tmp_path)
+    assert run_cli(("compare", "A", "B")) == 0
+    assert "match  18 arrays of 2 variables" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 1.5, 2.0])

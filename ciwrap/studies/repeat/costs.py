@@ -188,7 +188,7 @@ COST_WORDS = {
     "seconds": "time",
     "waiting_seconds": "waiting",
     "cpu_seconds": "processor time",
-    "voluntary_switches": "voluntary context switches",
+    "voluntary_switches": "waits (voluntary context switches)",
     "involuntary_switches": "involuntary context switches",
     "minor_faults": "minor page faults",
     "major_faults": "major page faults",
