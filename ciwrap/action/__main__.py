@@ -6,9 +6,9 @@ import contextlib
 import os
 import sys
 
-from ciwrap.action.github import MEASURES, Api, Inputs, Runner, read_inputs
+from ciwrap.action.github import DONE, MEASURES, Api, Inputs, Runner, read_inputs
 from ciwrap.action.orders import carry_out, comment_on_run, comment_on_this, run_check, run_merge
-from ciwrap.action.steps import gate, open_pull_request, run_measure, run_update
+from ciwrap.action.steps import gate, keep_results, open_pull_request, run_measure, run_update
 from ciwrap.base.errors import CiwrapError, one_line
 from ciwrap.report.markdown import escaped, workflow_command
 
@@ -55,6 +55,9 @@ def _with_token(step: str, inputs: Inputs, runner: Runner) -> int:
         runner.set_output("changed", "true" if carry_out(inputs, runner, api) else "false")
     elif step == "pull-request":
         runner.set_output("pull-request-url", open_pull_request(inputs, runner, api))
+    elif step == "store":
+        keep_results(inputs, runner, api)
+        runner.set_output("status", DONE)
     else:
         print(workflow_command("error", f"there is no step {one_line(step)!r}", title="ciwrap"))
         return 2

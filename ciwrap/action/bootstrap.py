@@ -24,6 +24,8 @@ MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 WHEEL_PINS = "action-wheels.txt"
 # What ciwrap needs, and what builds it, by hash: tools/lock-requirements.
 RUN_PINS, BUILD_PINS = "requirements/run.txt", "requirements/build.txt"
+# Of the one extra that a job with a token may need.
+STATS, STATS_PINS = "stats", "requirements/stats.txt"
 # What a wheel is built from; everything else of the repository changes nothing.
 SOURCES = (
     "CMakeLists.txt",
@@ -63,7 +65,7 @@ def prepare(environment: dict[str, str]) -> None:
     extras, version = wanted_extras(environment), wanted_version(environment)
     if has_token(environment):
         # What reads files of other formats has nothing to do here, and is in no list of hashes.
-        extras = ""
+        extras = STATS if mode_of(environment) == "trend" else ""
         if version not in ("", "source"):
             raise BootstrapError(
                 "the input version has no meaning in a job with a token, which takes nothing from a"
@@ -131,7 +133,9 @@ def make_environment(environment: dict[str, str], folder: Path, wheels: Path) ->
         wheel = build_wheel(environment, wheels)
     call([*pip, *by_hash(RUN_PINS)], environment)
     call([*pip, "install", "--no-deps", "--no-index", str(wheel)], environment)
-    if extras:
+    if extras == STATS:
+        call([*pip, *by_hash(STATS_PINS)], environment)
+    elif extras:
         call([*pip, "install", f"{wheel}{suffix}"], environment)
 
 
@@ -253,7 +257,7 @@ def source_root() -> Path:
 def source_digest(root: Path) -> str:
     """Changes with anything a wheel is built from."""
     whole = hashlib.sha256()
-    files = [root / name for name in (*SOURCES, WHEEL_PINS, RUN_PINS, BUILD_PINS)]
+    files = [root / name for name in (*SOURCES, WHEEL_PINS, RUN_PINS, BUILD_PINS, STATS_PINS)]
     for top in files:
         paths = [top] if top.is_file() else sorted(p for p in top.rglob("*") if p.is_file())
         for path in paths:
@@ -272,7 +276,8 @@ def has_token(environment: dict[str, str]) -> bool:
     """Whether the job goes on to write to the repository."""
     mode = mode_of(environment)
     opens = environment.get("CIWRAP_INPUT_PULL_REQUEST", "").strip().lower() == "true"
-    return mode in MODES_WITH_TOKEN or (mode == "update" and opens)
+    keeps = bool(environment.get("CIWRAP_INPUT_STORE", "").strip())
+    return mode in MODES_WITH_TOKEN or keeps or (mode == "update" and opens)
 
 
 def environments_folder(environment: dict[str, str]) -> Path:

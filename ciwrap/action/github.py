@@ -222,6 +222,7 @@ class Inputs:
     reference: str = ""
     bounds: tuple[str, ...] = ()
     comment: bool = False
+    store: str = ""
 
 
 def working_directory(environment: Mapping[str, str]) -> str:
@@ -253,6 +254,13 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
             " that holds the token",
             remedy="use two jobs, as examples/workflows/refresh.yml does",
         )
+    store = safe_branch(text("store")) if text("store") else ""
+    if store and mode != "trend":
+        # The same as with update: no program is run in the job that holds the token.
+        raise UsageError(
+            "the input store is for mode trend, in a job of its own",
+            remedy="see examples/workflows/store.yml",
+        )
     return Inputs(
         mode=mode,
         config=text("config"),
@@ -282,6 +290,7 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
             word for name in ("atol", "rtol") if text(name) for word in (f"--{name}", text(name))
         ),
         comment=_flag("comment", text("comment")),
+        store=store,
     )
 
 
@@ -462,7 +471,7 @@ def quoted(text: object) -> str:
 
 
 _GIT_SECONDS = 300
-_AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
+AUTHOR = ("github-actions[bot]", "41898282+github-actions[bot]@users.noreply.github.com")
 GOLDEN_SUFFIXES = (".golden", ".golden.yaml", ".goldens")
 _MOST_ASKED = 1000
 _BRANCH = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/+@-]{0,200}")
@@ -476,11 +485,17 @@ class Clone:
     token: str
 
     @staticmethod
-    def make(folder: Path, branch: str, runner: Runner, token: str) -> Clone:
-        """Clones the tip of a branch. Raises RemoteError."""
+    def empty(folder: Path, token: str) -> Clone:
+        """A repository that has nothing yet. Raises RemoteError."""
         clone = Clone(folder, token)
         folder.mkdir(parents=True)
         clone.git("init", "--quiet", "--template=")
+        return clone
+
+    @staticmethod
+    def make(folder: Path, branch: str, runner: Runner, token: str) -> Clone:
+        """Clones the tip of a branch. Raises RemoteError."""
+        clone = Clone.empty(folder, token)
         clone.remote(runner, "fetch", "--quiet", "--depth=1", f"refs/heads/{branch}")
         clone.git("checkout", "--quiet", "--detach", "FETCH_HEAD")
         return clone
@@ -489,8 +504,16 @@ class Clone:
     def head(self) -> str:
         return self.git("rev-parse", "HEAD")
 
+    def fetch_branch(self, branch: str, runner: Runner) -> str:
+        """Makes a branch here what it is there; its tip, or '' where there is none."""
+        listed = self.remote(runner, "ls-remote", f"refs/heads/{branch}")
+        if listed:
+            refs = f"+refs/heads/{branch}:refs/heads/{branch}"
+            self.remote(runner, "fetch", "--quiet", "--depth=1", refs)
+        return listed.partition("\t")[0]
+
     def remote(self, runner: Runner, verb: str, *arguments: str) -> str:
-        """Runs `git fetch` or `git push`, which alone are given the token, for this host alone."""
+        """Runs `git fetch`, `ls-remote` or `push`, which alone get the token, for this host."""
         *options, what = arguments
         basic = base64.b64encode(f"x-access-token:{self.token}".encode()).decode()
         server = runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
@@ -523,7 +546,7 @@ class Clone:
                 )
 
     def _run(self, arguments: Sequence[str], more: Mapping[str, str]) -> str:
-        settings = {**_SAFE, "user.name": _AUTHOR[0], "user.email": _AUTHOR[1]}
+        settings = {**_SAFE, "user.name": AUTHOR[0], "user.email": AUTHOR[1]}
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,

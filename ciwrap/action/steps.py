@@ -8,6 +8,7 @@ the program and has no token, the second has a token and runs nothing.
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ciwrap.action.github import (
+    AUTHOR,
     DONE,
     ERROR,
     GOLDEN_SUFFIXES,
@@ -30,8 +32,11 @@ from ciwrap.action.github import (
     FailOn,
     Inputs,
     Runner,
+    child_environment,
     cut_markdown,
+    plain_log,
     results_below,
+    run_to_the_end,
     safe_branch,
     say,
     source_folder,
@@ -54,7 +59,6 @@ from ciwrap.action.orders import (
 )
 from ciwrap.action.orders import verb as checking_verb
 from ciwrap.action.outputs import (
-    CHANGES,
     MOST_ANNOTATIONS,
     REPORT,
     SUMMARY,
@@ -65,7 +69,8 @@ from ciwrap.action.outputs import (
     tell_files,
 )
 from ciwrap.base.documents import DocumentError
-from ciwrap.base.errors import NotComparableError, UsageError
+from ciwrap.base.errors import NotComparableError, RemoteError, UsageError
+from ciwrap.project.settings import CONFIG_NAME
 from ciwrap.report.document import load_document
 from ciwrap.report.markdown import escaped, workflow_command
 from ciwrap.report.text import safe_name
@@ -114,17 +119,72 @@ def _results(inputs: Inputs, runner: Runner) -> list[str]:
     if not inputs.source:
         raise UsageError("mode trend needs the input source: the folder of the results")
     folder = runner.workspace / inputs.source
+    artifacts = {path.parent for path in folder.rglob(META) if path.with_name(RESULT).is_file()}
     found = sorted(
         path
         for path in folder.rglob("*.json")
-        # Our artifacts have more beside their results.
+        # Our artifacts have more beside their results, and pending goldens below.
         if path.is_file()
-        and not (path.name in (META, CHANGES) and path.with_name(RESULT).is_file())
+        and (
+            artifacts.isdisjoint(path.parents) or (path.parent in artifacts and path.name == RESULT)
+        )
     )
     if not found:
         raise UsageError("holds no results (*.json)", file=folder)
     here = runner.workspace
     return [str(path.relative_to(here) if path.is_relative_to(here) else path) for path in found]
+
+
+def keep_results(inputs: Inputs, runner: Runner, api: Api) -> None:
+    """Mode `trend` with a store: adds the results to that branch and pushes it; where somebody was
+    faster, once more on what they left. Only the default branch's results are kept.
+
+    Raises RemoteError, UsageError, NotComparableError.
+    """
+    if not _is_default_branch(runner):
+        say("nothing is kept: this is not the default branch")
+        return
+    here, stage = runner.workspace, fresh_stage(runner, inputs.artifact_name)
+    config = here / (inputs.config or CONFIG_NAME)
+    goldens = golden_folder(inputs, runner, job_config(inputs, runner))
+    options = ["--config", str(config)] if config.is_file() else []
+    options += ["--golden-dir", str(here / goldens)] if goldens else []
+    options += [*own_arguments(inputs), *(str(here / one) for one in _results(inputs, runner))]
+    outputs = ["--markdown", str(stage / SUMMARY), "--json", str(stage / RESULT)]
+    command = [sys.executable, "-I", "-m", "ciwrap", "trend", "--store", inputs.store]
+    with tempfile.TemporaryDirectory() as name:
+        clone = Clone.empty(Path(name, "clone"), api.token)
+        for key, value in zip(("user.name", "user.email"), AUTHOR, strict=True):
+            clone.git("config", key, value)
+        tip = None
+        while True:
+            before, tip = tip, clone.fetch_branch(inputs.store, runner)
+            with plain_log("ciwrap trend"):
+                words, env = [*command, *outputs, *options], child_environment()
+                code = run_to_the_end(words, cwd=clone.folder, env=env)
+            if code != 0:
+                raise NotComparableError("`ciwrap trend` kept nothing: see the log")
+            try:
+                clone.remote(runner, "push", "--quiet", f"refs/heads/{inputs.store}")
+                break
+            except RemoteError:
+                if tip == before:  # nobody has moved it, so trying again would not help
+                    raise
+    server = runner.environment.get("GITHUB_SERVER_URL", "https://github.com").rstrip("/")
+    address = f"{server}/{runner.repository}/tree/{inputs.store}"
+    text = (stage / SUMMARY).read_text(encoding="utf-8")
+    runner.add_summary(f"{text}\n[All results on the branch {inputs.store}]({address})\n")
+    for line in [*_annotations(inputs.mode, stage / RESULT)][:MOST_ANNOTATIONS]:
+        print(line, flush=True)
+
+
+def _is_default_branch(runner: Runner) -> bool:
+    """Whether results of this job are of the default branch; where no event tells its name, every
+    branch that was pushed is."""
+    told = runner.event.get("repository")
+    name = told.get("default_branch") if isinstance(told, dict) else None
+    of_request = runner.environment.get("GITHUB_EVENT_NAME", "").startswith("pull_request")
+    return not of_request and name in (None, runner.environment.get("GITHUB_REF_NAME"))
 
 
 def _tell(inputs: Inputs, runner: Runner, stage: Path, call: Call) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
@@ -133,6 +134,9 @@ def remove(path: Path) -> None:
 
 
 WORK_DIR = ".ciwrap"
+# The JSON Schema of ciwrap.yaml, in the package and there.
+SCHEMA_NAME = "ciwrap.schema.json"
+_SCHEMA = Path(__file__).resolve().parents[1] / SCHEMA_NAME
 PENDING_DIR = f"{WORK_DIR}/pending"
 # Of what runs left: their snapshots, and which of them made which outputs.
 RUNS_DIR = f"{WORK_DIR}/snapshots"
@@ -140,13 +144,21 @@ RUN_NOTES = f"{RUNS_DIR}/outputs.json"
 
 
 def keep_out_of_git(work_dir: Path) -> None:
-    """Makes the folder if it is missing, and tells git to ignore it. Raises WriteFailedError."""
+    """Makes the folder if it is missing, tells git to ignore it, and puts the schema there that the
+    first line of a ciwrap.yaml names to editors. Raises WriteFailedError.
+    """
     path = work_dir / ".gitignore"
-    if path.exists():
-        return
-    with writing(path):
-        work_dir.mkdir(parents=True, exist_ok=True)
-        path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
+    if not path.exists():
+        with writing(path):
+            work_dir.mkdir(parents=True, exist_ok=True)
+            path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
+    copy = work_dir / SCHEMA_NAME
+    # Another size: that of another release.
+    if not copy.exists() or copy.stat().st_size != _SCHEMA.stat().st_size:
+        with writing(copy):
+            new = copy.with_name(f"{SCHEMA_NAME}.{os.urandom(4).hex()}")
+            shutil.copyfile(_SCHEMA, new)
+            new.replace(copy)
 
 
 PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")

@@ -17,7 +17,7 @@ import click
 from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
-from ciwrap.base.files import writing
+from ciwrap.base.files import WORK_DIR, keep_out_of_git, writing
 from ciwrap.base.repository import ask_git
 from ciwrap.cli.commands import command, verbose_option
 from ciwrap.cli.main import Session, json_option, resource_options
@@ -119,6 +119,7 @@ def init_command(
         except BaseException:
             target.unlink()
             raise
+    keep_out_of_git(Path(WORK_DIR))  # and the schema with it
     _tell(session, starter, left_out, target)
     if ci is not None:
         write_ci_files(session, ci)
@@ -208,7 +209,8 @@ def starter_for(
     ]
     texts = result.texts
     if not files:  # texts may be inputs and notes, but are all that there is
-        files = [_found(path.as_posix(), (), AS_TEXT) for path in texts]
+        words = shlex.split(command or "")  # names the program's source, say
+        files = [_found(one, (), AS_TEXT) for one in map(str, texts) if one not in words]
         texts = ()
     if not files:
         more = "".join(f" ({one})" for one in _left_out(result, texts)[:1])

@@ -314,6 +314,8 @@ def _errors(findings: DoctorDocument) -> list[str]:
         found.append("no backend is usable, so no tree can be built")
     if not any(item.usable for item in findings.io_engines):
         found.append("no read engine is usable, so no file can be streamed")
+    if findings.config.problem:
+        found.append(findings.config.problem)
     return found
 
 
@@ -332,10 +334,7 @@ def _warnings(findings: DoctorDocument) -> list[str]:
     first = asked.split(",")[0].strip()
     if first.isdecimal() and int(first) > cpus:
         found.append(f"OMP_NUM_THREADS={asked}, but only {cpus} CPUs may be used")
-    config = findings.config
-    if config.problem:
-        found.append(config.problem)
-    lacking = [check.name for check in config.checks if not check.has_golden]
+    lacking = [check.name for check in findings.config.checks if not check.has_golden]
     if lacking:
         found.append(f"no golden yet for {', '.join(lacking)}: `ciwrap accept` makes them")
     if sys.flags.optimize:

@@ -87,6 +87,7 @@ class Starter(Struct, frozen=True):
 
 
 _HEAD = """\
+# yaml-language-server: $schema=.ciwrap/ciwrap.schema.json
 # What ciwrap compares, and how closely. `ciwrap accept` makes the goldens, `ciwrap check` compares.
 # All keys: docs/reference/configuration.md of ciwrap
 version: 1

@@ -153,11 +153,12 @@ class Act:
 
     def seed_environment(self) -> None:
         """An installed action, so that only tests of the installation pay for one."""
-        # Comments are made by an environment of their own, without the core.
-        for mode in ("", "comment"):
-            self._seed(mode)
+        # Comments are made by an environment of their own, without the core, and results are kept
+        # by one with SciPy.
+        for mode, store in (("", ""), ("comment", ""), ("trend", "a-branch")):
+            self._seed(mode, store)
 
-    def _seed(self, mode: str) -> None:
+    def _seed(self, mode: str, store: str) -> None:
         outputs = self.folder / "outputs.txt"
         outputs.write_text("")
         self.tool_cache.mkdir(parents=True, exist_ok=True)
@@ -165,6 +166,7 @@ class Act:
             {
                 **self.environment,
                 "CIWRAP_INPUT_MODE": mode,
+                "CIWRAP_INPUT_STORE": store,
                 "GITHUB_OUTPUT": str(outputs),
                 "RUNNER_TEMP": str(self.folder),
                 "RUNNER_TOOL_CACHE": str(self.tool_cache),

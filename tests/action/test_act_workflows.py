@@ -166,6 +166,33 @@ def test_noise(act: Act, project: Callable[..., Path]) -> None:
     assert "| mesh:" in run.job("noise").summary
 
 
+def test_store(act: Act, project: Callable[..., Path]) -> None:
+    """Two commits, the second of which differs; a branch of another name keeps nothing."""
+    folder = project(example("store.yml"))
+    bare = served(act, folder, "other")
+    payload = {"repository": {"default_branch": "main"}}
+    commits = [git(folder, "rev-parse", "HEAD")]
+    run = act.run(folder, event="push", payload={**payload, "ref": "refs/heads/main"})
+    assert run.job("keep").result == "success", run.log[-3000:]
+    address = f"({act.server.as_uri()}/o/r/tree/ciwrap-results)"
+    assert f"[All results on the branch ciwrap-results]{address}" in run.job("keep").summary
+    text = (folder / "ciwrap.yaml").read_text().replace("simulate.py", "simulate.py 0.5")
+    (folder / "ciwrap.yaml").write_text(text)
+    commits.append(commit(folder))
+    run = act.run(folder, event="push", payload={**payload, "ref": "refs/heads/main"})
+    assert [run.job(name).result for name in ("check", "keep")] == ["failure", "success"]
+    names = git(bare, "ls-tree", "-r", "--name-only", "ciwrap-results").splitlines()
+    assert names == ["README.md", *sorted(f"results/{one}.json" for one in commits)]
+    page = git(bare, "show", "ciwrap-results:README.md")
+    assert "| all checks | 1 of 2 results matches; differ since " in page
+    assert git(bare, "log", "-1", "--format=%an", "ciwrap-results") == "github-actions[bot]"
+    tip = git(bare, "rev-parse", "ciwrap-results")
+    payload = {"repository": {"default_branch": "trunk"}, "ref": "refs/heads/main"}
+    run = act.run(folder, event="push", payload=payload)
+    assert run.job("keep").result == "success"
+    assert git(bare, "rev-parse", "ciwrap-results") == tip
+
+
 # --- comment --------------------------------------------------------------------------------------
 
 

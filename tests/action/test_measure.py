@@ -162,6 +162,8 @@ def test_results_of_artifacts_that_lie_elsewhere(job: Job) -> None:
         (folder / "result.json").write_text(text)
         for beside in ("meta.json", "changes.json"):
             (folder / beside).write_text("{}")
+        (folder / "pending").mkdir()
+        (folder / "pending/pending.json").write_text("{}")
     outputs = job.run(mode="trend", source=str(elsewhere))
     assert outputs["status"] == "done"
     assert "in 2 results" in job.summary.read_text()

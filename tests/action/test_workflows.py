@@ -94,9 +94,11 @@ def test_only_steps_that_run_no_program_have_the_token() -> None:
         if "token" in str(step.get("env", {})):
             assert step["name"] == "Write"
             assert set(re.findall(r"inputs\.mode == '([a-z]+)'", step["if"])) == {
-                "comment", "accept", "update",
+                "comment", "accept", "trend", "update",
             }  # fmt: skip
             assert "inputs.comment == 'true' && steps.check.outputs" in step["if"]
+            # With these two, the same step that may run a program is left out, or has another job.
+            assert "inputs.mode == 'trend' && inputs.store != ''" in step["if"]
     assert steps_of(ACTION)[-1]["name"] == "Gate"
 
 

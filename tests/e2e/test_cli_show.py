@@ -104,7 +104,7 @@ def test_doctor(project: Project) -> None:
     assert "no golden yet for mesh" in outcome.out
     project.configure(bound="atol: -1")
     outcome = project.run("doctor")
-    assert outcome.code == 0
+    assert outcome.code == 3
     assert "ciwrap.yaml:2" in outcome.out
 
 

@@ -66,3 +66,12 @@ def test_a_golden_of_digests_alone_says_that_no_bound_will_do(tmp_path: Path) ->
     assert code == 0
     assert "  field is compared exactly, and a golden of digests alone can judge no other" in said
     assert "count" not in said
+
+
+def test_the_program_is_no_output_of_its_own(tmp_path: Path) -> None:
+    """The run has to come first where nothing but the command's own source is there."""
+    (tmp_path / "program.py").write_text(PROGRAM.replace("SHIFT", "0"))
+    code, said = ciwrap(tmp_path, "init", "--", sys.executable, "program.py")
+    assert code == 3, said
+    assert "run the program first, or name its outputs" in said
+    assert not (tmp_path / "ciwrap.yaml").exists()

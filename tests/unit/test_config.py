@@ -19,7 +19,7 @@ from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.config import READER_GROUP, find_config, load_config
 from ciwrap.project.schema import LOG_KEYS, OPTIONS, json_schema
 
-SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "ciwrap.schema.json"
+SCHEMA_FILE = Path(__file__).resolve().parents[2] / "ciwrap/ciwrap.schema.json"
 
 
 def test_everything_that_can_be_said() -> None:
