@@ -529,6 +529,7 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "dcd": _is_dcd,
     "gromacs": _is_gromacs,
     "spice": lambda head: re.match(rb"Title:[^\n]*\nDate:[^\n]*\nPlotname:", head) is not None,
+    "su2": lambda head: head.startswith(b"\xec\x2b\x08\0"),
     "ulm": lambda head: head.startswith((b"- of Ulm", b"AFFormat")),
     "openfoam": lambda head: _OPENFOAM.match(head) is not None,
     "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
