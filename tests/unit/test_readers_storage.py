@@ -12,7 +12,7 @@ from told_by_readers import reader_for
 if TYPE_CHECKING:
     from pathlib import Path
 
-UNWRITTEN = "has elements that were never written, and no fill value"
+UNWRITTEN = "has values that were never written, and no fill value"
 
 
 def fault_of(path: Path) -> str | None:
