@@ -279,7 +279,7 @@ def evidence_notes(run: RunResult) -> tuple[str, ...]:
         " indices are exact.",
         "residues": "residues only: the golden does not keep the values. A match is sure. In a"
         " block that may differ, a value is near its bound or beyond it. The page names the"
-        " value where one or two of a block moved.",
+        " value where that could be found out, as where one or two of a block moved.",
         "tree": "tree only: the golden does not keep the values. A match is sure. A block that may"
         " differ may be a false alarm: noise at the edge of a cell.",
     }

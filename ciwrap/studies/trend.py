@@ -359,7 +359,7 @@ def _share_warning(one: ShareSeries) -> str | None:
         return (
             f"{name} uses {percent_text(one.newest)} of its bound and grows by"
             f" {percent_text(one.slope.per_step)} of it with each result:"
-            f" at this rate {reached_words(one.until_bound)}"
+            f" {reached_words(one.until_bound)}"
         )
     return None
 

@@ -110,10 +110,10 @@ def rate_words(one: Measured) -> str:
 
 
 def reached_words(results: int) -> str:
-    """When a line reaches the bound: `it exceeds its bound in about 5 more results`."""
+    """When a line reaches the bound: `at this rate it exceeds its bound in about 5 more results`."""
     if results == 0:
         return "the line through these results has reached it"
-    return f"it exceeds its bound in about {plural(results, 'more result')}"
+    return f"at this rate it exceeds its bound in about {plural(results, 'more result')}"
 
 
 def change_lines(one: Measured) -> list[str]:
@@ -370,7 +370,7 @@ def _share_card(one: ShareSeries) -> SimpleNamespace:
     used = f"Of the bound {now_text(one)}, {most_text(one)}"
     lines = [f"{used}; {slope_words(one)}."]
     if one.until_bound is not None:
-        lines.append(f"At this rate {reached_words(one.until_bound)}.")
+        lines.append(f"{capital(reached_words(one.until_bound))}.")
     lines += _drawn_lines(len(one.points))
     return SimpleNamespace(
         name=safe_name(f"{one.check}: {one.variable}", 120),

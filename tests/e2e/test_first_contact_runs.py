@@ -401,6 +401,6 @@ def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, 
     ciwrap(tmp_path, "compare", *pair, "--report", report)
     page = report.read_text()
     assert "in each of them B = A + 2" in page.replace("\xa0", " ")
-    assert "Also not matching in iteration 1: v." in page
+    assert "These do not match in iteration 1, either: v." in page
     assert ">A</th>" in page
     assert ">golden</th>" not in page.partition('id="environment"')[0]

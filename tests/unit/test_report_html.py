@@ -196,7 +196,7 @@ def test_an_unknown_size_is_said_to_be_unknown() -> None:
     text = Page(render_html(run_of(undecided))).text
     assert "1 of 2 blocks may differ" in text
     assert "residues only: the golden does not keep the values" in text
-    assert "which one, and how far it moved, is said where that could be found out" in text
+    assert "names the value where that could be found out" in text
 
 
 def test_the_environments_stand_side_by_side() -> None:
@@ -325,5 +325,5 @@ def test_facts_that_are_no_difference_are_not_called_equal() -> None:
 def test_what_is_not_the_worst_is_not_said_to_come_first_as_such() -> None:
     worse = VariableResult("y", Verdict.NOT_COMPARABLE, reason="it is gone")
     text = Page(render_html(run_of(differing(), worse))).text
-    assert "Variables, what is said above, then the worst first" in text
+    assert "Variables, the first to differ, then the worst" in text
     assert "Variables, worst first" in Page(render_html(run_of(differing()))).text
