@@ -120,7 +120,7 @@ def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("gate: true", "gate: false", [("timing: a slower run is only told of now", True)]),
+        ("gate: true", "gate: false", [("timing: a slower run is only reported now", True)]),
         ("margin: 0.02", "margin: 0.5", [("timing: margin: 0.02 -> 0.5", True)]),
         ("margin: 0.02", "margin: 0.01", [("timing: margin: 0.02 -> 0.01", False)]),
         ("gate: true", "gate: true, confidence: 0.999",

@@ -191,7 +191,7 @@ def test_a_list_of_a_mesh(tmp_path: Path) -> None:
         ("2((", "3((", "line 17: has a list that is not of 3 times"),
         ("0.00982701 0)", "0.00982701)", "has a list that is not of 2 times"),
         ("4e-05", "4e-05x", "holds '4e-05x', which is not a number"),
-        ("6.26327e-06\nnan", "nan", "holds 2 of the 3 elements"),
+        ("6.26327e-06\nnan", "nan", "holds 2 of the 3 values"),
         ("List<vector> 2((", "List<word> 2((", "has a list of 'word', which is not read"),
         ("boundaryField", "boundary", "has no boundaryField"),
         ("boundaryField", '#include "walls"\nboundaryField', "has a directive, #include"),
