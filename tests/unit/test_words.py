@@ -30,7 +30,7 @@ RETIRED = {
 }
 WORDS = re.compile(rf"(?<![\w/.-])({'|'.join(RETIRED)})(?![\w/-])", re.IGNORECASE)
 # Readers speak of cells of meshes, and of parts of files, as the formats do.
-OF_FORMATS = {"adios2", "frd", "gmsh", "spice", "trajectories", "vtk_xml", "zarr"}
+OF_FORMATS = {"adios2", "frd", "gmsh", "spice", "su2", "trajectories", "vtk_xml", "zarr"}
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
