@@ -35,7 +35,7 @@ def numbers_of(plain: Plain, dtype: str) -> bytes:
     """The bytes of what `plain_numbers` wrote. Raises DocumentError for anything else."""
     stored = storage_dtype(dtype)
     if isinstance(plain, str) == (stored.kind == "U"):
-        raise DocumentError(f"holds no elements of {dtype}")
+        raise DocumentError(f"holds no values of {dtype}")
     try:
         if not isinstance(plain, str):
             return np.array(plain, stored).tobytes()
@@ -44,4 +44,4 @@ def numbers_of(plain: Plain, dtype: str) -> bytes:
             return np.array([_TRUTH[one] for one in elements], stored).tobytes()
         return np.array(elements, np.str_).astype(stored).tobytes()
     except (KeyError, OverflowError, ValueError):
-        raise DocumentError(f"holds no elements of {dtype}") from None
+        raise DocumentError(f"holds no values of {dtype}") from None

@@ -63,5 +63,5 @@ def test_as_people_read_them(values: np.ndarray, said: object) -> None:
     [("1.5", "<i8"), ("300", "|i1"), ("yes", "|b1"), ("a", "<U1"), (("a",), "<f8"), ("x", "<f8")],
 )
 def test_what_is_no_number_is_refused(plain: str, dtype: str) -> None:
-    with pytest.raises(DocumentError, match="holds no elements of"):
+    with pytest.raises(DocumentError, match="holds no values of"):
         numbers_of(plain, dtype)
