@@ -44,10 +44,12 @@ from ciwrap.golden.show import (
     UnusedGolden,
     delete_ensemble,
     delete_goldens,
+    first_elements,
     read_unused,
     stored_places,
 )
 from ciwrap.golden.trees import EXACT
+from ciwrap.model import VariableId
 from ciwrap.model.results import command_words, names_text
 from ciwrap.report.console import Console, Text
 from ciwrap.report.document import from_document
@@ -476,8 +478,8 @@ def _unused_of_tests(project: Project, notes: list[str]) -> tuple[list[UnusedGol
 
 _MOST_COMMANDS = 10
 _CHOICES = (
-    "[a]ccept, [r]eject, [s]kip, [g]roup, [A]ccept all, [R]eject all, [d]etails, [t]est, [o]pen,"
-    " [b]ack, [?] help, [q]uit"
+    "[a]ccept, [r]eject, [s]kip, [g]roup, [A]ccept all, [R]eject all,\n"
+    "[d]etails, [t]est, [o]pen, [b]ack, [?] help, [q]uit"
 )
 _ACCEPTED, _REJECTED, _LEFT = "accepted", "rejected", "left for later"
 _DECIDED = (_ACCEPTED, _REJECTED)
@@ -597,6 +599,8 @@ class _Interview:
         self._reason: str | None = None
         self._for_all: str | None = None
         self._in_group = False
+        # What became of the one before, which the cleared screen shows again.
+        self._notes: list[str] = []
 
     def ask_about_all(
         self, looked: list[PendingChange | CiwrapError], goldens: list[PendingGolden]
@@ -627,6 +631,8 @@ class _Interview:
         said = ", ".join(
             f"{counts[words]} {words}" for words in (*_DECIDED, _LEFT) if counts[words]
         )
+        for note in self._notes:
+            self._print(note)
         self._print(f"\n{said}")
 
     def _try(self, answer: str, looked: PendingChange | CiwrapError, golden: PendingGolden) -> str:
@@ -634,7 +640,7 @@ class _Interview:
         try:
             return self._carry_out(answer, looked, golden)
         except CiwrapError as error:
-            self._print(f"error: {error}")
+            self._note(f"error: {error}")
             is_done = isinstance(error, WriteFailedError) and self._is_done(answer, looked, golden)
             return {"a": _ACCEPTED, "r": _REJECTED}[answer] if is_done else _LEFT
 
@@ -657,7 +663,11 @@ class _Interview:
         group: list[int],
     ) -> str:
         """What to do with one of them: a, r, s, g, b or q."""
-        self._print(f"\n--- {at + 1} of {len(goldens)} ---")
+        click.clear()
+        for note in self._notes:
+            self._print(note)
+        self._notes = []
+        self._print(f"--- {at + 1} of {len(goldens)} ---")
         if isinstance(one, CiwrapError):
             self._print(f"error: {one}")
         else:
@@ -682,7 +692,7 @@ class _Interview:
         for earlier in range(at - 1, -1, -1):
             if became[earlier] == _LEFT:
                 return earlier
-        self._print("none before this one was left for later")
+        self._note("none before this one was left for later")
         return at
 
     def _show_details(self, golden: PendingGolden) -> None:
@@ -729,12 +739,18 @@ class _Interview:
         is_open = webbrowser.open(path.resolve().as_uri())
         self._print(f"  {'opened' if is_open else 'no browser was found; the page is'} {path}")
 
+    def _note(self, text: str) -> None:
+        """To be printed above the next one, or at the end."""
+        self._notes.append(text)
+
     def _print(self, text: str) -> None:
         self._session.console.print(text)
 
     def _show(self, looked: PendingChange) -> None:
         session = self._session
         print_changes([looked.change], session.console, dry_run=True, verbose=session.verbose)
+        if looked.change.status is Status.CREATED:
+            self._show_numbers(looked)
         origin, environment = looked.pending.origin, looked.stored.manifest.environment
         facts = [f"made {origin.created}"]
         if origin.commit is not None:
@@ -742,6 +758,16 @@ class _Interview:
             facts.append(f"from commit {commit[:12]}{' with changes' if dirty else ''}")
         facts += [environment[key] for key in ("cpu", "os") if key in environment]
         self._print(f"  {safe_text(', '.join(facts))}")
+
+    def _show_numbers(self, looked: PendingChange) -> None:
+        """The first numbers of a new golden: there is nothing to compare them with."""
+        variables = looked.stored.variables
+        for variable in variables[:_MOST_VARIABLES]:
+            name = VariableId(variable.name, variable.iteration, variable.rank).text
+            numbers = first_elements(variable, _FIRST_ELEMENTS) or "its values are not kept"
+            self._print(f"  {safe_name(name)}: {safe_text(numbers)}")
+        if len(variables) > _MOST_VARIABLES:
+            self._print(f"  ... and {len(variables) - _MOST_VARIABLES} more (ciwrap show)")
 
     def _ask(self, *, can_accept: bool) -> str:
         while True:
@@ -760,10 +786,11 @@ class _Interview:
         """What became of the golden, in words. Raises as `accept` and `reject` do."""
         if answer == "a" and not isinstance(looked, CiwrapError):
             accept(self._project, looked, self._reason_for(looked))
-            self._print(f"accepted: {looked.change.path}")
+            self._note(f"accepted: {looked.change.path}")
             return _ACCEPTED
         if answer == "r":
             reject(self._project, golden, None)
+            self._note(f"rejected: {safe_text(golden.check)}")
             return _REJECTED
         return _LEFT
 
@@ -782,6 +809,7 @@ class _Interview:
 
 _ROOT_DIGITS = 12
 _MOST_VARIABLES = 12
+_FIRST_ELEMENTS = 6
 _STYLES = {
     Status.CREATED: "bold green",
     Status.REPLACED: "bold yellow",
@@ -820,13 +848,14 @@ def _print_golden(golden: GoldenChange, console: Console, dry_run: bool, verbose
         return
     if golden.old.problem is not None:
         console.print(Text(f"  instead of one that cannot be read: {golden.old.problem}"))
+    _print_variables(golden, console, verbose)
+    _print_exact_ones(golden, console)
+    # Numbers first: a root tells nobody anything but that it is another.
     old = golden.old.golden
     old_root = None if old is None else old.root[:_ROOT_DIGITS]
     console.print(Text(f"  root {_arrow(old_root, golden.root[:_ROOT_DIGITS])}"))
     old_size = None if old is None else bytes_text(old.byte_count)
     console.print(Text(f"  size {_arrow(old_size, bytes_text(golden.byte_count))}"))
-    _print_variables(golden, console, verbose)
-    _print_exact_ones(golden, console)
 
 
 def _print_exact_ones(golden: GoldenChange, console: Console) -> None:

@@ -120,6 +120,15 @@ def acceptance_line(entry: Acceptance) -> str:
     return f"accepted {entry.when} by {entry.who}{actor}: {entry.why}{commit}"
 
 
+def first_elements(variable: _core.GoldenVariable, most: int) -> str:
+    """`0.5, 0.25, ... of 100 elements`: the first elements of a variable; '' without its data."""
+    elements = _elements(variable)
+    if elements is None or not elements.size:
+        return ""
+    texts = ", ".join(element_texts(elements[:most]))
+    return texts if elements.size <= most else f"{texts}, ... of {elements.size:,} elements"
+
+
 def _variable_lines(variable: _core.GoldenVariable, full: bool) -> Iterator[str]:
     tree, parameters = variable.tree, variable.tree.parameters
     identity = VariableId(variable.name, variable.iteration, variable.rank)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -313,6 +314,32 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     changed.run().assert_outcomes(passed=1, failed=1)
 
 
+def test_each_golden_has_a_screen_of_its_own_with_its_numbers(changed: Suite) -> None:
+    """At 80 columns: what became of the one before, the numbers, and keys that are not cut."""
+    changed.write(
+        "import numpy as np\ndef test_new(ciwrap): ciwrap.check(np.arange(9) / 4)\n",
+        "tests/test_new.py",
+    )
+    changed.run()
+    answers = [
+        ("[q]uit:", "r"), ("[q]uit:", "d"), ("[q]uit:", "?"), ("[q]uit:", "s"), ("[q]uit:", "b"),
+        ("[q]uit:", "q"),
+    ]  # fmt: skip
+    said = interview(changed, answers)
+    _, *screens = said.split("\x1b[2J\x1b[1;1H")
+    assert len(screens) == 4
+    heads = [
+        screen.index(f"--- {at} of 3 ---") for screen, at in zip(screens, (1, 2, 3, 2), strict=True)
+    ]
+    assert "rejected: " in screens[1][: heads[1]]
+    new = "0.0, 0.25, 0.5, 0.75, 1.0, 1.25, ... of 9 elements"
+    assert new in said
+    for screen in screens:
+        assert all(len(line) <= 80 for line in screen.splitlines() if line.startswith("["))
+        if new not in screen:  # what was replaced shows its numbers before its root
+            assert screen.index("100 of 100 elements differ") < screen.index("  root ")
+
+
 @pytest.mark.parametrize(
     ("answer", "folder", "code", "said"),
     [
@@ -398,7 +425,7 @@ def test_review_goes_back_shows_details_and_helps(changed: Suite) -> None:
     assert "  q  end; what is not decided stays" in said.splitlines()
     details = said.partition("--- 2 of 2 ---")[2].partition("---")[0]
     assert "|difference| 0.5" in details
-    assert [line for line in said.splitlines() if line.startswith("--- ")] == [
+    assert re.findall(r"--- \d of 2 ---", said) == [
         "--- 1 of 2 ---",
         "--- 1 of 2 ---",
         "--- 2 of 2 ---",
