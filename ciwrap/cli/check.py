@@ -95,7 +95,10 @@ def check_command(
     result = run_checks(session, project)
     if pending_dir is not None:
         leave_pending(session, project, result)
-    return session.emit(result, project.root)
+    code = session.emit(result, project.root)
+    if pending_dir == "":
+        tell_review(session, project, result)
+    return code
 
 
 def run_checks(
@@ -185,6 +188,15 @@ def leave_pending(session: Session, project: Project, result: RunResult) -> None
         raise
     for name, problem in problems.items():
         session.console.print(f"{name}: nothing waits for review: {problem}")
+
+
+def tell_review(session: Session, project: Project, result: RunResult) -> None:
+    """Where something waits, how to look at it."""
+    waiting = {one.check for one in project.pending.select((), [])}
+    names = [check.name for check in result.checks if check.name in waiting]
+    if names:
+        count = "1 golden waits" if len(names) == 1 else f"{len(names):,} goldens wait"
+        session.console.print(f"  {count} for review: ciwrap review{project.options}")
 
 
 def make_result(
@@ -321,7 +333,10 @@ def run_command(
     has_run = found.command is None or found.command.exit_code == 0
     if pending_dir is not None and has_run:
         leave_pending(session, replace(project, checks=fresh), found)
-    return session.emit(found, project.root)
+    code = session.emit(found, project.root)
+    if pending_dir == "":
+        tell_review(session, project, found)
+    return code
 
 
 def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[Check, ...]]:

@@ -177,6 +177,7 @@ class Session(Struct):
             checks=tuple(self._with_differences(one, environment, folder) for one in result.checks),
             ciwrap_version=version("ciwrap"),
             started_at=self.started_at,
+            project=folder.resolve().name,
         )
 
     def _with_differences(

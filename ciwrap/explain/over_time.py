@@ -27,8 +27,8 @@ _FEWEST_POINTS = 6
 # as a share of what the curve spans.
 _LEAST_GROWTH = 3.0
 _MOST_OFF = 0.1
-# So many times further off, a longer curve is as good as the best.
-_AS_GOOD = 2.0
+# A longer curve is as good as the best if it is so many times further off at most, or so little.
+_AS_GOOD, _GOOD = 2.0, 0.03
 # What says how large a difference is, and nothing of where it comes from.
 _SIZES = (
     Cause.WIDER_BOUND,
@@ -83,7 +83,7 @@ def _growth(results: Sequence[VariableResult]) -> Explanation | None:
         return None
     # What lies before the start is noise, and further off the curve than what follows.
     best = min(off for *_, off in curves)
-    start, words, rate, _ = next(one for one in curves if one[-1] <= _AS_GOOD * best)
+    start, words, rate, _ = next(one for one in curves if one[-1] <= max(_AS_GOOD * best, _GOOD))
     beyond = min(one.id.sort_key for one in results if one.verdict is Verdict.DIFFER)[0]
     return Explanation(
         Cause.GROWS,

@@ -546,7 +546,7 @@ class RunResult(Struct, frozen=True):
 
     kind: the command; also accept, show and others that failed before they came to a document of
     their own. environment: machine, versions, thread settings, git commit. started_at: UTC, ISO
-    8601.
+    8601. project: the name of the project's folder.
 
     Raises ValueError for a verdict that is better than the worst of its checks.
     """
@@ -560,6 +560,7 @@ class RunResult(Struct, frozen=True):
     ciwrap_version: str = ""
     started_at: str = ""
     seconds: float = 0.0
+    project: str = ""
 
     def __post_init__(self) -> None:
         worst = Verdict.worst(check.verdict for check in self.checks)

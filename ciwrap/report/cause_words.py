@@ -60,6 +60,8 @@ def cause_name(one: Explanation) -> str:
     name = _NAMES[one.cause]
     if one.cause is Cause.LESS_PRECISE and one.words:
         return f"rounded to {safe_name(one.words)}"
+    if one.cause is Cause.BOUNDARY and one.words:
+        return safe_name(one.words)
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
         return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name

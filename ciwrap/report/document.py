@@ -417,6 +417,7 @@ def merge_results(results: Sequence[RunResult], labels: Sequence[str] = ()) -> R
         ciwrap_version=results[0].ciwrap_version,
         started_at=min(result.started_at for result in results),
         seconds=sum(result.seconds for result in results),
+        project=results[0].project if len({one.project for one in results}) == 1 else "",
     )
 
 

@@ -27,10 +27,10 @@ from ciwrap.report.lead import (
     golden_file,
     groups_of,
     sentence_on,
-    worst_words,
 )
 from ciwrap.report.lead import place as findings_place
 from ciwrap.report.text import portable, safe_name, safe_text
+from ciwrap.report.top import worst_words
 from ciwrap.report.view import more_words
 from ciwrap.report.where import by_name
 from ciwrap.report.words import detail_lines, headline, sides_of, unlisted_words

@@ -14,7 +14,6 @@ from ciwrap.model import (
     Divergence,
     DivergenceKind,
     EnsembleFacts,
-    Evidence,
     Message,
     RunResult,
     Shift,
@@ -25,23 +24,18 @@ from ciwrap.model import (
 )
 from ciwrap.model.variable_result import Cause
 from ciwrap.report.cause_words import cause_words
-from ciwrap.report.digest_words import first_moved, lost_words, moved_words
-from ciwrap.report.place_words import box_words, is_the_same_place, suspect_place
+from ciwrap.report.place_words import box_words, suspect_place
 from ciwrap.report.text import (
+    beyond_text,
     capital,
-    grouped_number,
-    percent_text,
     plural,
-    range_words,
-    rounded_down,
     safe_name,
     safe_text,
-    share_text,
     short_number,
     size_text,
 )
 from ciwrap.report.text_words import text_place_words
-from ciwrap.report.where import by_name, together_text, where_listed
+from ciwrap.report.where import by_name, together_text
 from ciwrap.report.words import (
     alike_words,
     arrays_words,
@@ -195,10 +189,10 @@ def lead(run: RunResult) -> list[str]:
     """What to know first: one sentence for each verdict that is not a match, else one on the
     margin that is left.
     """
-    return list(_lead(run, None)) or [match_sentence(run)]
+    return list(lead_sentences(run, None)) or [match_sentence(run)]
 
 
-def _lead(run: RunResult, without: Divergence | None) -> Iterator[str]:
+def lead_sentences(run: RunResult, without: Divergence | None) -> Iterator[str]:
     """without: a divergence that has been told of."""
     counts = run.verdict_counts
     told = leading(run)
@@ -421,127 +415,10 @@ def match_words(variable: VariableResult) -> str:
     return f"{elements} {alike_words(variable)}"
 
 
-def beyond_text(share: float) -> str:
-    """`16,600 x the bound`."""
-    return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
-
-
 def cut(text: str) -> str:
     """A reason as part of a sentence, of a length to be read."""
     text = text.rstrip(".")
     return text if len(text) <= _LONGEST_REASON else f"{text[:_LONGEST_REASON]}..."
-
-
-class Top(Struct, frozen=True):
-    """The top of the page. facts: what differs first, where, and how much, as (what it is, words);
-    () if nothing differs. earlier, sentences: what is to be known before that, and beside it.
-    """
-
-    sentences: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...] = ()
-    earlier: tuple[str, ...] = ()
-
-
-def top_of_page(run: RunResult) -> Top:
-    told = leading(run)
-    alarms = [(check, one) for check, one in told if one.kind.is_alarm]
-    if not alarms:
-        return Top(tuple(lead(run)))
-    check, divergence = alarms[0]
-    sentences = tuple(_lead(run, divergence))
-    earlier = 0 if told[0] == alarms[0] else 1
-    facts = _three_facts(run, check, divergence)
-    return Top(sentences[earlier:], facts, sentences[:earlier])
-
-
-def _three_facts(
-    run: RunResult, check: CheckResult, divergence: Divergence
-) -> tuple[tuple[str, str], ...]:
-    variable = divergence.variable
-    # What was not compared has no place among the numbers that differ.
-    every = [one for one in check.variables if one.name == variable.name]
-    results = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
-    what = f"{lead_place(run, check, divergence)}: {_what(check, variable)}"
-    facts = (
-        ("What", what),
-        ("Where", _where(check, variable, every)),
-        ("How much", _how_much(variable, results)),
-    )
-    return tuple((name, f"{capital(words)}.") for name, words in facts if words)
-
-
-def _what(check: CheckResult, variable: VariableResult) -> str:
-    words = headline(variable)
-    if variable.differing_count is not None:
-        words = count_words(variable)
-    causes = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
-    sides = sides_of(check, variable)
-    return f"{words}; {cause_words(causes[0], sides)}" if causes else words
-
-
-def _where(check: CheckResult, variable: VariableResult, every: list[VariableResult]) -> str:
-    """every: the variable in each checkpoint, also where it was not compared."""
-    inside = suspect_place(variable) or box_words(variable)
-    compared = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
-    if inside and not is_the_same_place(variable, compared):
-        inside = f"at first {inside}"
-    ordered = sorted(every, key=lambda one: one.id.sort_key)
-    when = where_listed(check, ordered, alarms_only=True)
-    return "; ".join(part for part in (when, inside) if part)
-
-
-def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
-    """Of the first one, and of the worst one if that is another."""
-    first = _size(variable)
-    worst = worst_of(results)
-    last = _size(worst)
-    if worst.max_bound_share is None and worst.moved_elements and worst.known_share:
-        last = f"more than {beyond_text(rounded_down(worst.known_share))}"
-    lost = sum(lost_count(one) for one in results)
-    if lost > lost_count(variable) > 0:
-        return f"{first} at first, {lost:,} in all"
-    if worst.id == variable.id or not last or last == first:
-        return first
-    at = checkpoint_words(worst)
-    return f"{first} at first, {last} at {at}" if first and at else last
-
-
-def worst_words(results: Sequence[VariableResult]) -> str:
-    """`the worst at iteration 7, rank 2: up to 42 x the bound`; nothing where the first one that
-    does not match is the worst one as well.
-    """
-    bad = [one for one in results if one.verdict is not Verdict.MATCH]
-    worst = worst_of(bad or results)
-    first = min(bad or results, key=lambda one: one.id.sort_key)
-    at, size = checkpoint_words(worst), _size(worst)
-    is_told = worst.id == first.id or not (worst.verdict.is_alarm and at and size)
-    return "" if is_told else f"the worst at {at}: {size}"
-
-
-def _size(variable: VariableResult) -> str:
-    share = variable.max_bound_share
-    if share is not None and math.isfinite(share) and not variable_is_exact(variable):
-        effect = None if variable.details is None else variable.details.effect
-        against = range_words(effect, variable.max_abs_difference or 0.0)
-        return f"up to {beyond_text(share)}{f' ({against})' if against else ''}"
-    new = variable.new_values
-    if variable.differing_count is None and new is not None and lost_words(new):
-        return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
-    if share is None and variable.least_share:
-        return f"at least {share_text(rounded_down(variable.least_share))}"
-    if share is None and variable.moved_elements:
-        return moved_words(first_moved(variable))
-    if variable.differing_count is None and variable.guaranteed_share:
-        return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
-    if variable.differing_count is None and variable.verdict.is_alarm:
-        is_tree = variable.evidence is not Evidence.RESIDUES
-        return f"not known: the golden is {'a tree' if is_tree else 'residues'} alone"
-    parts = []
-    if lost := lost_count(variable):
-        parts.append(f"{counted_lost(variable, lost)} without a number on one side")
-    if has_distance(variable):
-        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
-    return "; ".join(parts)
 
 
 _MOST_SHIFTS = 5

@@ -50,7 +50,6 @@ from ciwrap.report.lead import (
     place,
     rate_text,
     title,
-    top_of_page,
 )
 from ciwrap.report.terminal import accept_command
 from ciwrap.report.text import (
@@ -63,6 +62,7 @@ from ciwrap.report.text import (
     seconds_text,
     short_number,
 )
+from ciwrap.report.top import base_commit, commit_of, top_of_page
 from ciwrap.report.view import MOST_CARDS, Row, bundles_of, has_thumbnail, row_of
 from ciwrap.report.words import HINT, counted_evidence, sides_of, unlisted_words
 
@@ -79,7 +79,8 @@ _SHARES = re.compile(r"(?<=[<>]) (?=\d)|(?<=\d) (?=%)")
 
 class PageHead(Struct, frozen=True):
     """What the layout says of every page. kind: of the result. started: for people; started_iso:
-    for programs. commit: empty if none is known. version: of ciwrap.
+    for programs. commit, base: of the run, and the one it is compared with; empty if none is known.
+    version: of ciwrap. project: what was checked or compared.
     """
 
     kind: str
@@ -87,6 +88,8 @@ class PageHead(Struct, frozen=True):
     started_iso: str
     version: str
     commit: str = ""
+    base: str = ""
+    project: str = ""
 
 
 def page_head(
@@ -458,7 +461,19 @@ def render_html(run: RunResult) -> str:
         evidence_notes=evidence_notes(run),
     )
     head = page_head(run.kind, run.started_at, run.ciwrap_version, run.environment)
+    bases = {base_commit(check) for check in run.checks}
+    base = bases.pop() if len(bases) == 1 else ""
+    head = replace(head, base="" if base == commit_of(run.environment) else base, project=_of(run))
     return render_page("report.html.j2", head, page)
+
+
+def _of(run: RunResult) -> str:
+    """The project, and of two runs which these are."""
+    if run.kind == "compare" and run.checks:
+        sides = run.checks[0].golden_path, run.checks[0].source_path
+        if None not in sides:
+            return " and ".join(safe_name(side or "", 60) for side in sides)
+    return safe_name(run.project, 60)
 
 
 def _chip_words(verdict: Verdict, count: int) -> str:

@@ -24,9 +24,8 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import ProjectOptions, command_words, names_text
 from ciwrap.report.console import Console, Lines, Text
-from ciwrap.report.digest_words import decide_words
-from ciwrap.report.lead import beyond_text
 from ciwrap.report.text import (
+    beyond_text,
     bytes_text,
     common_start,
     counts_words,
@@ -38,7 +37,6 @@ from ciwrap.report.text import (
     share_text,
     size_text,
 )
-from ciwrap.report.text_words import masked_lines
 from ciwrap.report.where import (
     by_name,
     divergence_lines,
@@ -97,7 +95,8 @@ def render(
         _render_command(result.command, console)
     for message in result.messages:
         render_message(message, console, indent=2)
-    ordered = sorted(result.checks, key=attrgetter("verdict.severity"), reverse=True)
+    # The worst last, where the log of a run in CI opens.
+    ordered = sorted(result.checks, key=attrgetter("verdict.severity"))
     quiet = [] if verbose else [one for one in ordered if _is_quiet(result, one)]
     if len(quiet) > 1:
         _render_quiet(quiet, console)
@@ -135,11 +134,16 @@ _MOST_LINES = 40
 def _render_some(
     result: RunResult, checks: list[CheckResult], console: Console, limit: int | None
 ) -> None:
-    """The worst first, as far as there is room; those of which the same is to be said together."""
+    """The worst last, as far as there is room; those of which the same is to be said together.
+
+    checks: the worst last.
+    """
     alike: dict[object, list[CheckResult]] = {}
-    for check in checks:
+    for check in sorted(checks, key=attrgetter("verdict.severity"), reverse=True):
         alike.setdefault(_what_is_said(check), []).append(check)
-    room, left_out = _MOST_LINES, []
+    room = _MOST_LINES
+    left_out: list[CheckResult] = []
+    shown: list[Lines] = []
     for first, *others in alike.values():
         lines = Lines()
         _render_whole(result, first, lines, limit, verbose=False)
@@ -150,12 +154,16 @@ def _render_some(
             left_out += [first, *others]
             continue
         room -= len(lines.found)
-        for line in lines.found:
-            console.print(line)
+        shown.append(lines)
     if left_out:
         counts = counts_words(Counter(one.verdict for one in left_out))
         more = plural(len(left_out), "more check")
-        console.print(Text(f"  ... and {more}: {counts} (--verbose, --json or --report show all)"))
+        console.print(
+            Text(f"  {more}, not shown: {counts} (--verbose, --json or --report show all)")
+        )
+    for lines in reversed(shown):
+        for line in lines.found:
+            console.print(line)
 
 
 def _what_is_said(check: CheckResult) -> object:
@@ -344,8 +352,13 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     if moved or proven:
         yield f"a value moved by more than {share_text(rounded_down(max(moved + proven)))}"
     elif least:
+        nan = sum(one.new_values.nan_count for one in bad if one.new_values is not None)
         how_far = share_text(rounded_down(least))
-        yield f"in each, a value moved by more than {how_far}, or is not a number on one side"
+        yield (
+            f"{plural(nan, 'new number')} there {'is' if nan == 1 else 'are'} NaN"
+            if nan
+            else f"a value moved by more than {how_far}, or is not a number on one side"
+        )
 
 
 def _place(variable: VariableResult) -> str:
@@ -414,7 +427,11 @@ def render_environment(result: RunResult, console: Console, *, verbose: bool) ->
 
 
 def render_hint(result: RunResult, console: Console) -> None:
-    """What to do about differences that are meant to be."""
+    """Which command looks further, and what to do about differences that are meant to be."""
+    from ciwrap.report.top import next_steps
+
+    for what, words in next_steps(result):
+        console.print(Text(f"  {what}: {safe_text(words)}", style="dim"))
     if command := accept_command(result, "..."):
         console.print(Text(f"  if the new numbers are right: {safe_text(command)}", style="dim"))
 
@@ -426,7 +443,19 @@ def title_words(result: RunResult, total: int) -> str:
         return "nothing could be compared" if is_one else plural(len(result.checks), "check")
     if len(result.checks) == 1 and is_of_runs(result.checks[0]):
         return extent_words(result.checks[0])
-    return f"{total_words(result)}: {counts_words(result.verdict_counts)}"
+    counts = counts_words(result.verdict_counts)
+    names = [by_name(check.variables) for check in result.checks]
+    is_listed = sum(len(check.variables) for check in result.checks) == total
+    if not is_listed or sum(map(len, names)) == total:
+        return f"{total_words(result)}: {counts}"
+    worst = Counter(
+        Verdict.worst(one.verdict for one in some) for each in names for some in each.values()
+    )
+    variables = plural(worst.total(), "variable")
+    if [one for one in worst if one is not Verdict.MATCH] == [result.verdict]:
+        arrays = total - result.verdict_counts[Verdict.MATCH]
+        return f"{worst[result.verdict]:,} of {variables} ({arrays:,} of {plural(total, 'array')})"
+    return f"{variables}: {counts_words(worst)} ({plural(total, 'array')}: {counts})"
 
 
 def render_unmatched(
@@ -444,6 +473,8 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
     """The variables that do not match, and how many more there are: the worst first; of a whole
     run those that differ by name, the first to diverge first, unless every detail is asked for.
     """
+    from ciwrap.report.digest_words import decide_words
+
     bad = [one for one in worst_first(check.variables) if one.verdict is not Verdict.MATCH]
     alarms = [one.verdict for one in bad]
     by_name = []
@@ -509,6 +540,8 @@ def render_variable(
         console.print(_marked(f"      {detail}", variable))
     if not verbose:
         return
+    from ciwrap.report.text_words import masked_lines
+
     for masked in masked_lines(variable):
         console.print(Text(f"      {masked}", style="dim"))
     words = evidence_words(variable)

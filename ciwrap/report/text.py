@@ -352,6 +352,11 @@ def range_words(effect: Effect | None, value: float) -> str:
     return f"{grouped_number(float(f'{share:.2g}'))} times the range"
 
 
+def beyond_text(share: float) -> str:
+    """`16,600 x the bound`."""
+    return f"{grouped_number(share)} x the bound" if share >= 10 else share_text(share)
+
+
 # What the sides of a comparison are called.
 GOLDEN_AND_NEW = ("golden", "new")
 A_AND_B = ("A", "B")

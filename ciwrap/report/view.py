@@ -37,7 +37,7 @@ from ciwrap.report.charts import (
 )
 from ciwrap.report.digest_words import lost_words
 from ciwrap.report.drawing import SHARE_PALETTE, data_uri, iteration_ticks, palette_png
-from ciwrap.report.lead import Group, check_title, checkpoint_words, place, worst_words
+from ciwrap.report.lead import Group, check_title, checkpoint_words, place
 from ciwrap.report.place_words import box_words, is_the_same_cause, is_the_same_place, suspect_place
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
@@ -47,6 +47,7 @@ from ciwrap.report.text import (
     rounded_down,
     safe_name,
 )
+from ciwrap.report.top import worst_words
 from ciwrap.report.where import where_listed
 from ciwrap.report.words import (
     headline,

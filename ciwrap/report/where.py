@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ciwrap.model import CheckResult, Divergence, DivergenceKind, VariableResult, Verdict
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
-from ciwrap.report.cause_words import cause_lines
-from ciwrap.report.digest_words import moved_place
 from ciwrap.report.text import counts_words, index_text, plural, safe_name
 from ciwrap.report.words import element_share_text, sides_of, variable_is_exact
 
@@ -219,18 +217,26 @@ _MOST_NAMES = 8
 
 def divergence_lines(check: CheckResult) -> Iterator[tuple[str, str, str, list[str]]]:
     """The first divergence of a history, and beside it the first one of numbers if that is
-    another: what it is called, the variable, what is known of it, and what its elements have in
-    common.
+    another: what it is called, the variable, what is known of it beside numbers, and lines: what
+    its elements have in common, then the first of them.
     """
     if not check.is_history:
         return
+    from ciwrap.report.cause_words import cause_lines
+
     first, numeric = check.first_divergence, check.first_numeric_divergence
     numeric = None if numeric == first else numeric
     for what, one in (("first difference", first), ("first difference of numbers", numeric)):
         if one is not None:
             variable = one.variable
-            causes = list(cause_lines(variable, sides_of(check, variable)))
-            yield what, safe_name(variable.id.text), divergence_text(one), causes
+            sides = sides_of(check, variable)
+            lines = list(cause_lines(variable, sides))
+            said = divergence_text(one, sides)
+            is_known = one.kind is DivergenceKind.DIFFER and one.element is not None
+            if is_known:
+                lines.append(said.strip())
+            kind = "" if is_known else said
+            yield what, safe_name(variable.id.text), kind, lines
 
 
 def together_text(check: CheckResult) -> str:
@@ -248,20 +254,23 @@ def together_text(check: CheckResult) -> str:
     return f"these do not match{where}, either: {said}{more}"
 
 
-def divergence_text(divergence: Divergence) -> str:
-    """` [5, 7]: 1.0 and 1.5, 500 x the bound`, or `: not comparable`; where no values are known,
-    what digests tell of them: `: undecided, in elements [0:512]`.
+def divergence_text(divergence: Divergence, sides: tuple[str, str]) -> str:
+    """` [5, 7]: golden 1.0, new 1.5, 500 x the bound`, or `: not comparable`; where no values are
+    known, what digests tell of them: `: undecided, in elements [0:512]`.
     """
     if not divergence.kind.is_alarm:
         return f": {divergence.kind.words}"
     element = divergence.element
     if element is None:
+        from ciwrap.report.digest_words import moved_place
+
         is_open = divergence.kind is DivergenceKind.UNDECIDED
         said = (divergence.kind.words if is_open else "", moved_place(divergence.variable))
         known = ", ".join(text for text in said if text)
         return f": {known}" if known else ""
-    where = f" {index_text(element.index)}" if element.index else ""
-    text = f"{where}: {safe_name(element.golden)} and {safe_name(element.new)}"
+    where = f" {index_text(element.index)}:" if element.index else ""
+    golden, new = safe_name(element.golden), safe_name(element.new)
+    text = f"{where} {sides[0]} {golden}, {sides[1]} {new}"
     if variable_is_exact(divergence.variable):
         return f"{text}, compared exactly"
     if element.bound_share is not None:

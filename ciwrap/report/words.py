@@ -15,8 +15,6 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.settings import FILL_LABELS
-from ciwrap.report.cause_words import cause_lines
-from ciwrap.report.digest_words import by_digests_lines, by_digests_sentence
 from ciwrap.report.text import (
     A_AND_B,
     GOLDEN_AND_NEW,
@@ -32,8 +30,6 @@ from ciwrap.report.text import (
     share_text,
     size_text,
 )
-from ciwrap.report.text_difference import text_difference_lines
-from ciwrap.report.text_words import text_lines
 
 
 def variable_is_exact(variable: VariableResult) -> bool:
@@ -296,6 +292,8 @@ def at_most_words(share: float) -> str:
 
 def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
     if variable.differing_count is None:
+        from ciwrap.report.digest_words import by_digests_sentence
+
         return by_digests_sentence(variable)
     count = variable.compared_elements or 0
     with_percent = with_percent and count > 1 and not variable.is_mask_unknown
@@ -355,6 +353,10 @@ def detail_lines(
     texts of which lines have no partner. is_verbose: more of a text's places, and how to leave each
     of them out.
     """
+    # Only what differs needs these.
+    from ciwrap.report.cause_words import cause_lines
+    from ciwrap.report.text_words import text_lines
+
     if variable.text is not None:
         return text_lines(variable, sides, is_verbose=is_verbose)
     # The cause first: it is what a reader looks for.
@@ -369,10 +371,14 @@ def fact_lines(
 
     with_share: by how many bounds the largest one is off, which a headline may have said.
     """
+    from ciwrap.report.digest_words import by_digests_lines
+
     lines = []
     if variable.first_differences:
         first = variable.first_differences[0]
         where = f"first at {place_words(variable)}: " if first.index else ""
+        from ciwrap.report.text_difference import text_difference_lines
+
         texts = text_difference_lines(first.golden, first.new, sides)
         if texts is not None:
             return [f"{where}{texts[0]}", *texts[1:]]

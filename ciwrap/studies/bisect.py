@@ -7,6 +7,7 @@ they are kept outside of the working tree.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 import shutil
 import tempfile
@@ -22,13 +23,21 @@ from ciwrap.base.documents import DocumentHead
 from ciwrap.base.errors import ConfigMissingError, RepositoryError, UsageError
 from ciwrap.base.processes import Closing, later_interrupts
 from ciwrap.base.repository import Repository, ask_git, place_below, revision_folder
-from ciwrap.model import RunResult, Verdict
+from ciwrap.model import RunResult, Verdict, worst_of
 from ciwrap.project.config import find_config_here, load_config, load_text
 from ciwrap.project.settings import Config
+from ciwrap.report.lead import checkpoint_words
 from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.page import cards_of, page_head, render_page, time_words
-from ciwrap.report.text import plural, portable, portable_text, safe_name, seconds_text
-from ciwrap.report.where import divergence_text
+from ciwrap.report.text import (
+    beyond_text,
+    plural,
+    portable,
+    portable_text,
+    safe_name,
+    seconds_text,
+)
+from ciwrap.report.words import variable_is_exact
 
 # What git's log of a bisection says once it is at an end; never translated.
 _FOUND = re.compile(r"^# first bad commit: \[([0-9a-f]{40,64})\]", re.MULTILINE)
@@ -305,7 +314,7 @@ class BisectDocument(DocumentHead, frozen=True):
 
 
 def found_text(document: BisectDocument) -> str:
-    """`1a2b3c4d5e moved iter 20 / rank 1 / vy`."""
+    """`1a2b3c4d5e moved vy (iteration 20, rank 1, up to 18 x the bound)`."""
     assert document.found is not None
     assert document.result is not None
     return f"{document.found.name[:10]} moved {_what_moved(document.result)}"
@@ -320,11 +329,20 @@ def not_found_text(document: BisectDocument) -> str:
 
 
 def _what_moved(result: RunResult) -> str:
-    """The first variable whose numbers differ, where, and by how much."""
+    """The first variable whose numbers differ, where, and by how much at most: `v (iteration 50,
+    rank 1, up to 300 x the bound)`.
+    """
     for check in result.checks:
         divergence = check.first_numeric_divergence
-        if divergence is not None:
-            return f"{safe_name(divergence.variable.id.text)}{divergence_text(divergence)}"
+        if divergence is None:
+            continue
+        first = divergence.variable
+        worst = worst_of(one for one in check.variables if one.name == first.name)
+        share = worst.max_bound_share
+        known = share is not None and math.isfinite(share) and not variable_is_exact(worst)
+        size = f"up to {beyond_text(share or 0.0)}" if known else ""
+        parts = ", ".join(filter(None, (checkpoint_words(first), size)))
+        return f"{safe_name(first.name)}{f' ({parts})' if parts else ''}"
     for check in result.checks:
         if check.verdict.is_statistical and not check.verdict.is_good:
             return f"the statistics of {safe_name(check.name)}"
@@ -346,6 +364,7 @@ def render_bisect_html(document: BisectDocument) -> str:
     page = SimpleNamespace(
         title=not_found_text(document) if found is None else found_text(document),
         lead=tuple(lead),
+        commands=() if found is None else (("what it changed", f"git show {found.name[:10]}"),),
         hue="not_comparable" if found is None else "differ",
         runs=plural(len(document.steps), "run"),
         ends=f"between {document.good[:10]} (good) and {document.bad[:10]} (bad)",

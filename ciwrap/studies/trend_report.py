@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeAlias
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from markupsafe import Markup
 
 from ciwrap.model import EnvironmentDifference
+from ciwrap.model.results import command_words
 from ciwrap.report.drawing import (
     WIDTH,
     Frame,
@@ -30,6 +31,7 @@ from ciwrap.report.drawing import (
 from ciwrap.report.markdown import escaped
 from ciwrap.report.page import PageHead, render_page, time_words
 from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_name, time_text
+from ciwrap.report.top import commit_of
 from ciwrap.snapshot.difference import words_of_kind
 from ciwrap.statistics.change_points import LEAST
 from ciwrap.studies.timing import change_text
@@ -110,7 +112,7 @@ def rate_words(one: Measured) -> str:
 
 
 def reached_words(results: int) -> str:
-    """When a line reaches the bound: `at this rate it exceeds its bound in about 5 more results`."""
+    """When a line reaches the bound: `at this rate it exceeds its bound in about 5 results`."""
     if results == 0:
         return "the line through these results has reached it"
     return f"at this rate it exceeds its bound in about {plural(results, 'more result')}"
@@ -321,6 +323,7 @@ def _curve(
 
 
 MOST_WARNINGS = 50
+_MOST_COMMANDS = 3
 MOST_SERIES = 60
 
 
@@ -328,14 +331,20 @@ def render_trend_html(document: TrendDocument) -> str:
     """The page of a trend, self-contained as that of a comparison is."""
     warned = len(document.warnings)
     page = SimpleNamespace(
-        title=capital(plural(warned, "warning")) if warned else "Nothing to warn of",
+        title=_title(document),
         hue="vary" if warned else "match",
-        counts=(
-            plural(document.results, "result"),
-            plural(len(document.shares), "variable"),
-            plural(len(document.times), "command"),
+        counts=tuple(
+            plural(count, noun)
+            for count, noun in (
+                (document.results, "result"),
+                (len(document.shares), "variable"),
+                (len(document.times), "command"),
+            )
+            if count
         ),
-        warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[:MOST_WARNINGS]),
+        # The title is the first.
+        warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[1:MOST_WARNINGS]),
+        commands=tuple(_bisections(document)),
         warnings_left_out=max(0, warned - MOST_WARNINGS),
         shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
         shares_left_out=max(0, len(document.shares) - MOST_SERIES),
@@ -364,6 +373,32 @@ def _verdict_row(one: VerdictSeries) -> SimpleNamespace:
         words=capital(verdict_words(one)),
         plot=verdict_strip(one),
     )
+
+
+def _title(document: TrendDocument) -> str:
+    """The first warning: what a reader has to know."""
+    if not document.warnings:
+        return "Nothing to warn of"
+    first, *others = document.warnings
+    more = f" (and {plural(len(others), 'more warning')})" if others else ""
+    return f"{capital(safe_name(first, 300))}{more}"
+
+
+def _bisections(document: TrendDocument) -> Iterator[tuple[str, str]]:
+    """The command that finds the commit of the last step of each share that is drawn first."""
+    for one in document.shares[:_MOST_COMMANDS]:
+        if one.change_points:
+            at = one.change_points[-1].position
+            sides = [_commit_of(one, at - 1), _commit_of(one, at)]
+            if all(sides) and sides[0] != sides[1]:
+                command = f"ciwrap bisect {' '.join(sides)} --check"
+                words = f"which commit moved {safe_name(one.variable, 60)}"
+                yield words, command_words(command, [one.check], " -- COMMAND")
+
+
+def _commit_of(one: ShareSeries, position: int) -> str:
+    commit = one.points[position].moment.commit if position >= 0 else None
+    return commit_of({} if commit is None else {"git_commit": commit})
 
 
 def _share_card(one: ShareSeries) -> SimpleNamespace:

@@ -6,11 +6,13 @@ Needs Playwright, Chromium and axe-core: tools/report-tests fetches them and run
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import planted_defects as planted
 import pytest
 import report_cases as cases
 import report_scenarios as scenarios
@@ -124,16 +126,21 @@ def test_accessibility(browser: Any, pages: Any, name: str, scheme: str, width: 
 
 # One of 12,800 checkpoints takes long to write, and looks as the growing one does.
 CASES = [name for name in cases.CASES if name != "long_run"]
+PLANTED = [name for name in planted.DEFECTS if name != "nothing"]
 
 
 @pytest.fixture(scope="session")
 def case_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("cases")
-    return {name: cases.make(name, folder / name).as_uri() for name in CASES}
+    found = {name: cases.make(name, folder / name).as_uri() for name in CASES}
+    for name in PLANTED:
+        planted.checked(folder / "planted" / name, name)
+        found[name] = (folder / "planted" / name / "report.html").as_uri()
+    return found
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *PLANTED])
 def test_every_case_is_accessible_fits_and_is_silent(
     browser: Any, case_pages: dict[str, str], name: str, width: int
 ) -> None:
@@ -214,7 +221,7 @@ def test_a_picture_is_read_with_the_keyboard(page: Page, pages: Any) -> None:
 def test_the_value_under_the_pointer(page: Page, pages: Any) -> None:
     page.goto(pages["planted"])
     page.locator(".looker").first.click()
-    box = page.locator("dialog canvas").bounding_box()
+    box = page.locator(".look-frame canvas").bounding_box()
     assert box is not None
     output = page.locator("dialog output")
     # 24 cells each way; the middle of the cell in row 3, column 20.
@@ -223,7 +230,65 @@ def test_the_value_under_the_pointer(page: Page, pages: Any) -> None:
     page.keyboard.press("+")
     page.mouse.move(box["x"] + box["width"] / 48, box["y"] + box["height"] / 48)
     expect(output).to_contain_text("\u00d7 the bound")
-    assert page.locator("dialog canvas").evaluate("(one) => [one.width, one.height]") == [12, 12]
+    assert page.locator(".look-frame canvas").evaluate("(one) => [one.width, one.height]") == [
+        12,
+        12,
+    ]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_first_screen_answers_five_questions(
+    page: Page, case_pages: dict[str, str], name: str, width: int
+) -> None:
+    """What, how much, likely cause and next step, and where if it is not everywhere; the telephone
+    is 844 high.
+    """
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(case_pages[name])
+    answers = page.locator("#lead dt").all_text_contents()
+    assert set(answers) >= {"What", "How much", "Likely cause", "Next"}
+    bottom = page.locator("#lead dl").evaluate("(one) => one.getBoundingClientRect().bottom")
+    assert bottom <= 844
+
+
+def test_golden_and_new_are_swiped_with_the_keyboard(page: Page, pages: Any) -> None:
+    """The picture opens on the difference; both scales and both axes are named."""
+    page.goto(pages["planted"])
+    page.locator(".looker").first.click()
+    dialog = page.locator("dialog")
+    difference = dialog.get_by_role("button", name="new \u2212 golden", exact=True)
+    expect(difference).to_have_attribute("aria-pressed", "true")
+    scale = page.locator(".look-scale")
+    expect(scale).to_contain_text(re.compile("\u2212[0-9,]+ \u00d7 the bound"))
+    expect(page.locator(".look-axes")).to_have_text(
+        "down: axis 0, 0 to 23; across: axis 1, 0 to 23"
+    )
+    page.keyboard.press("s")
+    seam, knob = page.locator(".look-seam"), dialog.get_by_label("golden | new")
+    expect(scale).not_to_contain_text("bound")
+
+    def sides_at(column: int) -> list[list[int]]:
+        """The colours of a column of the picture."""
+        found: list[list[int]] = page.locator(".look-frame canvas").evaluate(
+            "(one, at) => [...Array(one.height).keys()].map((row) =>"
+            " [...one.getContext('2d').getImageData(at, row, 1, 1).data])",
+            column,
+        )
+        return found
+
+    middle = sides_at(20)
+    knob.focus()
+    for _ in range(50):
+        page.keyboard.press("ArrowRight")
+    expect(knob).to_have_value("100")
+    assert sides_at(20) != middle  # golden now, where new was
+    assert seam.evaluate("(one) => one.style.left") == "100%"
+    page.keyboard.press("+")
+    expect(page.locator(".look-axes")).not_to_have_text(re.compile("0 to 23.*0 to 23"))
+    page.keyboard.press("m")
+    expect(seam).to_be_hidden()
+    expect(knob).to_be_hidden()
 
 
 def test_a_table_of_nothing_has_no_head(page: Page, pages: Any) -> None:

@@ -225,7 +225,8 @@ def test_particles_that_migrate(
     assert lines["v"]["trend"] == "grows"
     assert set(states["id"]) == {"match"}
     shown = capsys.readouterr().out
-    assert "first difference: iter 20 / x [31, 1]: " in shown
+    assert "first difference: iter 20 / x\n" in shown
+    assert "      [31, 1]: A " in shown
     assert re.search(r"x +~~#~~~  comes and goes", shown)
 
 
@@ -404,5 +405,6 @@ def test_one_frame_of_a_single_file(
     assert [point["differing_count"] for point in line["points"]] == [0, 0, 0, 2, 0, 0]
     assert line["trend"] == "comes_and_goes"
     shown = capsys.readouterr().out
-    assert "first difference: iter 3 / p [2, 5]: " in shown
+    assert "first difference: iter 3 / p\n" in shown
+    assert "      [2, 5]: A " in shown
     assert "~~~#~~  comes and goes" in shown

@@ -84,7 +84,7 @@ def test_one_commit_of_sixty_is_named_in_nine_runs(told: Told) -> None:
     assert found["found"]["title"] == "Change 41"
     assert len(found["steps"]) <= 9
     assert {step["verdict"] for step in found["steps"]} == {"match", "differ", "not_comparable"}
-    words = f"found: {names[40][:10]} moved density [1, 3]: 7.0 and 7.000003, 3.00 x the bound"
+    words = f"found: {names[40][:10]} moved density (up to 3.00 x the bound)"
     assert words in outcome.out
     result = found["result"]
     assert (result["verdict"], result["kind"]) == ("differ", "bisect")
@@ -387,7 +387,8 @@ def test_the_page_names_the_commit_and_shows_what_it_moved(told: Told) -> None:
     outcome = told.run("bisect", told.good, "HEAD", "--report", str(page))
     assert outcome.code == 0, outcome
     text = page.read_text()
-    assert f"<span>{names[3][:10]} moved density [1, 3]:" in text
+    assert f"<span>{names[3][:10]} moved density (up to" in text
+    assert f"<code>git show {names[3][:10]}</code>" in text
     assert text.count("<b>found</b>") == 1
     for step in outcome.document["steps"]:
         assert f'<td class="mono nw">{step["commit"]["name"][:10]}</td>' in text

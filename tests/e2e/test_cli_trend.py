@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from typing import TYPE_CHECKING, Any
@@ -475,7 +476,10 @@ def test_the_page_shows_each_variable_and_command_over_time(folder: Project) -> 
     assert outcome.code == 0, outcome
     page = (folder.folder / "page.html").read_text()
     warnings = outcome.document["warnings"]
-    assert f"<span>{len(warnings)} warnings</span>" in page
+    # The title is the finding.
+    title = page.partition("<h1>")[2].partition("</h1>")[0]
+    assert html.escape(warnings[0][1:300]) in title
+    assert f"(and {len(warnings) - 1} more warning" in title
     assert "<b>evil</b>" not in page
     evil, density, times = charts_of(page)
     for picture, lines in ((evil, 1), (density, 1), (times, 1)):

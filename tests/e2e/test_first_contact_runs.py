@@ -298,10 +298,11 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "DIFFER  3 of 4 variables, at 15 of 20 iterations"
     assert shown[1].strip() == "bound: none given, compared exactly"
-    assert shown[2].strip() == "first difference: iter 5 / u [0]: 0.0 and 1.0, compared exactly"
-    assert shown[3].strip() == "in each of them B = A + 1"
+    assert shown[2].strip() == "first difference: iter 5 / u"
     # No bound is offered that is a third of what the values span.
-    assert shown[4].strip() == "these do not match in iteration 5, either: v"
+    assert shown[3].strip() == "in each of them B = A + 1"
+    assert shown[4].strip() == "[0]: A 0.0, B 1.0, compared exactly"
+    assert shown[5].strip() == "these do not match in iteration 5, either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
     assert "u: from iteration 5 on; 60 of 60 values differ there" in shown[5]

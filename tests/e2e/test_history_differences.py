@@ -57,7 +57,8 @@ def test_first_divergence_and_timelines(
     assert timeline_of(document, "phi")["trend"] == "jumps"
     assert timeline_of(document, "x")["trend"] == "comes_and_goes"
     shown = capsys.readouterr().out
-    assert "first difference: iter 10 / rank 1 / x [2, 3]: " in shown
+    assert "first difference: iter 10 / rank 1 / x\n" in shown
+    assert "      [2, 3]: A " in shown
     assert "..#" in shown
 
 

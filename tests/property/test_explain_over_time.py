@@ -107,6 +107,14 @@ def test_no_growth_is_seen_in_random_differences() -> None:
     assert claimed == {}
 
 
+def test_growth_is_more_than_a_little_and_never_goes_back() -> None:
+    little = 1e-6 * (1 + 0.1 * np.arange(12))
+    assert grown(range(12), little.tolist(), 5e-7) is None
+    back = 1e-7 * 2.0 ** np.arange(12)
+    back[[6, 7]] = back[[7, 6]]
+    assert grown(range(12), back.tolist(), 1e-6) is None
+
+
 def test_growth_stands_behind_what_explains_it_and_before_a_wider_bound() -> None:
     def causes(*told: Cause) -> list[Cause]:
         some = [point(at, 1e-7 * 2.0**at, atol=1e-6) for at in range(12)]
@@ -179,6 +187,9 @@ def test_what_stopped_is_named() -> None:
     # One of them is lost besides, so that the rest of it is told with its count.
     gone = every("huv", (40, 50), (2,)) | {VariableId("v", 10, 0)}
     assert stopped(golden, gone).endswith("from iteration 40 on (6 of 7 missing arrays)")
+    # Of two that end, the one that explains more.
+    gone = every("huv", (40, 50), (2,)) | every("huv", (50,), (0,))
+    assert stopped(golden, gone).startswith("rank 2 wrote nothing from iteration 40 on (6 of 9 ")
     assert stopped(golden, {VariableId("v", 20, 1)}) == ""
     assert stopped(golden, set()) == ""
     assert stopped(golden, golden) == ""

@@ -135,7 +135,9 @@ def check_first(
     index = ", ".join(map(str, wanted.first or ()))
     ranks = {rank for _, rank, _ in truth}
     assert ranks == set(range(len(ranks)))
-    assert f"first difference: iter {iteration} / rank {rank} / {name} [{index}]:" in terminal
+    place = f"first difference: iter {iteration} / rank {rank} / {name}\n"
+    # Causes may stand between.
+    assert f"\n      [{index}]: " in terminal.partition(place)[2]
     for text in (page, markdown):
         said = f"First difference: iteration {iteration}, rank {rank}, {name}: "
         count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? beyond"

@@ -20,8 +20,9 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.variable_result import ChunkRange, HistoryFacts, MovedElement
-from ciwrap.report.lead import group_of, top_of_page
+from ciwrap.report.lead import group_of
 from ciwrap.report.terminal import alarm_lines
+from ciwrap.report.top import top_of_page
 from ciwrap.report.view import row_of
 from ciwrap.report.where import divergence_lines, extent_words, where_listed, where_text
 from ciwrap.report.words import headline
@@ -267,5 +268,5 @@ def test_a_single_number_has_no_index() -> None:
     )
     other = VariableResult("u", Verdict.MATCH, iteration=1, element_count=1, differing_count=0)
     check = CheckResult("c", Verdict.DIFFER, (one, other))
-    ((_, _, more, _),) = divergence_lines(check)
-    assert more == ": -1.0 and -1.5, 500 x the bound"
+    ((_, _, more, lines),) = divergence_lines(check)
+    assert (more, lines[-1]) == ("", "golden -1.0, new -1.5, 500 x the bound")

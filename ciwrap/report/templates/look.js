@@ -71,14 +71,15 @@
     const [rows, columns] = view.cells, count = rows * columns;
     const isLine = view.axes[0] === null;
     const { planes, valueOf, saidOf } = numbersOf(view);
-    let at = view.shown, what = isLine ? "both" : "new", row = 0, column = 0;
+    // A thin defect is seen in the difference first.
+    let at = view.shown, what = isLine ? "both" : "signed", row = 0, column = 0, split = 0.5;
     let rect = [0, rows, 0, columns];
 
     const dialog = make("dialog", "", document.body, { className: "look" });
     dialog.setAttribute("aria-label", `${view.name}, enlarged`);
     const head = make("div", "", dialog, { className: "look-head" });
     make("b", view.name + (view.part ? `, ${view.part} part` : ""), head);
-    const modes = isLine ? [["both", "both", "g"]] : [["golden", view.sides[0], "g"], ["new", view.sides[1], "n"], ["signed", `${view.sides[1]} \u2212 ${view.sides[0]}`, "m"], ["share", "|difference| / bound", "d"]];
+    const modes = isLine ? [["both", "both", "g"]] : [["golden", view.sides[0], "g"], ["new", view.sides[1], "n"], ["signed", `${view.sides[1]} \u2212 ${view.sides[0]}`, "m"], ["share", "|difference| / bound", "d"], ["swipe", "Swipe", "s"]];
     const buttons = modes.map(([name, label, key]) => {
       const button = make("button", label, isLine ? null : head, { type: "button", title: `key ${key}` });
       button.addEventListener("click", () => { still(); what = name; draw(); });
@@ -101,8 +102,17 @@
     const wider = make("button", "All", head, { type: "button", title: "key 0" });
     const shut = make("button", "Close", head, { type: "button", title: "key Esc" });
 
-    const canvas = make("canvas", "", dialog, { tabIndex: 0 });
+    const frame = make("div", "", dialog, { className: "look-frame" });
+    const canvas = make("canvas", "", frame, { tabIndex: 0 });
     canvas.setAttribute("role", "img");
+    const seam = make("div", "", frame, { className: "look-seam", hidden: true });
+    const axes = make("p", "", dialog, { className: "soft small look-axes" });
+    const scale = make("div", "", dialog, { className: "look-scale small", hidden: isLine });
+    const [least, bar, most] = [make("span", "", scale), make("canvas", "", scale, { width: 240, height: 1, ariaHidden: "true" }), make("span", "", scale)];
+    const swipe = make("label", "", dialog, { className: "look-slide", hidden: true });
+    make("span", `${view.sides[0]} | ${view.sides[1]} `, swipe);
+    const knob = make("input", "", swipe, { type: "range", min: 0, max: 100, value: 50 });
+    knob.addEventListener("input", () => { split = knob.value / 100; draw(); });
     let slider = null;
     if (planes.length > 1) {
       const label = make("label", "", dialog, { className: "look-slide" });
@@ -113,7 +123,7 @@
     }
     const output = make("output", "", dialog);
     output.setAttribute("aria-live", "polite");
-    make("p", `Arrows move the mark, ${slider ? "[ and ] change the plane, " : ""}+ goes closer, 0 shows all, w finds the worst${isLine ? "" : ", g, n, m, d choose the picture, b blinks, space flips"}.`, dialog, { className: "soft small" });
+    make("p", `Arrows move the mark, ${slider ? "[ and ] change the plane, " : ""}+ goes closer, 0 shows all, w finds the worst${isLine ? "" : ", g, n, m, d choose the picture, s swipes, b blinks, space flips"}.`, dialog, { className: "soft small" });
 
     const say = () => {
       output.textContent = saidOf(at, row, column);
@@ -125,15 +135,38 @@
 
     const shape = (ratio) => {
       canvas.style.aspectRatio = String(ratio);
-      canvas.style.width = `min(100%, ${Math.round(66 * ratio)}vh)`;
+      frame.style.width = `min(100%, ${Math.round(60 * ratio)}vh)`;
+    };
+    const limitOf = () => {
+      // At least the bound, so that noise is pale beside a defect.
+      let limit = 1;
+      for (const one of planes) for (const code of one.share) if (code !== OFF) limit = Math.max(limit, shareOf(code));
+      return limit;
+    };
+    const sayAxes = () => {
+      const [top, bottom, left, right] = rect;
+      const along = (first, last, cells, extent) => `${Math.floor((first * extent) / cells)} to ${Math.floor((last * extent) / cells) - 1}`;
+      const across = `across: axis ${view.axes[1]}, ${along(left, right, columns, view.extents[1])}`;
+      axes.textContent = isLine ? across : `down: axis ${view.axes[0]}, ${along(top, bottom, rows, view.extents[0])}; ${across}`;
+    };
+    const drawScale = () => {
+      const context = bar.getContext("2d"), image = context.createImageData(240, 1), times = " \u00d7 the bound";
+      const from = what === "share" ? colourOf.shares : what === "signed" ? colourOf.signed : colourOf.values;
+      const last = what === "share" ? LAST : 254;
+      for (let i = 0; i < 240; i++) {
+        const colour = from + Math.round((i / 239) * last);
+        image.data.set(palettes.subarray(4 * colour, 4 * colour + 4), 4 * i);
+      }
+      context.putImageData(image, 0, 0);
+      const limit = what === "signed" ? short2(limitOf()) : "";
+      least.textContent = what === "share" ? "equal" : what === "signed" ? `\u2212${limit}${times}` : short(view.scale[0]);
+      most.textContent = what === "share" ? "32,768\u00a0\u00d7 the bound and more" : what === "signed" ? `+${limit}${times}` : short(view.scale[1]);
     };
     const drawMap = () => {
       const [top, bottom, left, right] = rect, wide = right - left, tall = bottom - top, plane = planes[at];
       canvas.width = wide;
       canvas.height = tall;
-      // At least the bound, so that noise is pale beside a defect.
-      let limit = 1;
-      if (what === "signed") for (const one of planes) for (const code of one.share) if (code !== OFF) limit = Math.max(limit, shareOf(code));
+      const limit = what === "signed" ? limitOf() : 1, seamAt = Math.round(split * wide);
       const context = canvas.getContext("2d"), image = context.createImageData(wide, tall);
       for (let i = 0; i < tall; i++) for (let j = 0; j < wide; j++) {
         const k = (i + top) * columns + j + left;
@@ -143,12 +176,14 @@
           const code = plane.share[k], moved = ((code & 1 ? -1 : 1) * shareOf(code)) / limit;
           colour = colourOf.signed + (code === OFF ? 255 : Math.round(127 + 127 * moved));
         } else {
-          const level = plane[what][k];
+          const side = what !== "swipe" ? what : j < seamAt ? "golden" : "new";
+          const level = plane[side][k];
           colour = colourOf.values + (level === OFF ? 255 : Math.round(level / 258.007874));
         }
         image.data.set(palettes.subarray(4 * colour, 4 * colour + 4), 4 * (i * wide + j));
       }
       context.putImageData(image, 0, 0);
+      seam.style.left = `${(100 * seamAt) / wide}%`;
       shape(within((wide * view.extents[1] * rows) / (tall * view.extents[0] * columns), 0.4, 4));
     };
 
@@ -214,7 +249,9 @@
       }
     };
     const draw = (marked = false) => {
-      if (isLine) drawLine(); else drawMap();
+      seam.hidden = swipe.hidden = what !== "swipe";
+      if (isLine) drawLine(); else { drawMap(); drawScale(); }
+      sayAxes();
       if (marked) mark();
       modes.forEach(([name], i) => buttons[i].setAttribute("aria-pressed", String(name === what)));
       canvas.setAttribute("aria-label", `${view.name}: ${modes.find(([name]) => name === what)[1]}`);
@@ -269,7 +306,7 @@
       event.stopPropagation();
       if (event.ctrlKey || event.metaKey || event.altKey || !keys[event.key]) return;
       // A slider and a button have keys of their own.
-      if (event.target === slider && event.key.startsWith("Arrow")) return;
+      if ((event.target === slider || event.target === knob) && event.key.startsWith("Arrow")) return;
       if (event.target instanceof HTMLButtonElement && event.key === " ") return;
       event.preventDefault();
       keys[event.key]();

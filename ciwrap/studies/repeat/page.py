@@ -222,6 +222,13 @@ def write_repeat_report(path: str, result: RepeatResult) -> None:
     write_text(render_repeat_html(result), path, "the report")
 
 
+def _commands(result: RepeatResult) -> tuple[tuple[str, str], ...]:
+    """What to do with what was found."""
+    is_suggested = any(one.suggested_bound is not None for one in result.variables)
+    command = "ciwrap repeat --write-bounds"
+    return (("write the suggested bounds", command),) if is_suggested else ()
+
+
 def render_repeat_html(result: RepeatResult) -> str:
     """The page of a result, self-contained as that of a comparison is. Absolute paths are
     shortened.
@@ -235,6 +242,7 @@ def render_repeat_html(result: RepeatResult) -> str:
     page = SimpleNamespace(
         title=capital(safe_name(title, 500)),
         lead=_code(f"{rest}.") if rest else Markup(""),
+        commands=_commands(result),
         hue=_hue(result),
         counts=tuple(_counts(result)),
         messages=tuple(map(_message, result.messages[:_MOST_MESSAGES])),

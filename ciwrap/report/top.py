@@ -1,0 +1,242 @@
+"""The top of the page: what happened, where, how much, why, and which command looks further."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ciwrap.model import (
+    CheckResult,
+    Divergence,
+    Evidence,
+    RunResult,
+    VariableResult,
+    Verdict,
+    worst_of,
+)
+from ciwrap.model.results import command_words
+from ciwrap.model.variable_result import Cause
+from ciwrap.report.cause_words import cause_words
+from ciwrap.report.digest_words import first_moved, lost_words, moved_words
+from ciwrap.report.lead import (
+    checkpoint_words,
+    count_words,
+    lead,
+    lead_place,
+    lead_sentences,
+    leading,
+)
+from ciwrap.report.place_words import box_words, is_the_same_place, suspect_place
+from ciwrap.report.text import (
+    beyond_text,
+    capital,
+    percent_text,
+    range_words,
+    rounded_down,
+    share_text,
+    size_text,
+)
+from ciwrap.report.where import where_listed
+from ciwrap.report.words import (
+    arrays_words,
+    counted_lost,
+    has_distance,
+    headline,
+    lost_count,
+    sides_of,
+    variable_is_exact,
+)
+
+
+class Top(Struct, frozen=True):
+    """The top of the page. facts: of what differs first, or is missing, as (what it is, words); ()
+    if there is no such thing. commands: those that look further, as (what for, the command).
+    earlier, sentences: what is to be known before the facts, and beside them.
+    """
+
+    sentences: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...] = ()
+    earlier: tuple[str, ...] = ()
+    commands: tuple[tuple[str, str], ...] = ()
+
+
+def top_of_page(run: RunResult) -> Top:
+    told = leading(run)
+    with_facts = [pair for pair in told if pair[1].kind.is_alarm or _has_stopped(pair[1].variable)]
+    if not with_facts:
+        return Top(tuple(lead(run)), commands=next_steps(run))
+    check, divergence = with_facts[0]
+    sentences = tuple(lead_sentences(run, divergence))
+    earlier = 0 if told[0] == with_facts[0] else 1
+    return Top(
+        sentences[earlier:],
+        _facts(run, check, divergence),
+        sentences[:earlier],
+        next_steps(run),
+    )
+
+
+def _has_stopped(variable: VariableResult) -> bool:
+    return any(one.cause is Cause.STOPPED for one in variable.explanations)
+
+
+def _facts(
+    run: RunResult, check: CheckResult, divergence: Divergence
+) -> tuple[tuple[str, str], ...]:
+    variable = divergence.variable
+    every = [one for one in check.variables if one.name == variable.name]
+    # What was not compared has no place among the numbers that differ.
+    results = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
+    where = lead_place(run, check, divergence)
+    if divergence.kind.is_alarm:
+        count = headline(variable) if variable.differing_count is None else count_words(variable)
+        place = _where(check, variable, every)
+        size = _how_much(variable, results)
+    else:
+        sides = sides_of(check, variable)
+        count = "not in the outputs" if check.source_path is None else f"only in {sides[0]}"
+        place = where_listed(check, sorted(every, key=lambda one: one.id.sort_key))
+        size = f"{arrays_words(len(check.missing_variables), 0)} of {check.variable_count:,}"
+    facts = (
+        ("What", f"{where}: {count}"),
+        ("Where", place),
+        ("How much", size),
+        ("Likely cause", _cause(check, variable)),
+    )
+    return tuple((name, f"{capital(words)}.") for name, words in facts if words)
+
+
+def _cause(check: CheckResult, variable: VariableResult) -> str:
+    """The most telling things that the differing elements have in common."""
+    sides = sides_of(check, variable)
+    known = [one for one in variable.explanations if one.cause is not Cause.WIDER_BOUND]
+    # That it is one rank is said where it is.
+    telling = [one for one in known if one.cause is not Cause.ONE_RANK]
+    if telling:
+        return "; ".join(cause_words(one, sides) for one in telling[:2])
+    if variable.new_values is not None and (lost := lost_words(variable.new_values)):
+        return f"the new values hold {lost}"
+    if variable.differing_count is None:
+        return "not known: the golden has no values to look at"
+    return "none of those that ciwrap knows"
+
+
+def next_steps(run: RunResult) -> tuple[tuple[str, str], ...]:
+    """The commands that look further than the result, for the first check that does not match."""
+    told = leading(run)
+    bad = [check for check in run.checks if not check.verdict.is_good]
+    check = told[0][0] if told else next(iter(bad), None)
+    if check is None or check.verdict.is_good:
+        return ()
+    if run.kind not in ("check", "run"):
+        return _of_two_runs(check) if run.kind == "compare" else ()
+    found = []
+    if check.verdict.is_alarm and (commits := _commits(run, check)) is not None:
+        command = "" if run.kind == "run" else " -- COMMAND"
+        words = command_words(f"ciwrap bisect {' '.join(commits)} --check", [check.name], command)
+        found.append(("which commit moved it", words))
+    if told and check.verdict.is_alarm and told[0][1].variable.differing_count is None:
+        found.append(("with the values of both runs", "ciwrap compare OLD NEW"))
+    if check.golden_bytes is not None:
+        found.append(("what the golden holds", command_words("ciwrap show", [check.name])))
+    return tuple(found)
+
+
+def _of_two_runs(check: CheckResult) -> tuple[tuple[str, str], ...]:
+    if check.golden_path is None or check.source_path is None:
+        return ()
+    sides = [check.golden_path, check.source_path]
+    what, options = "every variable", " --verbose"
+    if check.verdict.is_alarm:
+        what, options = "every value that differs", " --list differences.csv"
+    words = command_words("ciwrap compare", sides, options)
+    return ((f"{what} (with the bounds as before)", words),)
+
+
+def _commits(run: RunResult, check: CheckResult) -> tuple[str, str] | None:
+    """The commit that the golden was made at, and that of the run, if these are two."""
+    golden, new = base_commit(check), commit_of(check.environment or run.environment)
+    return (golden, new) if golden and new and golden != new else None
+
+
+def base_commit(check: CheckResult) -> str:
+    """The commit that the golden was made at, shortened; '' if it is not known."""
+    return commit_of(check.golden_environment)
+
+
+def commit_of(environment: Mapping[str, str]) -> str:
+    """The commit of an environment, shortened, without a word on uncommitted changes."""
+    commit = environment.get("git_commit", "")[:_COMMIT_DIGITS]
+    return commit if _COMMIT.fullmatch(commit) else ""
+
+
+_COMMIT_DIGITS = 12
+_COMMIT = re.compile("[0-9a-f]{7,12}")
+
+
+def _where(check: CheckResult, variable: VariableResult, every: list[VariableResult]) -> str:
+    """every: the variable in each checkpoint, also where it was not compared."""
+    inside = suspect_place(variable) or box_words(variable)
+    compared = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
+    if inside and not is_the_same_place(variable, compared):
+        inside = f"at first {inside}"
+    ordered = sorted(every, key=lambda one: one.id.sort_key)
+    when = where_listed(check, ordered, alarms_only=True)
+    return "; ".join(part for part in (when, inside) if part)
+
+
+def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
+    """Of the first one, and of the worst one if that is another."""
+    first = _size(variable)
+    worst = worst_of(results)
+    last = _size(worst)
+    if worst.max_bound_share is None and worst.moved_elements and worst.known_share:
+        last = f"more than {beyond_text(rounded_down(worst.known_share))}"
+    lost = sum(lost_count(one) for one in results)
+    if lost > lost_count(variable) > 0:
+        return f"{first} at first, {lost:,} in all"
+    if worst.id == variable.id or not last or last == first:
+        return first
+    at = checkpoint_words(worst)
+    return f"{first} at first, {last} at {at}" if first and at else last
+
+
+def worst_words(results: Sequence[VariableResult]) -> str:
+    """`the worst at iteration 7, rank 2: up to 42 x the bound`; nothing where the first one that
+    does not match is the worst one as well.
+    """
+    bad = [one for one in results if one.verdict is not Verdict.MATCH]
+    worst = worst_of(bad or results)
+    first = min(bad or results, key=lambda one: one.id.sort_key)
+    at, size = checkpoint_words(worst), _size(worst)
+    is_told = worst.id == first.id or not (worst.verdict.is_alarm and at and size)
+    return "" if is_told else f"the worst at {at}: {size}"
+
+
+def _size(variable: VariableResult) -> str:
+    share = variable.max_bound_share
+    if share is not None and math.isfinite(share) and not variable_is_exact(variable):
+        effect = None if variable.details is None else variable.details.effect
+        against = range_words(effect, variable.max_abs_difference or 0.0)
+        return f"up to {beyond_text(share)}{f' ({against})' if against else ''}"
+    new = variable.new_values
+    if variable.differing_count is None and new is not None and lost_words(new):
+        return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
+    if share is None and variable.least_share:
+        return f"at least {share_text(rounded_down(variable.least_share))}"
+    if share is None and variable.moved_elements:
+        return moved_words(first_moved(variable))
+    if variable.differing_count is None and variable.guaranteed_share:
+        return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
+    if variable.differing_count is None and variable.verdict.is_alarm:
+        is_tree = variable.evidence is not Evidence.RESIDUES
+        return f"not known: the golden is {'a tree' if is_tree else 'residues'} alone"
+    parts = []
+    if lost := lost_count(variable):
+        parts.append(f"{counted_lost(variable, lost)} without a number on one side")
+    if has_distance(variable):
+        parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
+    return "; ".join(parts)
