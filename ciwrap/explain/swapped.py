@@ -69,7 +69,8 @@ def _sources(some: Sequence[VariableResult], judge: Judge) -> dict[str, str]:
     found: dict[str, str] = {}
     for mine in some:
         # Exchanged ones differ by the same at most, so that one is tried first.
-        others = [one for one in some if one is not mine and one.name not in found.values()]
+        free = [one for one in some if one is not mine and one.name not in found.values()]
+        others = [one for one in free if _may_hold(mine, one)]
         for other in sorted(others, key=lambda one: _apart(mine, one)):
             left -= 2 * (mine.byte_count or 0)
             if left < 0:
@@ -78,6 +79,24 @@ def _sources(some: Sequence[VariableResult], judge: Judge) -> dict[str, str]:
                 found[mine.name] = other.name
                 break
     return found
+
+
+def _may_hold(mine: VariableResult, other: VariableResult) -> bool:
+    """Whether the first number that is known of both lets one hold the other's: nothing is read for
+    most of those that do not. True where no number is known of both.
+    """
+    known = {one.index: one.golden for one in other.first_differences}
+    for one in mine.first_differences:
+        golden = known.get(one.index)
+        if golden is None or one.new == golden:
+            continue
+        try:
+            apart, own = (abs(complex(one.new) - complex(text)) for text in (golden, one.golden))
+        except ValueError:  # flags and texts
+            return False
+        if not apart < own / 2:
+            return False
+    return True
 
 
 def _apart(one: VariableResult, other: VariableResult) -> float:
