@@ -305,7 +305,7 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     assert shown[5].strip() == "these do not match in iteration 5, either: v"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
-    assert "u: from iteration 5 on; 60 of 60 values differ there" in shown[5]
+    assert "u: from iteration 5 on; 60 of 60 values differ there" in shown[6]
     assert not any("golden" in line for line in shown)
     ciwrap(tmp_path, "compare", *pair, "-v")
     assert "A 0.0, B 1.0" in capsys.readouterr().out

@@ -135,9 +135,9 @@ def check_first(
     index = ", ".join(map(str, wanted.first or ()))
     ranks = {rank for _, rank, _ in truth}
     assert ranks == set(range(len(ranks)))
-    place = f"first difference: iter {iteration} / rank {rank} / {name}\n"
+    place = f"first difference: iter {iteration} / rank {rank} / {name} "
     # Causes may stand between.
-    assert f"\n      [{index}]: " in terminal.partition(place)[2]
+    assert f" [{index}]: A " in f" {terminal.partition(place)[2]}"
     for text in (page, markdown):
         said = f"First difference: iteration {iteration}, rank {rank}, {name}: "
         count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? beyond"
@@ -171,7 +171,7 @@ def check_variable(
     row = re.search(rf'<tr data-v="differ">(?:(?!</tr>).)*<bdi>{name}</bdi>.*?</tr>', page, re.S)
     assert row is not None
     cells = [plain(cell).strip() for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row[0], re.S)]
-    total = sum(one.size for one in mine.values())
+    total = sum(one.size for one in bad.values())
     assert f"iteration {iteration}, rank {rank}" in cells
     assert f"{count:,} of {total:,}" in cells
     (times,) = (cell for cell in cells if cell.endswith(" x"))
