@@ -87,6 +87,10 @@ int main(void) {
 }
 """
 RESIDUES = "ciwrap-bounds 3\n*\t*\t-\t-\t-\t-\t15\n"
+TYPES: tuple[tuple[str, list[str]], ...] = (
+    ("float64", []),
+    ("float32", ["-DREAL=float", '-DTYPE="f4"']),
+)
 LAYOUTS = ("plain", "ghosts", "strided", "transposed")
 
 
@@ -101,7 +105,7 @@ def run(*, rows: int, columns: int, repeats: int) -> dict[str, Any]:
         (folder / "main.c").write_text(SOURCE)
         (folder / "bounds.txt").write_text(RESIDUES)
         off = _nanoseconds_off(compiler, folder)
-        for dtype, more in (("float64", []), ("float32", ["-DREAL=float", '-DTYPE="f4"'])):
+        for dtype, more in TYPES:
             words = [compiler, "-O2", *more, f"-I{include_folder()}", "main.c", "-o", dtype]
             subprocess.run([*words, "-lm", "-ldl"], cwd=folder, check=True)
             for layout in LAYOUTS if dtype == "float64" else LAYOUTS[:1]:
@@ -117,6 +121,38 @@ def run(*, rows: int, columns: int, repeats: int) -> dict[str, Any]:
         "nanoseconds_off": off,
         "rows": found,
     }
+
+
+def beside(
+    library: str, include: str, *, rows: int, columns: int, repeats: int, turns: int
+) -> list[dict[str, Any]]:
+    """How many times as long a checkpoint takes as with another library, both in turn; the least of
+    each. include: the folder of that one's headers.
+    """
+    compiler = shutil.which("cc")
+    assert compiler is not None, "there is no C compiler"
+    least: dict[tuple[str, str, str], float] = {}
+    libraries = {"this": str(library_path()), "other": library}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "main.c").write_text(SOURCE)
+        (folder / "bounds.txt").write_text(RESIDUES)
+        for dtype, more in TYPES:
+            words = [compiler, "-O2", *more, f"-I{include}", "main.c", "-o", dtype]
+            subprocess.run([*words, "-lm", "-ldl"], cwd=folder, check=True)
+            size = [str(rows), str(columns), str(repeats + 1), "plain"]
+            for turn in range(turns):
+                for which in sorted(libraries, reverse=turn % 2 == 1):
+                    for way, env in _ways(folder).items():
+                        own = {**env, "CIWRAP_RECORD_LIBRARY": libraries[which]}
+                        copied, hashed = _seconds([str(folder / dtype), *size], folder, own)
+                        key = (dtype, way, which)
+                        least[key] = min(least.get(key, hashed / copied), hashed / copied)
+    return [
+        {"dtype": dtype, "way": way, "ratio": ratio / least[dtype, way, "other"], "memcpys": ratio}
+        for (dtype, way, which), ratio in least.items()
+        if which == "this"
+    ]
 
 
 def _nanoseconds_off(compiler: str, folder: Path) -> float:
@@ -141,8 +177,8 @@ def _ways(folder: Path) -> dict[str, dict[str, str]]:
 def _seconds(words: list[str], folder: Path, env: dict[str, str]) -> tuple[float, float]:
     target = folder / env.get("TARGET", "run")
     shutil.rmtree(target, ignore_errors=True)
-    own = {"CIWRAP_RECORD": str(target), "CIWRAP_RECORD_LIBRARY": str(library_path())}
-    told = {**os.environ, "CIWRAP_RECORD_BOUNDS": "", **env, **own}
+    own = {"CIWRAP_RECORD_LIBRARY": str(library_path()), "CIWRAP_RECORD_BOUNDS": ""}
+    told = {**os.environ, **own, **env, "CIWRAP_RECORD": str(target)}
     done = subprocess.run(words, env=told, check=True, capture_output=True, text=True)
     copied, hashed = done.stdout.split()
     return float(copied), float(hashed)
