@@ -491,3 +491,12 @@ def test_two_trees_with_residues_of_their_own_prove_what_differs_and_no_match(fo
             count = one["differing_count_at_least"], one["differing_count_at_most"]
             assert count == (one["suspect_chunks"], 4000)
             assert one["suspect_chunks"] == one["chunk_count"] == 8
+    # What moved by less than codes tell is no proof, whatever is asked for.
+    Path("walk.py").write_text(PROGRAM)
+    Path("ciwrap.yaml").write_text(config)
+    assert record("--residues", noise=1e-5)[0] == 0
+    for bound in ("0", "0.001"):
+        Path("ciwrap.yaml").write_text(config.replace("0.001", bound))
+        code, check = result()
+        moved = [one for one in check["variables"] if one["name"] == "x"]
+        assert (code, {one["verdict"] for one in moved}) == (3, {"not_comparable"})
