@@ -469,6 +469,11 @@ class FlatReader:
         while first < end:
             row = first // self._row
             block = row - row % self._kept_rows
+            whole = self._whole_rows(first, end)
+            if whole:  # at once, and not kept: nobody asks for them again
+                yield self._box((row, *(0,) * (len(self._shape) - 1)), (whole, *self._shape[1:]))
+                first += whole * self._row
+                continue
             if self._kept is None or self._kept_first != block * self._row:
                 rows = min(self._kept_rows, self._shape[0] - block)
                 start = (block, *(0,) * (len(self._shape) - 1))
@@ -479,6 +484,19 @@ class FlatReader:
             piece = self._kept[within : within + end - first]
             yield piece.copy()
             first += piece.size
+
+    def _whole_rows(self, first: int, end: int) -> int:
+        """How many rows of whole chunks begin at `first` and end by `end`, if several chunks do."""
+        row = first // self._row
+        if row * self._row != first or row % self._kept_rows:
+            return 0
+        last = end // self._row
+        rows = (
+            last - row
+            if last == self._shape[0]
+            else (last - row) // self._kept_rows * self._kept_rows
+        )
+        return rows if rows > self._kept_rows else 0
 
     def _box(self, start: Lengths, lengths: Lengths) -> NDArray[Any]:
         found = np.asarray(self._read_box(start, lengths))
