@@ -131,6 +131,8 @@ def test_damage(tmp_path: Path, suffix: str) -> None:
         with pytest.raises(CorruptFileError) as caught:
             file.open()
         assert caught.value.file == str(path)
+        with pytest.raises(CorruptFileError):  # whatever is said of what is in it
+            list(packed.pieces(path))
 
 
 @each
