@@ -7,43 +7,27 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec.structs import replace
 
-from ciwrap.base.errors import ExitCode, NotComparableError, OutputMissingError, UsageError
+from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.files import WORK_DIR, keep_out_of_git, writing
-from ciwrap.base.repository import ask_git
 from ciwrap.cli.commands import command, verbose_option
 from ciwrap.cli.main import Session, json_option, resource_options
-from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import Choice, ChosenBy, find_outputs, kind_of
-from ciwrap.formats.known_logs import preset_of
+from ciwrap.cli.starters import in_comment, starter_for, starter_of_runs
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
 from ciwrap.formats.log_rules import STEP_SUFFIX
 from ciwrap.formats.log_template import Proposal, count_numbers, propose
-from ciwrap.formats.look import MAX_FILES, Survey, survey
-from ciwrap.formats.reader import InputFile, VariableInfo
+from ciwrap.formats.reader import InputFile
 from ciwrap.golden.git_files import GIT_FILES, add_line
 from ciwrap.model import RunResult
-from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.settings import CONFIG_NAME
-from ciwrap.project.starter import (
-    AS_TEXT,
-    FoundFile,
-    FoundVariable,
-    Starter,
-    StarterCheck,
-    make_starter,
-    quoted,
-    run_line,
-)
+from ciwrap.project.starter import Starter, StarterCheck, run_line
 from ciwrap.report.document import SCHEMA_VERSION, to_document
 from ciwrap.report.terminal import render
 from ciwrap.report.text import plural, relative_to, safe_text
@@ -56,7 +40,7 @@ _SIGNS_OF_PYTEST = ("pytest.ini", "pytest.toml", "conftest.py", "tox.ini", "test
 _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
 
 
-@command("init", example="ciwrap init -- ./simulate --steps 100")
+@command("init", example="ciwrap init --runs 4 -- ./simulate --steps 100")
 @click.argument("outputs", nargs=-1, metavar="[OUTPUT]... [-- COMMAND...]")
 @click.option("--git", is_flag=True, help="Also set git up to show goldens as text in diffs.")
 @click.option("--logs", is_flag=True, help="Propose values from a log, better from two runs'.")
@@ -64,6 +48,12 @@ _TEXTCONV = ("diff.ciwrap.textconv", "ciwrap show")
     "--ci",
     type=click.Choice(["github", "gitlab"]),
     help="Also write what has CI call ciwrap; alone where ciwrap.yaml is there.",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(2, 100),
+    metavar="N",
+    help="Run COMMAND N times now, and propose what the runs need to match.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the file instead of writing it.")
 @json_option
@@ -74,11 +64,13 @@ def init_command(
     git: bool,
     logs: bool,
     ci: str | None,
+    runs: int | None,
     dry_run: bool,
 ) -> int:
     """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
     --logs, OUTPUTs are the logs of one or two runs, and values that they print are proposed.
-    COMMAND is what `ciwrap run` will run; it is not run now.
+    COMMAND is what `ciwrap run` will run; it is run now with --runs alone, and the files that it
+    does not write are inputs then.
 
     An existing file is never touched.
     """
@@ -98,8 +90,12 @@ def init_command(
         _refuse_without_git()
     outputs, words = session.split_command(outputs)
     command = shlex.join(words) if words else None
+    if runs and (logs or command is None):
+        raise UsageError("--runs needs a COMMAND, and means nothing beside --logs")
     if logs:
         starter, left_out = starter_for_logs([Path(one) for one in outputs], command)
+    elif runs:
+        starter, left_out = starter_of_runs(Path(), outputs, words, runs)
     else:
         starter, left_out = starter_for(Path(), outputs, command)
     checks = tuple(
@@ -120,7 +116,7 @@ def init_command(
             target.unlink()
             raise
     keep_out_of_git(Path(WORK_DIR))  # and the schema with it
-    _tell(session, starter, left_out, target)
+    _tell(session, starter, left_out, target, of_runs=runs is not None)
     if ci is not None:
         write_ci_files(session, ci)
     if git:
@@ -137,7 +133,9 @@ def init_command(
     return 0
 
 
-def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: Path) -> None:
+def _tell(
+    session: Session, starter: Starter, left_out: Sequence[str], target: Path, *, of_runs: bool
+) -> None:
     session.console.print(f"wrote {target}")
     for check in starter.checks:
         holds = arrays_words(check.array_count, check.variable_count)
@@ -148,9 +146,8 @@ def _tell(session: Session, starter: Starter, left_out: Sequence[str], target: P
         session.console.print(f"  check {check.name}: {plural(check.file_count, 'file')}, {holds}")
     for text in left_out:
         session.console.print(f"  left out: {safe_text(text)}")
-    session.console.print(
-        "Next: set the error bounds in it, then `ciwrap accept` makes the first goldens."
-    )
+    first = "see in it what a run may print anew" if of_runs else "set the error bounds in it"
+    session.console.print(f"Next: {first}, then `ciwrap accept` makes the first goldens.")
     if any(Path(name).exists() for name in _SIGNS_OF_PYTEST):
         session.console.print(
             "Tests that check arrays: `ciwrap_unused = fail` in pytest's configuration fails a run"
@@ -184,172 +181,6 @@ def _set_up_git(session: Session) -> None:
     if done.returncode != 0:
         raise UsageError(f"git config failed: {done.stderr.strip()}")
     session.console.print(f"set git config {_TEXTCONV[0]} (of this clone)")
-
-
-_MOST_NAMED = 5
-
-
-def starter_for(
-    root: Path, outputs: Sequence[str], command: str | None = None
-) -> tuple[Starter, list[str]]:
-    """A starter for the given outputs, or for whatever can be read below root or below the folders
-    among them; and, in words, what was left out. command: what makes them.
-
-    Raises OutputMissingError if there is nothing, and the errors of reading files that were named:
-    a configuration for files that cannot be read helps nobody.
-    """
-    folders = [one for one in outputs if _is_looked_through(root / one)]
-    named = [one for one in outputs if one not in folders]
-    files = _named(root, named) if named else []
-    # What a program reads and its sources are in git; what it writes is not.
-    tracked = () if outputs else (ask_git(root, "ls-files", "-z") or "").split("\0")
-    result = _looked_through(root, folders if outputs else ["."], tracked)
-    files += [
-        _found(one.path.as_posix(), one.variables, _keys(one.preset)) for one in result.candidates
-    ]
-    texts = result.texts
-    if not files:  # texts may be inputs and notes, but are all that there is
-        words = shlex.split(command or "")  # names the program's source, say
-        files = [_found(one, (), AS_TEXT) for one in map(str, texts) if one not in words]
-        texts = ()
-    if not files:
-        more = "".join(f" ({one})" for one in _left_out(result, texts)[:1])
-        raise OutputMissingError(
-            f"there is nothing here or below that ciwrap can read{more}",
-            file=(root / folders[0] if folders else root).absolute(),
-            remedy="run the program first, or name its outputs: ciwrap init out/*.csv",
-        )
-    others = [path.as_posix() for path in (*texts, *result.unknown, *dict(result.skipped))]
-    unopened = [path.as_posix() for path in result.unopened]
-    starter = make_starter(files, command=command, others=others, unopened=unopened)
-    left_out = _left_out(result, texts)
-    if starter.left_out:
-        left_out.append(
-            f"{plural(starter.left_out, 'file')} after the first {MAX_FILES:,}, which were not"
-            " looked into"
-        )
-    text = starter.text + _comment(left_out) + _stubs(root, result, texts)
-    return replace(starter, text=text), left_out
-
-
-def _keys(preset: str | None) -> tuple[tuple[str, str], ...]:
-    return () if preset is None else (("format", "log"), ("use", preset))
-
-
-def _is_looked_through(path: Path) -> bool:
-    if path.is_absolute() or not path.is_dir():
-        return False
-    return not Choice().is_store(path, path.name, looks_inside=False)
-
-
-def _looked_through(root: Path, folders: Sequence[str], tracked: Collection[str]) -> Survey:
-    """What lies below the folders, under its path from root."""
-    found = Survey()
-    for folder in folders:
-        one = survey(root / folder, tracked=tracked)
-        at = Path(folder)
-        found = Survey(
-            (*found.candidates, *(replace(c, path=at / c.path) for c in one.candidates)),
-            (*found.skipped, *((at / path, why) for path, why in one.skipped)),
-            (*found.texts, *(at / path for path in one.texts)),
-            (*found.unknown, *(at / path for path in one.unknown)),
-            (*found.unopened, *(at / path for path in one.unopened)),
-            found.tracked + one.tracked,
-        )
-    return found
-
-
-def _comment(left_out: Sequence[str]) -> str:
-    """What is not compared, where whoever reads the configuration sees it."""
-    lines = ["", "# Not compared so far:", *(f"#   {safe_text(one)}" for one in left_out)]
-    return "\n".join([*lines, ""]) if left_out else ""
-
-
-def _stubs(root: Path, result: Survey, texts: Sequence[Path]) -> str:
-    """Checks of raw numbers and of texts to fill in and to make part of `checks`."""
-    raw = []
-    for path, _ in result.skipped:
-        if path.suffix.lower() not in OWN_FORMATS["raw"].suffixes:
-            continue
-        size = _byte_count(root / path)
-        scalar = next((one for one in (8, 4) if size and size % one == 0), None)
-        if scalar is None:
-            continue
-        options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
-        raw.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
-    said = [
-        f"  # {quoted(path.name)}: {{outputs: {quoted(path.as_posix())}, format: tokens}}"
-        for path in texts
-    ]
-    return _commented("Raw numbers, if these are their types and shapes:", raw) + _commented(
-        "Texts, compared token by token (`ciwrap init --logs FILE --dry-run`: single values):",
-        said,
-    )
-
-
-def _commented(head: str, lines: Sequence[str]) -> str:
-    return f"\n  # {head}\n" + "\n".join(lines[:_MOST_NAMED]) + "\n" if lines else ""
-
-
-def _byte_count(path: Path) -> int:
-    """0 for what is no file, such as a link to what is not there; what was left out names it."""
-    try:
-        return path.stat().st_size if path.is_file() else 0
-    except OSError:
-        return 0
-
-
-def _left_out(result: Survey, texts: Sequence[Path]) -> list[str]:
-    lines = [f"{path}: {why}" for path, why in result.skipped]
-    if len(lines) > _MOST_NAMED:
-        lines[_MOST_NAMED:] = [f"and {len(lines) - _MOST_NAMED} more files"]
-    if texts:
-        lines.append(
-            f"{plural(len(texts), 'text')}: {_kinds(texts)}; uncomment checks of them at the end of"
-            " ciwrap.yaml"
-        )
-    if result.unknown:
-        lines.append(
-            f"{plural(len(result.unknown), 'file')} that no reader knows: {_kinds(result.unknown)};"
-            " 'formats' names a reader, 'format: bytes' compares their bytes"
-        )
-    if result.tracked:
-        lines.append(f"{plural(result.tracked, 'file')} that git tracks, taken for inputs")
-    return lines
-
-
-def _kinds(paths: Sequence[Path]) -> str:
-    """`.log (2), without a suffix (1)`."""
-    counts = Counter(kind_of(path) for path in paths)
-    named = [f"{suffix} ({count})" for suffix, count in counts.most_common(_MOST_NAMED)]
-    more = [f"and {len(counts) - _MOST_NAMED} more kinds"] if len(counts) > _MOST_NAMED else []
-    return ", ".join([*named, *more])
-
-
-def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
-    found = find_outputs(root, outputs, trusts_suffixes=False)
-    with Catalog(found) as catalog:
-        if catalog.errors:
-            raise catalog.errors[0]
-    files: list[FoundFile] = []
-    for file in found.files:
-        path = file.path.relative_to(root).as_posix()
-        if file.chosen_by is ChosenBy.CONTENT and file.reader.name in ("tokens", "bytes"):
-            preset = preset_of(file.path)
-            keys = (("format", file.reader.name),) if preset is None else _keys(preset)
-            files.append(_found(path, (), keys))
-            continue
-        with file.open() as source:
-            files.append(_found(path, source.variables))
-    return files
-
-
-def _found(
-    path: str, variables: Sequence[VariableInfo], keys: tuple[tuple[str, str], ...] = ()
-) -> FoundFile:
-    """A file, its variables under the names that rules know them by in every iteration."""
-    named = tuple(FoundVariable(v.called or v.name, v.dtype, v.shape) for v in variables)
-    return FoundFile(path, named, keys)
 
 
 MOST_LIVE = 10
@@ -422,7 +253,7 @@ def starter_for_logs(
     check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
     others = count_numbers(_lines(paths[0])) - looked_for
     left_out = [f"{plural(others, 'other number')} of the log; {_OTHERS}"] if others > 0 else []
-    return Starter((check,), text + _comment(left_out)), left_out
+    return Starter((check,), text + in_comment(left_out)), left_out
 
 
 def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> tuple[int, int]:

@@ -151,7 +151,8 @@ class Candidate(Struct, frozen=True):
 class Survey(Struct, frozen=True):
     """What was found. skipped: files of a known format that could not be opened, or hold no number,
     and why. texts, unknown: files that no reader knows, by their content. unopened: those after the
-    first MAX_FILES. tracked: how many were passed over since git tracks them.
+    first MAX_FILES. inputs: those passed over since they are no
+    outputs.
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -159,25 +160,26 @@ class Survey(Struct, frozen=True):
     texts: tuple[Path, ...] = ()
     unknown: tuple[Path, ...] = ()
     unopened: tuple[Path, ...] = ()
-    tracked: int = 0
+    inputs: tuple[Path, ...] = ()
 
 
 def survey(
     folder: Path,
     *,
     leave_out: tuple[str, ...] = ("golden",),
-    tracked: Collection[str] = (),
+    inputs: Collection[str] = (),
 ) -> Survey:
     """Opens the files below the folder. Hidden ones, virtual environments and the folders named in
-    leave_out are passed over, and so are the paths in `tracked`.
+    leave_out are passed over, and so are the paths in `inputs`.
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
     texts: list[Path] = []
     unknown: list[Path] = []
     choice = Choice()
-    paths = list(_paths_below(folder, choice, leave_out))
-    kept = [path for path in paths if path.relative_to(folder).as_posix() not in tracked]
+    paths = list(paths_below(folder, choice, leave_out))
+    kept = [path for path in paths if path.relative_to(folder).as_posix() not in inputs]
+    outputs = set(kept)
     for path in kept[:MAX_FILES]:
         relative = path.relative_to(folder)
         chosen = choice.of(path, path.name)
@@ -200,11 +202,13 @@ def survey(
         tuple(texts),
         tuple(unknown),
         tuple(path.relative_to(folder) for path in kept[MAX_FILES:]),
-        len(paths) - len(kept),
+        tuple(path.relative_to(folder) for path in paths if path not in outputs),
     )
 
 
-def _paths_below(folder: Path, choice: Choice, leave_out: tuple[str, ...]) -> Iterator[Path]:
+def paths_below(
+    folder: Path, choice: Choice, leave_out: tuple[str, ...] = ("golden",)
+) -> Iterator[Path]:
     """All files below the folder that may be outputs, and folders that are one."""
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import Counter
@@ -16,6 +17,7 @@ from ciwrap.base.patterns import PathPattern
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 # Formats whose array is named after the file.
 _NAMED_BY_FILE = {".npy", ".bin", ".raw"}
@@ -38,12 +40,16 @@ class FoundVariable(Struct, frozen=True):
 
 class FoundFile(Struct, frozen=True):
     """An output. path: relative to the configuration, with '/'. keys: what a check of it says of
-    how it is read, as keys and values of ciwrap.yaml.
+    how it is read, as keys and values of ciwrap.yaml. lines: what else it says, as lines of
+    ciwrap.yaml. bounds: an atol of variables. ignored: variables that are left out, and why.
     """
 
     path: str
     variables: tuple[FoundVariable, ...] = ()
     keys: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+    bounds: Mapping[str, float] = {}
+    ignored: Mapping[str, str] = {}
 
 
 class _Group(Struct, frozen=True):
@@ -161,11 +167,11 @@ def _groups(
     """Files by the template that their paths share; alone, under their own path. further: how many
     files that nobody has looked into have a template.
     """
-    by_pattern: dict[tuple[str, tuple[tuple[str, str], ...]], list[FoundFile]] = {}
+    by_pattern: dict[tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]], list[FoundFile]] = {}
     for file in files:
-        by_pattern.setdefault((_template(file.path), file.keys), []).append(file)
+        by_pattern.setdefault((_template(file.path), file.keys, file.lines), []).append(file)
     groups: list[_Group] = []
-    for (pattern, keys), members in sorted(by_pattern.items()):
+    for (pattern, keys, _), members in sorted(by_pattern.items()):
         has_history = "{iteration" in pattern or "{rank" in pattern
         more = 0 if keys else further.get(pattern, 0)
         if len(members) == 1 and not has_history and not more:
@@ -190,7 +196,7 @@ def _template(path: str) -> str:
             if found is not None and field not in used:
                 used.add(field)
                 parts[number] = part[: found.start(1)] + f"{{{field}:d}}" + part[found.end(1) :]
-    if "{" not in parts[-1]:
+    if "{" not in parts[-1] and suffix:
         # Tables and archives name their variables themselves; several of them are told apart by
         # file.
         parts[-1] = "{name}" + suffix
@@ -202,7 +208,7 @@ def _listed(group: _Group) -> dict[str, list[FoundVariable]]:
     listed: dict[str, list[FoundVariable]] = {}
     for file in group.files:
         for variable in file.variables:
-            listed.setdefault(_name_in_check(group, file, variable), []).append(variable)
+            listed.setdefault(_name_in_check(group, file, variable.name), []).append(variable)
     return listed
 
 
@@ -214,18 +220,45 @@ def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) 
     if group.exclude:
         lines.append(f"    exclude: [{', '.join(map(quoted, group.exclude))}]")
     lines += [f"    {key}: {value}" for key, value in group.files[0].keys]
-    if group.files[0].keys == AS_TEXT:
-        lines.append("    # options: {ignore: [dates, times]}    # what two honest runs print anew")
-    if listed:
+    lines += [f"    {one}" for one in group.files[0].lines]
+    lines += _left_out(group)
+    bounds = _bounds(group)
+    if bounds:
+        lines += ["    # 10 times what the runs differ by.", "    variables:"]
+        lines += [f"      {quoted(one)}: {{atol: {atol:g}}}" for one, atol in bounds.items()]
+    if listed and not bounds:
         lines.append(
             "    # Bounds of single variables, by name or pattern, in place of the defaults:"
         )
         lines.append("    # variables:")
-    for variable_name, variables in list(listed.items())[:_MOST_LISTED]:
+    others = [one for one in listed.items() if one[0] not in bounds]
+    for variable_name, variables in others[:_MOST_LISTED]:
         lines.append(_variable(variable_name, variables))
-    if len(listed) > _MOST_LISTED:
-        lines.append(f"    #   (and {len(listed) - _MOST_LISTED} more)")
+    if len(others) > _MOST_LISTED:
+        lines.append(f"    #   (and {len(others) - _MOST_LISTED} more)")
     return lines
+
+
+def _left_out(group: _Group) -> list[str]:
+    """What runs show to change too far for a bound."""
+    ignored = {
+        _name_in_check(group, file, name): why
+        for file in group.files
+        for name, why in file.ignored.items()
+    }
+    if not ignored:
+        return []
+    head = "    ignore:  # What these runs make anew. Take out what may not change."
+    return [head, *(f"      - {quoted(name)}  # {why}" for name, why in ignored.items())]
+
+
+def _bounds(group: _Group) -> dict[str, float]:
+    bounds: dict[str, float] = {}
+    for file in group.files:
+        for variable, atol in file.bounds.items():
+            name = _name_in_check(group, file, variable)
+            bounds[name] = max(atol, bounds.get(name, 0.0))
+    return bounds
 
 
 def _variable(name: str, variables: list[FoundVariable]) -> str:
@@ -238,14 +271,14 @@ def _variable(name: str, variables: list[FoundVariable]) -> str:
     return f"    #   {quoted(name)}: {bound}  # {dtypes}, {shown}"
 
 
-def _name_in_check(group: _Group, file: FoundFile, variable: FoundVariable) -> str:
+def _name_in_check(group: _Group, file: FoundFile, variable: str) -> str:
     """What the variable is called within the check (see ciwrap.formats.find_outputs)."""
     path = inner_path(PurePosixPath(file.path))
     if not group.is_template or "{name}" not in group.pattern:
-        return variable.name
+        return variable
     if path.suffix in _NAMED_BY_FILE:
-        return variable.name
-    return f"{path.stem}/{variable.name}"
+        return variable
+    return f"{path.stem}/{variable}"
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:
@@ -254,11 +287,11 @@ def _shape_text(shape: tuple[int, ...]) -> str:
 
 def _check_name(pattern: str, names: set[str]) -> str:
     parts = [part for part in PurePosixPath(pattern).parts if "{" not in part]
-    base = inner_path(PurePosixPath(parts[-1])).stem if parts else "results"
-    base = re.sub(r"[^A-Za-z0-9_.-]", "_", base).strip("._-") or "results"
-    name, number = base, 2
-    while name in names:
-        name, number = f"{base}_{number}", number + 1
+    last = inner_path(PurePosixPath(parts[-1] if parts else "results"))
+    each = (_NOT_IN_NAMES.sub("_", one).strip("._-") for one in (last.stem, last.name))
+    stem, whole = (one or "results" for one in each)
+    numbered = (f"{stem}_{number}" for number in itertools.count(2))
+    name = next(one for one in itertools.chain((stem, whole), numbered) if one not in names)
     names.add(name)
     return name
 

@@ -59,7 +59,9 @@ class Finder {
     }
 
     bool is_behind_date() const {
-        const std::string_view between = line_.substr(date_end_, at_ - date_end_);
+        std::string_view between = line_.substr(date_end_, at_ - date_end_);
+        take_all(between, is_blank);
+        take(between, "at");  // 2026/11/22 at 10:01:17.386
         return date_end_ > 0 &&
                (between == "T" || std::all_of(between.begin(), between.end(), is_blank));
     }

@@ -109,33 +109,41 @@ bool take_number(std::string_view& rest, std::size_t least, std::size_t most, in
     return value >= low && value <= high;
 }
 
+// A part of a form that is a number: of `least` to `most` digits, from `low` to `high`.
+struct NumberPart {
+    char part;
+    std::size_t least;
+    std::size_t most;
+    int low;
+    int high;
+};
+constexpr std::array<NumberPart, 7> number_parts{{{'Y', 4, 4, 1900, 2099},
+                                                  {'M', 2, 2, 1, 12},
+                                                  {'D', 2, 2, 1, 31},
+                                                  {'d', 1, 2, 1, 31},
+                                                  {'h', 2, 2, 0, 23},
+                                                  {'m', 2, 2, 0, 59},
+                                                  {'s', 2, 2, 0, 60}}};
+
+// And what else stands for more than itself.
+struct OtherPart {
+    char part;
+    bool (*take)(std::string_view& rest);
+};
+constexpr std::array<OtherPart, 4> other_parts{
+    {{'N', [](std::string_view& rest) { return take_word(rest, months); }},
+     {'W', [](std::string_view& rest) { return take_word(rest, weekdays); }},
+     {'Z', [](std::string_view& rest) { return take_all(rest, is_letter); }},
+     {' ', [](std::string_view& rest) { return take_all(rest, is_blank); }}}};
+
 bool take_part(std::string_view& rest, char part) {
-    switch (part) {
-        case 'Y':
-            return take_number(rest, 4, 4, 1900, 2099);
-        case 'M':
-            return take_number(rest, 2, 2, 1, 12);
-        case 'D':
-            return take_number(rest, 2, 2, 1, 31);
-        case 'd':
-            return take_number(rest, 1, 2, 1, 31);
-        case 'h':
-            return take_number(rest, 2, 2, 0, 23);
-        case 'm':
-            return take_number(rest, 2, 2, 0, 59);
-        case 's':
-            return take_number(rest, 2, 2, 0, 60);
-        case 'N':
-            return take_word(rest, months);
-        case 'W':
-            return take_word(rest, weekdays);
-        case 'Z':
-            return take_all(rest, is_letter);
-        case ' ':
-            return take_all(rest, is_blank);
-        default:
-            return take(rest, std::string_view(&part, 1));
-    }
+    for (const NumberPart& one : number_parts)
+        if (one.part == part)
+            return take_number(rest, one.least, one.most, one.low, one.high);
+    for (const OtherPart& one : other_parts)
+        if (one.part == part)
+            return one.take(rest);
+    return take(rest, std::string_view(&part, 1));
 }
 
 bool take_form(std::string_view& rest, std::string_view form) {

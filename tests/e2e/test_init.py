@@ -259,3 +259,55 @@ def test_ci_files_need_git_and_a_dry_run_writes_none(tmp_path: Path) -> None:
     assert code == 0
     assert "# --- .github/workflows/ciwrap.yml\n" in out
     assert sorted(path.name for path in tmp_path.iterdir()) == [".git", "t.csv"]
+
+
+PROGRAM = """
+import pathlib
+count = pathlib.Path(".count")
+n = int(count.read_text()) + 1 if count.exists() else 1
+count.write_text(str(n))
+x = float(pathlib.Path("input.txt").read_text())
+pathlib.Path("run.log").write_text(
+    f"Started 2026-11-22 10:01:{n:02d}\\nE = {x:.4f} H\\nstep 1 E = {x:.4f} took {0.5 * n}\\n"
+)
+pathlib.Path("t.csv").write_text(f"x,wall\\n{x + n * 1e-13!r},{n * 3.7}\\n{3.0},{n / 7}\\n")
+pathlib.Path("same.blob").write_bytes(b"\\0same")
+pathlib.Path("other.blob").write_bytes(bytes([0, n]))
+pathlib.Path("longer.log").write_text("warning\\n" * n)
+pathlib.Path("empty.txt").write_text("")
+"""
+
+
+def test_what_runs_of_a_command_print_anew_is_proposed(tmp_path: Path) -> None:
+    (tmp_path / "input.txt").write_text("1.5\n", encoding="ascii")
+    command = ["--", "python3", "-c", PROGRAM]
+    code, out = run(tmp_path, "init", "--runs", "3", *command)
+    assert code == 0, out
+    checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    assert checks["run"]["options"] == {
+        "ignore": ["dates", "times"],
+        "ignore_places": ["step # E = # took {}"],
+    }
+    assert checks["t"]["ignore"] == ["wall"]
+    assert 1e-13 < float(checks["t"]["variables"]["x"]["atol"]) < 1e-11
+    assert checks["same"]["format"] == "bytes"
+    assert set(checks) == {"run", "t", "same"}
+    for words in (
+        "longer.log: the runs differ",
+        "other.blob: the runs differ, in bytes",
+        "empty.txt: it is empty",
+        "1 file that the command does not write, taken for inputs",
+    ):
+        assert words in out
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "run")[0] == 0
+    (tmp_path / "input.txt").write_text("1.5001\n", encoding="ascii")
+    assert run(tmp_path, "run")[0] == 1
+
+
+def test_runs_that_fail_or_are_missing(tmp_path: Path) -> None:
+    assert run(tmp_path, "init", "--runs", "2")[0] == 2
+    assert run(tmp_path, "init", "--runs", "2", "--logs", "a.log", "--", "true")[0] == 2
+    code, out = run(tmp_path, "init", "--runs", "2", "--", "false")
+    assert (code, "so nothing was proposed" in out) == (3, True)
+    assert not (tmp_path / "ciwrap.yaml").exists()
