@@ -25,6 +25,10 @@ from ciwrap.studies.same_runs import Noise, SomeRuns, file_noise, run_often, tex
 
 _AS_BYTES = (("format", "bytes"),)
 _OTHER_BYTES = "the runs differ, in bytes that no reader knows"
+_ONLY_THE_FIRST = (
+    "only the first run differs, so the command may go on from what a run leaves; have it remove"
+    " that first"
+)
 _MAY_CHANGE = ("# options: {ignore: [dates, times]}    # what two honest runs print anew",)
 _MOST_NAMED = 5
 
@@ -111,10 +115,17 @@ def _of_runs(
 
 def _noise(file: FoundFile, runs: SomeRuns) -> Noise:
     last = runs.folder / file.path
-    # Without those that did not write it, as of the OUTPUTs.
     earlier = [one / file.path for one in runs.earlier if (one / file.path).exists()]
     if len(earlier) < len(runs.earlier):
         return Noise(problem="not every run wrote it")
+    noise = _noise_between(file, earlier, last)
+    # A program that goes on from what it finds does so in each run but the first.
+    if noise.problem and earlier[1:] and not _noise_between(file, earlier[1:], last).problem:
+        return Noise(problem=_ONLY_THE_FIRST)
+    return noise
+
+
+def _noise_between(file: FoundFile, earlier: Sequence[Path], last: Path) -> Noise:
     try:
         if file.keys == AS_TEXT:
             if not last.stat().st_size:
