@@ -31,6 +31,7 @@ _ONLY_THE_FIRST = (
 )
 _MAY_CHANGE = ("# options: {ignore: [dates, times]}    # what two honest runs print anew",)
 _MOST_NAMED = 5
+_MOST_LEFT_OUT = 20
 
 
 def starter_for(
@@ -116,7 +117,7 @@ def _of_runs(
 def _noise(file: FoundFile, runs: SomeRuns) -> Noise:
     last = runs.folder / file.path
     earlier = [one / file.path for one in runs.earlier if (one / file.path).exists()]
-    if len(earlier) < len(runs.earlier):
+    if len(earlier) < len(runs.earlier) or file.path not in runs.written_last:
         return Noise(problem="not every run wrote it")
     noise = _noise_between(file, earlier, last)
     # A program that goes on from what it finds does so in each run but the first.
@@ -215,8 +216,8 @@ def _byte_count(path: Path) -> int:
 
 def _left_out(result: Survey, texts: Sequence[Path], runs: SomeRuns | None = None) -> list[str]:
     lines = [f"{path}: {why}" for path, why in result.skipped]
-    if len(lines) > _MOST_NAMED:
-        lines[_MOST_NAMED:] = [f"and {len(lines) - _MOST_NAMED} more files"]
+    if len(lines) > _MOST_LEFT_OUT:
+        lines[_MOST_LEFT_OUT:] = [f"and {len(lines) - _MOST_LEFT_OUT} more files"]
     if texts:
         lines.append(
             f"{plural(len(texts), 'text')}: {_kinds(texts)}; uncomment checks of them at the end of"

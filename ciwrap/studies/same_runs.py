@@ -61,12 +61,14 @@ _Stamps = Mapping[Path, tuple[int, int, int]]
 
 
 class SomeRuns(Struct, frozen=True):
-    """A command that has run several times in a folder. earlier: where the files that all runs but
-    the last wrote are. unwritten: the files that no run wrote, with '/', relative to the folder.
+    """A command that has run several times in a folder. earlier: where the files are that each run
+    but the last wrote. written_last: those that the last run wrote, and unwritten: those that no
+    run wrote, with '/', relative to the folder.
     """
 
     folder: Path
     earlier: tuple[Path, ...]
+    written_last: frozenset[str]
     unwritten: tuple[str, ...]
 
 
@@ -76,22 +78,25 @@ def run_often(command: Sequence[str], count: int, folder: Path, keep: Path) -> S
 
     Raises CommandFailedError, and UsageError and OSError as `run_command` does.
     """
-    before = _stamps(folder)
+    first = before = _stamps(folder)
     earlier = tuple(keep / str(number) for number in range(count - 1))
     for kept in earlier:
         _run(command, folder)
-        for path in _written(before, _stamps(folder)):
+        after = _stamps(folder)
+        for path in _written(before, after):
             target = kept / path
             target.parent.mkdir(parents=True, exist_ok=True)
             if (folder / path).is_dir():
                 shutil.copytree(folder / path, target)
             else:
                 shutil.copy2(folder / path, target)
+        before = after
     _run(command, folder)
     after = _stamps(folder)
-    written = set(_written(before, after))
+    written_last = frozenset(one.as_posix() for one in _written(before, after))
+    written = set(_written(first, after))
     unwritten = tuple(one.as_posix() for one in after if one not in written)
-    return SomeRuns(folder, earlier, unwritten)
+    return SomeRuns(folder, earlier, written_last, unwritten)
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
@@ -204,13 +209,14 @@ def _problem(found: Mapping[str, Any], first: Path, second: Path) -> str | None:
     if unpaired:
         group = found["line_groups"][0]
         one = group["golden"] or group["new"]
-        return f"the runs differ: {unpaired:,} lines have no partner, as line {one['line']:,}"
+        lines = "line has" if unpaired == 1 else "lines have"
+        return f"the runs differ: {unpaired:,} {lines} no partner, as line {one['line']:,}"
     if found["differing_count"]:
         group = found["number_groups"][0]
         line = group["golden"]["line"]
-        differ = f"line {line:,}: {_shown(group['golden'])} / {_shown(group['new'])}"
-        atol = _rounded_up(_TIMES * found["max_abs_difference"])
-        return f"the runs differ, as in {differ}; atol: {atol:g} would take it"
+        why = "" if group["place"] else ", in a line without words to name it by"
+        shown = f"{_shown(group['golden'])} / {_shown(group['new'])}"
+        return f"the runs differ, as line {line:,}: {shown}{why}"
     is_unread = found["golden"]["unread_numbers"] or found["new"]["unread_numbers"]
     is_equal = first.read_bytes() == second.read_bytes()
     return "it has numbers that are not read" if is_unread and not is_equal else None

@@ -275,6 +275,7 @@ pathlib.Path("same.blob").write_bytes(b"\\0same")
 pathlib.Path("other.blob").write_bytes(bytes([0, n]))
 pathlib.Path("longer.log").write_text("warning\\n" * n)
 pathlib.Path("empty.txt").write_text("")
+pathlib.Path(f"once{n // 2}.log").write_text("of the first run, or of two\\n")
 pathlib.Path("restart.log").write_text("read\\n" if n > 1 else "new\\nguess\\n")
 """
 
@@ -297,6 +298,7 @@ def test_what_runs_of_a_command_print_anew_is_proposed(tmp_path: Path) -> None:
         "longer.log: the runs differ",
         "other.blob: the runs differ, in bytes",
         "empty.txt: it is empty",
+        "once0.log: not every run wrote it",
         "restart.log: only the first run differs, so the command may go on",
         "1 file that the command does not write, taken for inputs",
     ):
