@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ciwrap.base.errors import UsageError
+from ciwrap.base.errors import NotComparableError, UsageError
 from ciwrap.base.processes import ends_are_interrupts
 from ciwrap.cli.check import keep_snapshot, refuse_without_command, run_commands
 from ciwrap.cli.repeat import config_of_runs, finish, teller
@@ -151,7 +151,11 @@ def _repeated(
         watchers=dict.fromkeys(at_base, watcher),
         root=near(project.own_config.root),
     )
-    found = repeat_command(config_of, plan, how)
+    try:
+        found = repeat_command(config_of, plan, how)
+    except NotComparableError as error:  # the first run, which all others are compared with
+        text = f"at {base.text}: {error.message}"
+        raise type(error)(text, remedy=error.remedy) from error
     refuse_shared_program(base, watcher.seen)
     notes.append(Message(MessageLevel.NOTE, "the factor revision is off in A, and on in B"))
     notes += (Message(MessageLevel.WARNING, text) for text in found.notes)

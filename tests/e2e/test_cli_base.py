@@ -398,6 +398,38 @@ def test_equal_runs_within_the_bound_are_good(project: Revisions) -> None:
     assert "by no more than the bound, in 2 runs of each" in outcome.out.splitlines()[0]
 
 
+@pytest.mark.slow
+def test_a_side_that_fails_among_repeated_runs_is_told(project: Revisions) -> None:
+    project.commit(0, "sys.exit('no mesh')")
+    outcome = project.against("main", "--repeat", "2")
+    assert outcome.code == 3
+    assert "run 2: B: the command ended with exit code 1" in outcome.out
+    project.repository.git("branch", "--force", "main", "work")
+    outcome = project.against("main", "--repeat", "2")
+    assert outcome.code == 3
+    assert "error: at main (" in outcome.err
+
+
+@pytest.mark.slow
+def test_outputs_that_a_killed_call_set_aside_come_back(project: Revisions) -> None:
+    project.against()
+    written = (project.folder / "out/t.csv").read_text()
+    project.commit(1.0, "import time; time.sleep(60)")
+    process = project.begin("run", "--base", "main", "--repeat", "2")
+    deadline = time.monotonic() + 30
+    while not (project.folder / ".ciwrap/repeat/before/out/t.csv").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.communicate(timeout=30)
+    project.commit(1.0)
+    outcome = project.run("run", "--base", "main", "--repeat", "2")
+    assert outcome.code == 1
+    assert "the outputs that it had set aside are back" in outcome.out
+    assert (project.folder / "out/t.csv").read_text() == written
+    assert not (project.folder / ".ciwrap/revisions").exists()
+
+
 CPP = {
     "CMakeLists.txt": "cmake_minimum_required(VERSION 3.16)\nproject(heat CXX)\n"
     "add_executable(heat heat.cpp)\n",

@@ -57,12 +57,19 @@ def noise_result(
     """What repeated runs of both revisions say. base: what that is called. Bounds that would hold,
     and how noise grows, are left out: they would be of both revisions together.
     """
-    found = make_result(measurers, runs, plan=plan)
+    of_base = runs_of_base(plan)
+    told = [
+        replace(run, problem=f"{'A' if run.number in of_base else 'B'}: {run.problem}")
+        if run.problem is not None
+        else run
+        for run in runs
+    ]
+    found = make_result(measurers, told, plan=plan)
     kept = [one for one in found.messages if one.level is MessageLevel.ERROR]
     variables = tuple(map(_without_advice, found.variables))
     if found.has_failed:
         return replace(found, variables=variables, messages=(*messages, *kept))
-    sorts = _sorted(measurers, found.factors, plan)
+    sorts = _sorted(measurers, found.factors, of_base)
     code = ExitCode.MATCH
     if sorts.moved:
         code = ExitCode.DIFFER
@@ -94,9 +101,10 @@ def _without_advice(one: RepeatedVariable) -> RepeatedVariable:
     )
 
 
-def _sorted(measurers: Sequence[Measurer], factors: Sequence[FactorFinding], plan: Plan) -> _Sorted:
+def _sorted(
+    measurers: Sequence[Measurer], factors: Sequence[FactorFinding], base: frozenset[int]
+) -> _Sorted:
     findings = {(one.check, one.variable): one for one in factors}
-    base = runs_of_base(plan)
     places: dict[str, list[str]] = {"moved": [], "noisy": [], "untold": []}
     for measurer in measurers:
         for name in _beyond_bound(measurer, base):
