@@ -130,13 +130,18 @@ def test_units_that_an_accepted_golden_has_otherwise(with_units: Path) -> None:
         ("{command: ./work", "{build: make, command: ./work",
          [("timing: build: none -> make", False)]),
         ("margin", "pairs: 20, margin", []),
+        ("max_seconds: 90", "max_seconds: 95", [("timing: max_seconds: 90 s -> 95 s", True)]),
+        ("max_seconds: 90", "max_seconds: 80", [("timing: max_seconds: 90 s -> 80 s", False)]),
+        (", max_seconds: 90", "", [("timing: max_seconds: 90 s -> none", True)]),
+        ("max_seconds: 90", "max_seconds: 90, max_memory: 1 GiB",
+         [("timing: max_memory: none -> 1024 MiB", False)]),
         ("reference: golden", "runs: 3", [("repeat: reference: golden -> first", True)]),
     ],
 )  # fmt: skip
 def test_what_is_asked_of_run_times_and_repeated_runs(
     project: Path, old: str, new: str, told: list[tuple[str, bool]]
 ) -> None:
-    timing = "timing: {command: ./work, gate: true, margin: 0.02}\n"
+    timing = "timing: {command: ./work, gate: true, margin: 0.02, max_seconds: 90}\n"
     text = CONFIG + timing + "repeat: {reference: golden}\n"
     GitRepository(project).commit("timing", {"ciwrap.yaml": text})
     edit((old, new))()

@@ -10,7 +10,7 @@ from typing import Any
 from ciwrap.base.secrets import hide_secrets, secrets_of
 from ciwrap.formats.reader import MEANING
 from ciwrap.model import StrictVariables, VariableId
-from ciwrap.model.settings import OWN_FORMATS, FormatRule, StrictDtype
+from ciwrap.model.settings import OWN_FORMATS, FormatRule, StrictDtype, size_text
 from ciwrap.project.settings import (
     DEFAULT_GOLDEN_DIR,
     Check,
@@ -305,10 +305,10 @@ def timing_changes(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
         is_surer = now.confidence_used > was.confidence_used
         if sides[0] != sides[1]:
             yield f"timing: confidence: {sides[0]} -> {sides[1]}", is_surer
-    for key in ("max_seconds", "max_memory"):
+    for key, words in (("max_seconds", "{:g} s".format), ("max_memory", size_text)):
         before, after = (getattr(one, key) for one in (was, now))
         if before != after:
-            sides = ["none" if one is None else f"{one:g}" for one in (before, after)]
+            sides = ["none" if one is None else words(one) for one in (before, after)]
             is_wider = before is not None and (after is None or after > before)
             yield f"timing: {key}: {sides[0]} -> {sides[1]}", is_wider
 
