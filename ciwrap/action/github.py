@@ -297,7 +297,8 @@ def read_inputs(environment: Mapping[str, str] | None = None) -> Inputs:
 def _refuse_contradictions(mode: str, text: Callable[[str], str]) -> None:
     """Raises UsageError for inputs that have no meaning in a mode, or without each other."""
     for name in ("base", "result", "reference", "comment"):
-        if text(name) not in ("", "false") and mode != "check":
+        modes = ("check", "merge") if name == "comment" else ("check",)
+        if text(name) not in ("", "false") and mode not in modes:
             raise UsageError(f"the input {name} has no meaning in mode {mode}")
     is_two = bool(text("result"))
     if is_two != bool(text("reference")):

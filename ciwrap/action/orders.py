@@ -351,7 +351,9 @@ def comment_on_this(inputs: Inputs, runner: Runner, api: Api) -> None:
     can_accept = (stage / PENDING).is_dir()
     body = comment_body(text, run, runner, inputs, can_accept=can_accept)
     changes = read_changes(stage / CHANGES)
-    is_quiet = environment.get("CIWRAP_STATUS") in GOOD and not (changes.changes or changes.problem)
+    may_be_less = environment.get("CIWRAP_WIDER", "") not in ("", "0")
+    is_other = bool(changes.changes or changes.problem or may_be_less)
+    is_quiet = environment.get("CIWRAP_STATUS") in GOOD and not is_other
     try:
         put_comment(body, int(event["number"]), runner.repository, api, only_if_there=is_quiet)
     except RemoteError as error:

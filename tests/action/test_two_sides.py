@@ -85,7 +85,7 @@ def test_a_working_directory_is_where_paths_count_from(repository: Project) -> N
         ({"atol": "1"}, "atol needs result and reference"),
         ({"base": "main", "run": "none"}, "no meaning with run: none"),
         ({"base": "main", "mode": "repeat"}, "base has no meaning in mode repeat"),
-        ({"comment": "true", "mode": "merge"}, "comment has no meaning in mode merge"),
+        ({"comment": "true", "mode": "repeat"}, "comment has no meaning in mode repeat"),
         ({"working_directory": "../x"}, "working-directory cannot be"),
         ({"working_directory": "/x"}, "working-directory cannot be"),
     ],
@@ -116,6 +116,9 @@ def test_one_workflow_comments_on_branches_of_the_repository_alone(
     with FakeGithub({"comments": {}}) as github:
         _commented(repository, github, own)
         assert not github.state["comments"].get("5")  # everything matches
+        less = {"pull_request": {"number": 6, "head": head}}
+        _commented(repository, github, less, CIWRAP_WIDER="1")
+        assert len(github.state["comments"]["6"]) == 1
         repository.replace("np.arange(4.)", "np.arange(4.) + 1", file="p.py")
         _commented(repository, github, fork)
         assert "of a fork" in capfd.readouterr().out
