@@ -10,11 +10,12 @@ from msgspec.structs import replace
 
 from ciwrap.base.errors import NotComparableError, UsageError
 from ciwrap.base.processes import ends_are_interrupts
-from ciwrap.cli.check import keep_snapshot, refuse_without_command, run_commands
+from ciwrap.cli.check import keep_snapshot
 from ciwrap.cli.repeat import config_of_runs, finish, teller
 from ciwrap.model import Message, MessageLevel, RunResult, Verdict
 from ciwrap.project.settings import CommandSettings, Config, RunPlace
 from ciwrap.report.text import relative_to
+from ciwrap.review.commands import Ran, refuse_without_command, run_commands
 from ciwrap.review.project import near
 from ciwrap.snapshot.take import ProgramWatcher
 from ciwrap.studies.repeat.run import HowToRepeat, repeat_command
@@ -30,7 +31,6 @@ from ciwrap.studies.two_revisions import (
 )
 
 if TYPE_CHECKING:
-    from ciwrap.cli.check import Ran
     from ciwrap.cli.main import Session
     from ciwrap.model import CheckResult
     from ciwrap.model.repeat_result import RepeatResult

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import (
     CiwrapError,
     ConfigError,
-    ExitCode,
     NotComparableError,
     UsageError,
 )
@@ -44,7 +42,7 @@ from ciwrap.golden.places import (
 )
 from ciwrap.model import CheckResult, Message, MessageLevel, RunResult, Verdict
 from ciwrap.model.results import ProjectOptions
-from ciwrap.project.outputs import Stamps, files_of, recorded_run_of
+from ciwrap.project.outputs import files_of, recorded_run_of
 from ciwrap.project.settings import CommandSettings
 from ciwrap.report.terminal import render
 from ciwrap.review.project import checks_of_others, load_project
@@ -344,6 +342,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
 
     Raises UsageError if there is no command.
     """
+    from ciwrap.review.commands import refuse_without_command, run_commands
     from ciwrap.snapshot.take import ProgramWatcher
 
     refuse_without_command(project)
@@ -360,79 +359,6 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         _note_outputs(session, project, fresh)
     found = run_checks(session, project, done=settled, command=ran.overall)
     return ran.with_failures(found), fresh
-
-
-class Ran(Struct, frozen=True):
-    """What became of the commands of a project. overall: of the one for all checks. settled: checks
-    that it left nothing to compare of. commands: those of each check that ended with 0, or not.
-    """
-
-    overall: CommandOutcome | None
-    settled: tuple[CheckResult, ...]
-    commands: tuple[tuple[Check, CommandOutcome], ...] = ()
-
-    def with_failures(self, found: RunResult) -> RunResult:
-        """The result, in which no check is good whose command did not end with 0."""
-        from ciwrap.project.run_command import failure_of
-
-        failed = {check.name: outcome for check, outcome in self.commands if outcome.exit_code != 0}
-        checks = tuple(
-            failed_check(one.name, failure_of(failed[one.name]), one.golden_path)
-            if one.name in failed and one.verdict.is_good
-            else one
-            for one in found.checks
-        )
-        verdict = Verdict.worst(one.verdict for one in checks)
-        return replace(found, checks=checks, verdict=verdict)
-
-
-def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
-    """Runs the command for all checks, then those of the checks; where it fails, no other."""
-    from ciwrap.project.run_command import failure_of, run_command
-
-    stamps = Stamps(project.checks)
-    command = project.own_config.command
-    overall = None if command is None else run_command(command, watcher=watcher)
-    if overall is not None and not _is_over(overall, project.checks):
-        error = failure_of(overall)
-        results = tuple(
-            failed_check(check.name, error, str(project.store.path(check.name)))
-            for check in project.checks
-        )
-        return Ran(overall, results)
-    settled = []
-    commands = [] if overall is None else [(check, overall) for check in project.checks]
-    for check in project.checks:
-        own = None if check.command is None else run_command(check.command, watcher=watcher)
-        if own is not None:
-            commands.append((check, own))
-        result = _without_outputs(project, check, stamps, overall, own)
-        if result is not None:
-            settled.append(result)
-    return Ran(overall, tuple(settled), tuple(commands))
-
-
-def refuse_without_command(project: Project) -> None:
-    """Raises UsageError where there is nothing to run."""
-    if project.own_config.command is None and not any(check.command for check in project.checks):
-        raise UsageError(
-            "the configuration has no command to run",
-            file=project.own_config.path,
-            remedy="give one under 'run' or as `ciwrap run -- COMMAND`, or use `ciwrap check`",
-        )
-
-
-def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
-    """Whether a command has made the outputs of these checks: it ended with 0, or recorded them and
-    says itself that they differ from what it compared them with.
-    """
-    if outcome.exit_code != ExitCode.DIFFER:
-        return outcome.exit_code == 0
-    from ciwrap.recording.recorded_run import run_file_of
-
-    runs = [recorded_run_of(check) for check in checks]
-    files = [None if run is None else run_file_of(run) for run in runs]
-    return all(file is not None and file.exit_code == ExitCode.DIFFER for file in files)
 
 
 def _goldens_now(project: Project) -> dict[Path, bytes]:
@@ -507,28 +433,3 @@ def _note_outputs(session: Session, project: Project, checks: tuple[Check, ...])
 
     outputs = {check.name: files_of(check) for check in checks}
     note_outputs(project.root, session.environment or {}, outputs)
-
-
-def _without_outputs(
-    project: Project,
-    check: Check,
-    stamps: Stamps,
-    overall: CommandOutcome | None,
-    own: CommandOutcome | None,
-) -> CheckResult | None:
-    """A check's result if its own command, or that of all, left nothing to compare; else None."""
-    from ciwrap.project.run_command import failure_of
-
-    golden_path = str(project.store.path(check.name))
-    if own is not None and not _is_over(own, (check,)):
-        return replace(failed_check(check.name, failure_of(own), golden_path), command=own)
-    stale = stamps.stale_messages(check) if own is not None or overall is not None else ()
-    if not stale:
-        return None
-    return CheckResult(
-        check.name,
-        Verdict.NOT_COMPARABLE,
-        golden_path=golden_path,
-        messages=stale,
-        command=own,
-    )
