@@ -302,9 +302,8 @@ def revision_of(name: str, runner: Runner) -> str:
     pull_request = runner.event.get("pull_request")
     named = (pull_request.get("base") or {}).get("ref") if isinstance(pull_request, dict) else None
     known = base_of(runner) if named == name and _is_pull_request(runner) else None
-    names = () if name.startswith("-") else (name, f"origin/{name}")
-    found = known or next((one for one in names if _is_there(runner, one)), None)
-    if found is None:
+    found = known or Repository.around(runner.workspace).base_name(name)
+    if found.startswith("-") or not _is_there(runner, found):
         raise UsageError(
             f"the base {name!r} was not fetched",
             remedy="give actions/checkout the input `fetch-depth: 0`; 2 will do on pull requests"

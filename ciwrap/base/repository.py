@@ -149,6 +149,13 @@ class Repository(Struct, frozen=True):
         """
         return ask_git(self.top, "merge-base", commit, "HEAD") or commit
 
+    def base_name(self, reference: str) -> str:
+        """The name as this clone has it: one of CI has other branches as `origin/NAME` alone."""
+        for name in (reference, f"origin/{reference}"):
+            if ask_git(self.top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
+                return name
+        return reference
+
     def base_commit(self, reference: str) -> str:
         """What people mean by a base: of a branch the commit where HEAD left it, of anything else
         the commit that it names. Raises UsageError if there is none of that name.

@@ -85,6 +85,7 @@ def base_of(project: Project, reference: str) -> Iterator[Base]:
     and for outputs that both sides would write to one place, RepositoryError.
     """
     repository = Repository.around(project.own_config.root)
+    reference = repository.base_name(reference)
     commit = repository.base_commit(reference)
     for check in project.checks:
         _refuse_outside(check, repository.top)

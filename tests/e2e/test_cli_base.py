@@ -117,6 +117,16 @@ def test_a_branch_counts_where_this_one_left_it_and_a_commit_as_it_is(project: R
     assert "there is no commit 'no-such-branch'" in outcome.err
 
 
+@pytest.mark.slow
+def test_a_clone_of_ci_has_the_base_as_a_remote_branch(project: Revisions) -> None:
+    project.commit(1e-3)
+    project.repository.git("update-ref", "refs/remotes/origin/main", "main")
+    project.repository.git("branch", "-D", "main")
+    outcome = project.against("main")
+    assert outcome.code == 1
+    assert f"A is origin/main ({project.base[:10]})" in outcome.out
+
+
 def test_changes_that_are_not_committed_count_and_are_told(project: Revisions) -> None:
     (project.folder / "simulate.py").write_text(project.program(1e-3))
     outcome = project.against("HEAD")
