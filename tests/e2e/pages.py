@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -44,6 +44,15 @@ def commands_below(page: Path, heading: str) -> list[str]:
         if language == "console"
         for command, _ in _commands_of(block)
     ]
+
+
+def first_command(page: Path, programs: Sequence[str]) -> str | None:
+    """The first command of a page that calls one of the programs; None if it has none."""
+    for language, block in blocks_of(page):
+        for command, _ in _commands_of(block) if language == "console" else ():
+            if command.split()[0] in programs:
+                return command
+    return None
 
 
 def _as_pattern(expected: list[str]) -> str:
