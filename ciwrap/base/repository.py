@@ -110,7 +110,9 @@ class Repository(Struct, frozen=True):
         """The repository that a folder belongs to. Raises UsageError without git or one."""
         top = ask_git(folder, "rev-parse", "--show-toplevel")
         if top is None:
-            raise UsageError("this is not in a git work tree", file=folder)
+            raise UsageError(
+                "this is not in a git work tree", file=folder, remedy="run it in a clone"
+            )
         return Repository(Path(top))
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:

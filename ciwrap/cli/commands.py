@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ciwrap.base.errors import one_line
 from ciwrap.model.settings import CALLED_ELSEWHERE, nearest
 
 if TYPE_CHECKING:
@@ -186,6 +188,26 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
 
+# What click calls the types of numbers, and what people do.
+_TYPES = {"integer range": "whole number", "integer": "whole number", "float range": "number"}
+_TOO_MANY = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+
+
+def usage_text(error: click.UsageError) -> str:
+    """What is wrong with a command line, in our words where click has its own."""
+    if isinstance(error, click.MissingParameter) and error.param is not None:
+        return f"{error.param.human_readable_name} is missing"
+    if isinstance(error, click.BadOptionUsage):
+        return f"{error.option_name} wants a value"
+    text = one_line(error.message).rstrip(".")
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        name = max(error.param.opts, key=len)
+        for kind, words in _TYPES.items():
+            text = text.replace(f" is not a valid {kind}", f" is no {words}")
+        return f"{name}: {text}"
+    return _TOO_MANY.sub(r"this is more than the command takes: \1", text)
+
+
 class CommandGroup(click.Group):
     """A command that consists of others."""
 
@@ -204,15 +226,14 @@ class LazyGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Raises UsageError for a name that is nearly one of a command."""
+        """Raises UsageError for a name that is none of a command."""
         if cmd_name in COMMANDS:
             found = getattr(import_module(COMMANDS[cmd_name][0]), f"{cmd_name}_command")
             assert isinstance(found, click.Command)
             return found
         near = nearest(cmd_name, list(COMMANDS), 0.6)
-        if near is not None:
-            raise click.UsageError(f"there is no command {cmd_name!r}; did you mean {near!r}?", ctx)
-        return None
+        hint = "" if near is None else f"; did you mean {near!r}?"
+        raise click.UsageError(f"there is no command {cmd_name!r}{hint}", ctx)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -25,10 +25,16 @@ from ciwrap.base.errors import (
     ExitCode,
     InterruptedCallError,
     UnreadableFileError,
-    one_line,
 )
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.cli.commands import LAST_SECTION, complete_checks, group, keep, section
+from ciwrap.cli.commands import (
+    LAST_SECTION,
+    complete_checks,
+    group,
+    keep,
+    section,
+    usage_text,
+)
 from ciwrap.model.settings import FLAG, Form, FormError
 from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
 
@@ -312,7 +318,7 @@ def _usage_error(session: Session, error: click.UsageError) -> int:
     # Of an option without its value click does not know whose it is.
     own = "ciwrap" if session.kind == "ciwrap" else f"ciwrap {session.kind}"
     path = own if error.ctx is None else error.ctx.command_path
-    message = one_line(error.format_message()).rstrip(".")
+    message = usage_text(error)
     _write_failure(session, message, "usage", int(ExitCode.USAGE))
     _complain(f"error: {message}; see `{path} --help`")
     return int(ExitCode.USAGE)

@@ -526,7 +526,9 @@ def rules_in_words(said: Sequence[str]) -> tuple[VariableRule, ...]:
     """
     rules = []
     for pattern, text in _pairs(said, "bound"):
-        words = _pairs(re.split(r"[\s,]+(?=[a-z_]+=)", text.strip()), "bound")
+        words = _pairs(
+            re.split(r"[\s,]+(?=[a-z_]+=)", text.strip()), "bound", of=f"{pattern}={text}"
+        )
         written = {name: value_in_words(name, value) for name, value in words}
         try:
             rules.append(VariableRule(pattern, _layer(BOUND.from_text(written))))
@@ -548,17 +550,18 @@ def strictness_in_words(said: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _pairs(said: Sequence[str], option: str) -> Iterator[tuple[str, str]]:
+def _pairs(said: Sequence[str], option: str, of: str = "") -> Iterator[tuple[str, str]]:
+    """of: what was typed, where `said` is what it consists of."""
     for one in said:
         name, sign, text = one.partition("=")
         if not (sign and name.strip() and text.strip()):
-            raise UsageError(f"--{option} {one!r} lacks a part", remedy=_HOW[option])
+            raise UsageError(f"--{option} {of or one!r} lacks a part", remedy=_HOW[option])
         yield name.strip(), text.strip()
 
 
 _HOW = {
     "option": "write 'empty_is_nan=true'",
-    "bound": "write 'CD=atol=1e-6,rtol=1e-9'",
+    "bound": "write 'NAME=atol=1e-6,rtol=1e-9'",
     "strict": "write 'dtype=false'",
 }
 

@@ -213,7 +213,7 @@ def read_text(path: Path) -> str:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise ConfigMissingError(
-            "there is no such file", file=path, remedy="'ciwrap init' writes one"
+            "there is no such file", file=path, remedy="fix the path"
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", file=path) from error

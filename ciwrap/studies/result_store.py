@@ -261,6 +261,11 @@ def store_at(place: str, *, is_pushed: bool) -> FolderStore | BranchStore:
         if is_pushed:
             raise UsageError(f"--push is for a branch, and {place} is a folder")
         return FolderStore(Path(place).expanduser())
+    if ask_git(Path.cwd(), "rev-parse", "--show-toplevel") is None:
+        raise UsageError(
+            f"--store {place} is a branch, and this is not in a git work tree",
+            remedy="for a folder, end it with '/'",
+        )
     repository = Repository.around(Path.cwd())
     if ask_git(repository.top, "check-ref-format", "--branch", place) != place:
         raise UsageError(

@@ -68,7 +68,7 @@ def test_mistakes_in_options(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "no reader of these files (text) has an option 'ignore'" in said
     assert "--option header" in refused(capsys, *pair, "--option", "header=perhaps")
     assert "lacks a part" in refused(capsys, *pair, "--option", "header")
-    assert "write 'CD=atol=1e-6" in refused(capsys, *pair, "--bound", "CD")
+    assert "write 'NAME=atol=1e-6" in refused(capsys, *pair, "--bound", "CD")
     assert "--bound CD" in refused(capsys, *pair, "--bound", "CD=tol=1")
     assert "--bound CD" in refused(capsys, *pair, "--bound", "CD=atol=-1")
     assert "--strict knows no 'names'" in refused(capsys, *pair, "--strict", "names=no")
