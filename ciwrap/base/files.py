@@ -153,6 +153,8 @@ def keep_out_of_git(work_dir: Path) -> None:
             work_dir.mkdir(parents=True, exist_ok=True)
             path.write_text("# Made by ciwrap; nothing in here is to be committed.\n*\n")
     copy = work_dir / SCHEMA_NAME
+    if not (work_dir.parent / "ciwrap.yaml").exists():
+        return
     # Another size: that of another release.
     if not copy.exists() or copy.stat().st_size != _SCHEMA.stat().st_size:
         with writing(copy):

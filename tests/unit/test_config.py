@@ -102,7 +102,7 @@ def test_options_of_foreign_readers_are_typed_as_yaml_does(
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     path = tmp_path / "ciwrap.yaml"
-    with pytest.raises(ConfigMissingError, match="ciwrap init"):
+    with pytest.raises(ConfigMissingError, match="fix the path"):
         load_config(path)
     path.mkdir()
     with pytest.raises(ConfigError, match="cannot be read"):
