@@ -177,11 +177,6 @@ def repeat_command(
         on_run=teller(session, len(plan.runs)),
     )
     result = _planned_runs(session, project, plan, how, is_checked=is_checked)
-    if keep_host:
-        session.environment = {
-            **(session.environment or describe_environment(Path.cwd())),
-            **host(),
-        }
     return finish(session, project, result, started, write_bounds, is_dry=dry_run)
 
 
@@ -192,6 +187,8 @@ def _planned_runs(
 
     found = repeat_command(config_of_runs(project), plan, how)
     session.environment = found.environment
+    if how.keeps_host:
+        session.environment = {**(found.environment or describe_environment(Path.cwd())), **host()}
     return make_result(
         found.measurers,
         found.runs,

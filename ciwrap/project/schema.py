@@ -744,7 +744,7 @@ TIMING = Section(
         ),
         "decides": Key(
             one_of("time", "cpu"),
-            "what the verdict is of: time on the clock, or of processors",
+            "what the verdict is of: `time` on the clock, or `cpu`, processor time",
             "time",
         ),
         "margin": Key(

@@ -66,7 +66,8 @@ from ciwrap.statistics.spread import PairedComparison, TimingVerdict, compare_pa
 from ciwrap.studies.repeat.bounds import bound_text
 from ciwrap.studies.repeat.measure import Measurer, RunOutputs, compare_runs, held_run
 from ciwrap.studies.repeat.summary import names_that_vary, summarise
-from ciwrap.studies.timing import chosen_timing, explanation, headline, time_calls
+from ciwrap.studies.timing import chosen_timing, time_calls
+from ciwrap.studies.timing_words import explanation, headline
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

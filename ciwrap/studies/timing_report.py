@@ -32,12 +32,12 @@ from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_name, time_text
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
 from ciwrap.studies.repeat.costs import slow_runs_note
-from ciwrap.studies.timing import (
+from ciwrap.studies.timing import is_changed_for_the_worse
+from ciwrap.studies.timing_words import (
     alone_headline,
     beside_words,
     explanation,
     headline,
-    is_changed_for_the_worse,
     looks_words,
     margin_words,
 )

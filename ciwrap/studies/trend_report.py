@@ -34,8 +34,8 @@ from ciwrap.report.text import bytes_text, capital, percent_text, plural, safe_n
 from ciwrap.report.top import commit_of
 from ciwrap.snapshot.difference import words_of_kind
 from ciwrap.statistics.change_points import LEAST
-from ciwrap.studies.timing import change_text
 from ciwrap.studies.timing_report import TIME_LABELS
+from ciwrap.studies.timing_words import change_text
 
 if TYPE_CHECKING:
     from ciwrap.studies.observed import Moment

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from ciwrap.statistics.spread import PairedComparison, TimingVerdict
-from ciwrap.studies.timing import change_text, explanation, headline, interval_text
 from ciwrap.studies.timing_report import change_plot
+from ciwrap.studies.timing_words import change_text, explanation, headline, interval_text
 
 
 def comparison(verdict: str, **more: float | None) -> PairedComparison:
