@@ -149,7 +149,7 @@ def ranks(folder: Path, count: int) -> None:
             with JournalWriter(path, rank, count, program="model", made_by="1") as journal:
                 for iteration in range(3):
                     for name in ("x", "y"):
-                        trees = [(PLAIN, digests)]
+                        trees = [(PLAIN, digests, None)]
                         journal.tree(iteration, "", (name, made), (100,), trees)
                     journal.complete(iteration, "")
                 journal.end()

@@ -580,7 +580,9 @@ def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
 
     path = None if result.source_path is None else Path(result.source_path)
     looks = "" if path is None or not looks_like_fortran(path) else _LIKE_FORTRAN
-    glob = glob_of(path or Path(result.name))
+    # A packed file goes on behind that name; a capture has another one.
+    name = Path(result.name)
+    glob = glob_of(path if path is not None and path.name.startswith(name.name) else name)
     remedy = (
         f"say --format '{glob}=READER' (ciwrap.yaml: 'formats'), or leave it out with 'exclude'"
     )

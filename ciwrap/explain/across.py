@@ -16,7 +16,6 @@ from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
 from ciwrap.explain.difference import of_atol
-from ciwrap.explain.swapped import say_swapped
 from ciwrap.golden.store import kept_values
 from ciwrap.model import Verdict, two_digits_above
 from ciwrap.model.variable_result import FAR_BEYOND, MOST_EXPLANATIONS, Cause, Explanation
@@ -131,9 +130,11 @@ class _Explainer(Struct, frozen=True):
     ) -> None:
         at = first_difference(results)
         if at is not None:
+            from ciwrap.explain.swapped import say_swapped
+
             first = results[at]
             results[at] = with_other_iteration(first, golden, lambda other: judge(first, other))
-        say_swapped(results, judge)
+            say_swapped(results, judge)
         explain_ranks(results, lambda first: parts_of_golden(golden, outputs, first))
 
 

@@ -40,7 +40,7 @@ def box_words(variable: VariableResult) -> str:
         return "in every value"
     is_nearly_all = _share_of(box, shape) >= _NEARLY_ALL
     faces = [one for one in variable.explanations if one.cause is Cause.BOUNDARY]
-    if faces and faces[0].words:
+    if faces and faces[0].words and faces[0] is variable.explanations[0]:
         return f"in {text}"  # the cause says what that is called
     if faces and is_nearly_all:
         return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"

@@ -250,7 +250,7 @@ def together_text(check: CheckResult) -> str:
     said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
-    where = ", without an iteration" if iteration is None else f" in iteration {iteration}"
+    where = "" if iteration is None else f" in iteration {iteration}"
     return f"these do not match{where}, either: {said}{more}"
 
 

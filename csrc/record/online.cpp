@@ -144,7 +144,7 @@ void Online::tell_of(const Batch& batch, const Recorded& one) const {
                       rounded_down(one.compared.least_share));
     std::fprintf(stderr,
                  "ciwrap: rank %d: %s%s%s %s the reference in iteration %lld%s (%llu of %llu "
-                 "chunks)\n",
+                 "blocks)\n",
                  rank_, one.name.c_str(), point.empty() ? "" : "@", point.c_str(),
                  one.surely_differs() ? "differs from" : "does not match",
                  static_cast<long long>(batch.iteration), size,

@@ -64,7 +64,7 @@ def test_a_program_is_compared_with_one(
         for n in (1, 2):
             count = np.arange(10, dtype="i8") * n
             recorder.record(n, x=NUMBERS * (1.25 if n > 1 else 1), count=count)
-    assert "x does not match the reference in iteration 2 (2 of 2 chunks)" in capfd.readouterr().err
+    assert "x does not match the reference in iteration 2 (2 of 2 blocks)" in capfd.readouterr().err
     now = states(tmp_path / "now" / NAME)
     assert now[1, "x"].compared.suspect_chunks == now[2, "count"].compared.suspect_chunks == 0
     assert (now[2, "x"].compared.suspect_chunks, now[2, "x"].compared.proven_chunks) == (2, 0)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 ITERATIONS, RANKS = 10, 2
 # Open MPI's mpiexec has its ranks find its libraries.
+_OF_THE_CALL = ("seconds", "started_at", "project")
 _BY_MPIEXEC = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "LD_LIBRARY_PATH")
 
 # unit-bytes: the size of units. units.log: each unit that is begun. die-at-N: the first process
@@ -230,8 +231,8 @@ def document_in(folder: Path) -> Any:
 
 
 def comparable(document: Any) -> str:
-    """All of a document but when it was made, in what time, and by how many processes."""
-    kept = {key: value for key, value in document.items() if key not in ("seconds", "started_at")}
+    """All of a document but when it was made, in what time and folder, by how many processes."""
+    kept = {key: value for key, value in document.items() if key not in _OF_THE_CALL}
     kept["environment"] = {
         key: value for key, value in kept["environment"].items() if key not in _BY_MPIEXEC
     }

@@ -375,7 +375,7 @@ def test_failed_runs_say_nothing_about_times(folder: Project) -> None:
         started_at="2026-01-01T00:00:00+00:00",
     )
     outcome = folder.run("trend", *written(folder, [failed, result(5, seconds=1.0)]))
-    assert [one["amount"] for one in outcome.document["times"][0]["points"]] == [1.0]
+    assert [one["seconds"] for one in outcome.document["times"][0]["points"]] == [1.0]
 
 
 def test_results_of_time_and_of_its_failures(folder: Project) -> None:

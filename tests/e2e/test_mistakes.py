@@ -51,7 +51,6 @@ ciwrap compare a.npy b.npy c.npy
 ciwrap show nowhere.golden
 ciwrap report ciwrap.yaml
 ciwrap time
-ciwrap time true
 ciwrap time --base main
 ciwrap trend
 ciwrap trend out/ids.npy

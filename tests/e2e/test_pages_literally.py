@@ -60,7 +60,7 @@ EXCEPTIONS = {
 }
 # How-tos whose first command ends otherwise than with 0.
 CODES: dict[str, int] = {}
-BEFORE = {"bisect": "with_two_versions"}
+BEFORE = {"bisect": "with_two_versions", "compare-revisions": "on_a_branch"}
 # 60 runs.
 LONG = {"ensembles"}
 HOW_TOS = {
@@ -97,6 +97,7 @@ class Prepared:
         for name in ("old", "new", "run_1", "run_2", "run_A", "run_B", "RUN_A", "RUN_B", "A", "B"):
             (folder / name).mkdir(exist_ok=True)
             np.save(folder / name / "x.npy", np.arange(9.0))
+            np.save(folder / name / "id.npy", np.arange(9))
         for name in ("a.log", "b.log"):
             (folder / name).write_text("step 1 energy 2.5\n")
 
@@ -118,7 +119,7 @@ class Prepared:
         return done.returncode, done.stdout + done.stderr
 
     def _expanded(self, word: str) -> list[str]:
-        if "*" not in word or word == "run_*":  # which the page quotes
+        if "*" not in word or word == "run_*" or "=" in word:  # which the pages quote
             return [word]
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.glob(word))
 
@@ -142,7 +143,7 @@ def test_readme_in_its_order(tmp_path: Path) -> None:
     """`./simulate` has run once; each command finds what those before it left."""
     prepared = Prepared(tmp_path / "project")
     commands = commands_below(ROOT / "README.md", "Use")
-    assert len(commands) > 8
+    assert len(commands) >= 5
     # A fresh project: nothing but the program and what it wrote.
     prepared.simulate()
     for command in commands:
@@ -184,7 +185,7 @@ def test_the_first_command_of_a_how_to(template: Path, tmp_path: Path, name: str
     prepared = Prepared(folder, is_new=False)
     if name in BEFORE:
         getattr(prepared, BEFORE[name])()
-    command = HOW_TOS[name]
+    command = HOW_TOS[name].replace("CHECK", "eig")  # the one that there is
     code, said = prepared.run(command)
     assert code == CODES.get(name, 0), f"$ {command}\n{said}"
 

@@ -170,7 +170,7 @@ def test_what_is_ignored_ends_no_program(
 def test_what_is_not_ignored_ends_it(ignore: str, monkeypatch: pytest.MonkeyPatch) -> None:
     code, text = held("without", "stop", "0,0,1,0,0,0", monkeypatch, ignore)
     assert code == ExitCode.DIFFER, text
-    assert "noise@half does not match the reference in iteration 2" in text
+    assert "noise@half differs from the reference in iteration 2" in text
 
 
 def test_what_comes_later_than_counts_ends_no_program(monkeypatch: pytest.MonkeyPatch) -> None:

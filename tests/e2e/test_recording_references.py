@@ -59,7 +59,7 @@ with ciwrap.Recorder("moved") as r:
 """
 SAID = re.compile(
     r"^ciwrap: rank 0: x differs from the reference in iteration 2, by at least ([0-9.]+) x the"
-    r" bound \(8 of 8 chunks\)$",
+    r" bound \(8 of 8 blocks\)$",
     re.MULTILINE,
 )
 
@@ -96,7 +96,7 @@ def test_a_difference_is_proved_while_the_program_runs(
     assert 5 < found["least_share"] < 40
     assert found["least_share"] * 0.99 <= float(said[1]) <= found["least_share"]
     watched = ciwrap("watch", "b")[1]
-    assert f"differs since iteration 2 (rank 0, 8 of 8 chunks), by at least {said[1]}" in watched
+    assert f"differs since iteration 2 (rank 0, 8 of 8 blocks), by at least {said[1]}" in watched
     assert "does not match" not in watched
 
 
@@ -106,11 +106,11 @@ def test_what_does_not_match_and_what_differs_are_told_apart(filled: list[str]) 
     code, text = ciwrap(*against("a", "report"), "-o", "b", "--", *filled, "0:0.97", "1:2.5", "2:9")
     assert code == ExitCode.DIFFER, text
     assert text.count("ciwrap: rank 0:") == 2, text
-    assert "x does not match the reference in iteration 0 (1 of 1 chunks)" in text
+    assert "x does not match the reference in iteration 0 (1 of 1 blocks)" in text
     assert "x differs from the reference in iteration 2, by at least" in text
     watched = ciwrap("watch", "b")[1]
-    assert "does not match since iteration 0 (rank 0, 1 of 1 chunk)" in watched
-    assert "differs since iteration 2 (rank 0, 1 of 1 chunk), by at least" in watched
+    assert "does not match since iteration 0 (rank 0, 1 of 1 block)" in watched
+    assert "differs since iteration 2 (rank 0, 1 of 1 block), by at least" in watched
 
 
 RANKED_TEXT = """

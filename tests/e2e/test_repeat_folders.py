@@ -39,7 +39,8 @@ def is_running(pid: int) -> bool:
 def assert_only_snapshots_are_left(project: Project) -> None:
     """Snapshots of the environment are kept for `ciwrap snapshot diff`; runs and locks are not."""
     left = files_in(project.folder / ".ciwrap")
-    assert [one for one in left if not one.startswith("snapshots/")] == [".gitignore"]
+    stays = [".gitignore", "ciwrap.schema.json"]
+    assert [one for one in left if not one.startswith("snapshots/")] == stays
 
 
 def variable(outcome: Outcome, name: str = "x") -> Any:

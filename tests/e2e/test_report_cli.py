@@ -35,8 +35,8 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
     (sentence,) = lead(run)
     assert sentence == (
         f"First difference: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, u: 576 of 13,824 values"
-        f" differ beyond atol=1e-6 rtol=0, all in the plane [:, :, {last}]; in each of them the"
-        " sign is flipped: new = -golden; up to 785,000 x the bound."
+        f" differ beyond atol=1e-6 rtol=0, all in the last plane of axis 2, [:, :, {last}]; in each"
+        " of them the sign is flipped: new = -golden; up to 785,000 x the bound."
     )
 
 
