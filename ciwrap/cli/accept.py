@@ -193,10 +193,10 @@ def accept_command(
             )
     # First what became of the goldens: to write the document may fail.
     print_changes(changes, session.console, dry_run=dry_run, verbose=session.verbose)
-    if not dry_run:
-        _tell_git(session, project)
     if dry_run:
         session.console.print(DRY_RUN)
+    else:
+        _tell_git(session, project)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
     return 0
 

@@ -132,7 +132,7 @@ def box_text(box: IndexBox, shape: Sequence[int]) -> str:
 
 
 def suspect_place(variable: VariableResult) -> str:
-    """Where the suspect chunks lie: `in elements [100:120, :]`; nothing where that is not asked."""
+    """Where the suspect chunks lie: `in values [100:120, :]`; nothing where that is not asked."""
     if variable.differing_count is not None or not variable.suspect_chunks:
         return ""
     if variable.suspect_chunks == variable.chunk_count:

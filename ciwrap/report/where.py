@@ -256,7 +256,7 @@ def together_text(check: CheckResult) -> str:
 
 def divergence_text(divergence: Divergence, sides: tuple[str, str]) -> str:
     """` [5, 7]: golden 1.0, new 1.5, 500 x the bound`, or `: not comparable`; where no values are
-    known, what digests tell of them: `: undecided, in elements [0:512]`.
+    known, what digests tell of them: `: undecided, in values [0:512]`.
     """
     if not divergence.kind.is_alarm:
         return f": {divergence.kind.words}"

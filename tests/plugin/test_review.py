@@ -337,7 +337,7 @@ def test_each_golden_has_a_screen_of_its_own_with_its_numbers(changed: Suite) ->
     for screen in screens:
         assert all(len(line) <= 80 for line in screen.splitlines() if line.startswith("["))
         if new not in screen:  # what was replaced shows its numbers before its root
-            assert screen.index("100 of 100 elements differ") < screen.index("  root ")
+            assert screen.index("100 of 100 values differ") < screen.index("  root ")
 
 
 @pytest.mark.parametrize(

@@ -233,14 +233,14 @@ def test_what_digests_tell_of_the_first_divergence_stands_beside_it() -> None:
     moved = MovedElement((3, 17), "1.3", "1.0", "1.001", share_from=0.9, share_to=1.1)
     between = "(golden between 1 and 1.001, new 1.3)"
     cases = (
-        (by_digests, ": undecided, in elements [10:20, :]"),
+        (by_digests, ": undecided, in values [10:20, :]"),
         (
             replace(by_digests, moved_elements=(moved,)),
             f": undecided, [3, 17] moved by 0.9 to 1.1 x the bound {between}",
         ),
         (
             replace(by_digests, verdict=Verdict.DIFFER, least_share=14.37),
-            ": in elements [10:20, :], by at least 14.3 x the bound",
+            ": in values [10:20, :], by at least 14.3 x the bound",
         ),
         (replace(by_digests, verdict=Verdict.DIFFER, suspect_ranges=()), ""),
     )

