@@ -214,6 +214,55 @@ def test_a_temporary_container_cannot_be_added(
     compiled("c++", [tmp_path / "good.cpp"], tmp_path / "good", *options)
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("std::vector<bool>(3)", "copy anything else into a std::vector"),
+        ("std::vector<Cell>(3)", "copy each member of a struct"),
+        ("new double[3]", "copy anything else into a std::vector"),
+    ],
+)
+def test_what_cpp_cannot_expose_is_refused_with_a_way_out(
+    given: str, said: str, tmp_path: Path
+) -> None:
+    text = (
+        "#include <ciwrap/record.hpp>\n#include <vector>\nstruct Cell { double h; int wet; };\n"
+        f'int main() {{ ciwrap::Recorder r("r"); r.expose("x", {given}); }}\n'
+    )
+    assert said in refused("c++", text, tmp_path, "-std=c++17", f"-I{include_folder()}")
+
+
+FIXED = """
+#include <ciwrap/record.hpp>
+int main() {
+    ciwrap::Recorder recorder("fixed");
+    double energy = 0.5, grid[2][3] = {{0, 1, 2}, {3, 4, 5}};
+    const std::complex<float> phase(1, 2);
+    recorder.add("energy", energy, {1e-9, -1});
+    recorder.add("grid", grid);
+    energy = 1.5;
+    recorder.prepare(0);
+    recorder.expose("step", 7);
+    recorder.expose("phase", phase);
+    recorder.complete();
+}
+"""
+
+
+def test_cpp_takes_numbers_and_c_arrays(tmp_path: Path) -> None:
+    """As they are at the checkpoint, if they were added."""
+    need_library()
+    (tmp_path / "fixed.cpp").write_text(FIXED)
+    options = ["-std=c++17", f"-I{include_folder()}", "-Wall", "-Wextra", "-Werror"]
+    runs(compiled("c++", [tmp_path / "fixed.cpp"], tmp_path / "fixed", *options), tmp_path / "run")
+    assert roots(tmp_path / "run") == {
+        "iter 0 / rank 0 / energy": root(np.array(1.5), 1e-9),
+        "iter 0 / rank 0 / grid": root(np.arange(6.0).reshape(2, 3), 0.0),
+        "iter 0 / rank 0 / step": root(np.array(7, "i4"), 0.0),
+        "iter 0 / rank 0 / phase": root(np.array(1 + 2j, "c8"), 0.0),
+    }
+
+
 CPP = """
 %(include)s
 #include <string>

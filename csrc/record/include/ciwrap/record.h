@@ -153,9 +153,9 @@ static inline int ciwrap_work(ciwrap_run* run) {
     return run ? run->table->work(run) : 0;
 }
 
-/* An array to record from now on; its id, or -1. The data are read at every checkpoint, so they
- * have to stay where they are: ciwrap_move, ciwrap_replace or ciwrap_remove says where they do not.
- */
+/* An array to record from now on; its id, or -1, also while recording is off. The data are read at
+ * every checkpoint, so they have to stay where they are: ciwrap_move, ciwrap_replace or
+ * ciwrap_remove says where they do not. */
 static inline int64_t ciwrap_add(ciwrap_run* run, const ciwrap_array* array) {
     return run ? run->table->add(run, array) : -1;
 }

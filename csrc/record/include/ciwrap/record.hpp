@@ -1,5 +1,5 @@
-// The C++ face of ciwrap/record.h, for C++17 and later: vectors, spans, std::mdspan and Kokkos
-// Views. Copy both headers into your program.
+// The C++ face of ciwrap/record.h, for C++17 and later: numbers, C arrays, vectors, spans,
+// std::mdspan and Kokkos Views. Copy both headers into your program.
 #ifndef CIWRAP_RECORD_HPP
 #define CIWRAP_RECORD_HPP
 
@@ -39,8 +39,37 @@ std::string dtype_of() {
     else if constexpr (std::is_integral_v<Scalar>)
         return (std::is_signed_v<Scalar> ? "i" : "u") + bytes;
     else
-        static_assert(!sizeof(Scalar), "ciwrap records numbers only");
+        static_assert(!sizeof(Scalar),
+                      "ciwrap records numbers only: copy each member of a struct"
+                      " into a std::vector, and expose that");
 }
+
+template <class Array>
+struct is_complex : std::false_type {};
+template <class Real>
+struct is_complex<std::complex<Real>> : std::true_type {};
+
+// What lies where its address says, with a shape that its type says: 1.5, double[3][4].
+template <class Array>
+constexpr bool is_fixed() {
+    return std::is_arithmetic_v<Array> || is_complex<Array>::value || std::is_array_v<Array>;
+}
+
+// Calls use(length) for each dimension of a C array.
+template <class Array, class Use>
+void for_each_extent(Use use) {
+    if constexpr (std::is_array_v<Array>) {
+        use(static_cast<std::int64_t>(std::extent_v<Array>));
+        for_each_extent<std::remove_extent_t<Array>>(use);
+    }
+}
+
+template <class Array, class = void>
+struct is_container : std::false_type {};
+template <class Array>
+struct is_container<Array, std::void_t<decltype(*std::declval<const Array&>().data()),
+                                       decltype(std::declval<const Array&>().size())>>
+    : std::true_type {};
 
 // Kokkos::View and std::mdspan: extents and strides, in elements.
 template <class View, class = void>
@@ -130,7 +159,8 @@ class Recorder {
         check_added();
         ciwrap_prepare(run_, iteration, point.c_str());
     }
-    // What has data() and size(), or extent(i) and stride(i); also a temporary.
+    // A number, a C array, or what has data() and size(), or extent(i) and stride(i); also a
+    // temporary.
     template <class Array>
     void expose(const std::string& name, const Array& array, RecordedBound bound = {}) {
         if (run_ == nullptr)
@@ -155,7 +185,7 @@ class Recorder {
             return;
         with_described(name, array, bound,
                        [this](const ciwrap_array& described) { put(described); });
-        if constexpr (!record_detail::is_borrowed<Array>())
+        if constexpr (!record_detail::is_borrowed<Array>() && !record_detail::is_fixed<Array>())
             watch(name, array);
     }
     // The elements of a temporary container are gone when the call returns: expose it.
@@ -237,7 +267,19 @@ class Recorder {
                 described.strides[i] = static_cast<std::int64_t>(array.stride(index));
             }
             use_as<std::remove_pointer_t<decltype(data)>>(described, use);
+        } else if constexpr (record_detail::is_fixed<Array>()) {
+            described.data = &array;
+            record_detail::for_each_extent<Array>([&described](std::int64_t length) {
+                if (described.dimensions < CIWRAP_MAX_DIMENSIONS)
+                    described.extents[described.dimensions] = length;
+                ++described.dimensions;
+            });
+            use_as<std::remove_all_extents_t<Array>>(described, use);
         } else {
+            static_assert(record_detail::is_container<Array>::value,
+                          "ciwrap records numbers, C arrays, and what has data() and size(), or"
+                          " extent(i) and stride(i): copy anything else into a std::vector of"
+                          " numbers (bool: of char), and expose that");
             described.data = array.data();
             described.dimensions = 1;
             described.extents[0] = static_cast<std::int64_t>(array.size());
