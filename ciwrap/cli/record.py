@@ -310,14 +310,15 @@ def _tell_recorded(request: _Request, outcome: CommandOutcome) -> int:
     with opened(folder, outcome) as capture:
         click.echo(recorded_text(capture, folder))
         refuse_nothing(capture, folder, request.options["views"], outcome)
-        for fault in capture.faults[1:]:
-            click.echo(f"error: {fault}", err=True)
-        if capture.faults:
-            raise capture.faults[0]
+        faults: list[CiwrapError] = [*capture.faults]
         if capture.open_journals:
-            raise not_ended(folder)
-    if outcome.exit_code != 0:
-        raise failure_of(outcome, so="so what it recorded may not be all")
+            faults.append(not_ended(folder))
+    if outcome.exit_code != 0:  # perhaps the reason of the others
+        faults.insert(0, failure_of(outcome, so="so what it recorded may not be all"))
+    for fault in faults[1:]:
+        click.echo(f"error: {fault}", err=True)
+    if faults:
+        raise faults[0]
     return 0
 
 

@@ -115,8 +115,8 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
         return ""
     return (
         "to know whether undecided variables differ, compare the data of both runs (ciwrap"
-        " compare OLD NEW); a golden keeps its run's data with 'evidence: data', from the next"
-        " acceptance on"
+        " compare OLD NEW); recorded runs have none, and a golden of files keeps them with"
+        " 'evidence: data', from the next acceptance on"
     )
 
 

@@ -258,11 +258,11 @@ def fingerprint_note(side: Run) -> Message:
     made = (
         ""
         if header is None or not header.made_at
-        else f" of {header.made_at}, by ciwrap {header.made_by}"
+        else f" (of {header.made_at}, by ciwrap {header.made_by})"
     )
     return Message(
         MessageLevel.NOTE,
-        f"{side.path} is a fingerprint{made}: what its trees leave open stays open",
+        f"{side.path} holds digests and no data{made}: what these leave open stays open",
     )
 
 

@@ -232,7 +232,7 @@ def test_captured_bounds_and_fingerprints_by_workers(tmp_path: Path) -> None:
     (tmp_path / "C.tree").rename(tmp_path / "A")
     code, alone, text = compared(tmp_path, "here", "--journal=k.jsonl")
     assert code == 3, text
-    assert "is a fingerprint" in text
+    assert "holds digests and no data" in text
     assert "1 of 1 block is open" in text
     code, together, text = compared(tmp_path, "process")
     assert code == 3, text

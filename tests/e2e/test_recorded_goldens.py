@@ -171,7 +171,7 @@ def test_goldens_of_files_judge_recorded_runs(folder: Path, evidence: str) -> No
     code, text = record("--against", "golden/walk", step="1", by=0.002)[:2]
     assert code == ExitCode.DIFFER
     # A golden does not say when its run was.
-    assert "golden/walk is a fingerprint: what its trees leave open stays open" in text
+    assert "golden/walk holds digests and no data: what these leave open stays open" in text
     assert result()[0] == ExitCode.DIFFER
 
 
