@@ -261,6 +261,8 @@ def test_cpp_takes_numbers_and_c_arrays(tmp_path: Path) -> None:
         "iter 0 / rank 0 / step": root(np.array(7, "i4"), 0.0),
         "iter 0 / rank 0 / phase": root(np.array(1 + 2j, "c8"), 0.0),
     }
+    shapes = {name[18:]: one.shape for name, one in captured(tmp_path / "run").items()}
+    assert shapes == {"energy": (), "grid": (2, 3), "step": (), "phase": ()}
 
 
 CPP = """
