@@ -176,10 +176,7 @@ def accept_command(
             session.console.print("nothing waits for review")
             return 0
     else:
-        if variant is not None:
-            raise UsageError("--variant is for goldens that wait")
-        if force and bounds_only:
-            raise UsageError("--force is for new values, and --bounds-only keeps the old ones")
+        _refuse_for_outputs(variant, force=force, bounds_only=bounds_only)
         project = _with_outputs(config_path, golden_dir, (*names, *check_names))
         with progress_bar() as progress:
             changes = accept_outputs(
@@ -199,6 +196,13 @@ def accept_command(
         _tell_git(session, project)
     session.emit_record(accept_document(changes, reason=reason, dry_run=dry_run))
     return 0
+
+
+def _refuse_for_outputs(variant: str | None, *, force: bool, bounds_only: bool) -> None:
+    if variant is not None:
+        raise UsageError("--variant is for goldens that wait")
+    if force and bounds_only:
+        raise UsageError("--force is for new values, and --bounds-only keeps the old ones")
 
 
 def _tell_git(session: Session, project: Project) -> None:
