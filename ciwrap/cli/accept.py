@@ -51,7 +51,7 @@ from ciwrap.golden.show import (
 from ciwrap.golden.trees import EXACT
 from ciwrap.model import VariableId
 from ciwrap.model.results import command_words, names_text
-from ciwrap.report.console import Console, Text
+from ciwrap.report.console import Console, Lines, Text, terminal_height
 from ciwrap.report.document import from_document
 from ciwrap.report.failure import failure_lines
 from ciwrap.report.outputs import write_report
@@ -63,6 +63,7 @@ from ciwrap.review.accept import (
     accept_document,
     accept_outputs,
     accept_pending,
+    alike,
     change_word,
     checkout_of,
     likeness,
@@ -481,6 +482,9 @@ def _unused_of_tests(project: Project, notes: list[str]) -> tuple[list[UnusedGol
 
 
 _MOST_COMMANDS = 10
+_MOST_NAMES = 5
+# Of a screen: of the keys and the question why, and of a change, however small the terminal is.
+_KEY_LINES, _LEAST_LINES = 4, 5
 _CHOICES = (
     "[a]ccept, [r]eject, [s]kip, [g]roup, [A]ccept all, [R]eject all,\n"
     "[d]etails, [t]est, [o]pen, [b]ack, [?] help, [q]uit"
@@ -493,11 +497,12 @@ _HELP = """\
   s  decide later (Enter does so, too)
   g  make the new numbers the goldens of this one and of all that change alike
   A, R  the same for this one and all that follow
-  d  what the failed test said: values, indices, sizes
+  d  all that changes, and what the failed check said: values, indices, sizes
   t  the source of the test
   o  open the page with its pictures in the browser
   b  back to the one before that was left for later
-  q  end; what is not decided stays"""
+  q  end; what is not decided stays
+  any other key shows the change again"""
 
 
 @command("review", example="ciwrap review 'tests/test_flow.py*'")
@@ -667,28 +672,24 @@ class _Interview:
         group: list[int],
     ) -> str:
         """What to do with one of them: a, r, s, g, b or q."""
-        click.clear()
-        for note in self._notes:
-            self._print(note)
-        self._notes = []
-        self._print(f"--- {at + 1} of {len(goldens)} ---")
-        if isinstance(one, CiwrapError):
-            self._print(f"error: {one}")
-        else:
-            self._show(one)
-            self._tell_group([goldens[other].check for other in group if other != at])
+        others = [goldens[other].check for other in group if other != at]
+        head = f"--- {at + 1} of {len(goldens)} ---"
+        is_whole = self._show(head, one, others)
         while not self._for_all:
             answer = self._ask(can_accept=not isinstance(one, CiwrapError))
             if answer == "d":
-                self._show_details(goldens[at])
+                self._show_details(goldens[at], None if is_whole else one)
             elif answer == "t":
                 self._show_source(goldens[at])
             elif answer == "o":
                 self._open_page(goldens[at])
             elif answer == "?":
-                self._print(_HELP)
-            else:
+                self._print_page(_HELP.splitlines())
+            elif answer:
                 return answer
+            else:
+                self._note("please answer with one of these letters")
+                self._show(head, one, others)
         return self._for_all
 
     def _before(self, became: list[str | None], at: int) -> int:
@@ -699,24 +700,20 @@ class _Interview:
         self._note("none before this one was left for later")
         return at
 
-    def _show_details(self, golden: PendingGolden) -> None:
-        """The message of the check that failed, as its test printed it."""
+    def _show_details(self, golden: PendingGolden, one: PendingChange | CiwrapError | None) -> None:
+        """The message of the check that failed, as its test printed it. one: what changes, if not
+        all of it has been shown.
+        """
+        lines = Lines()
+        if one is not None and not isinstance(one, CiwrapError):
+            print_changes([one.change], lines, dry_run=True, verbose=True)
         check = recorded_result(self._project, golden)
         if check is None:
-            self._print("no details: the run's own result is missing")
-            return
-        for line in failure_lines(golden.check, check, ()):
-            self._print(f"  {line}")
-
-    def _tell_group(self, others: list[str]) -> None:
-        if not others:
-            return
-        verb = "changes" if len(others) == 1 else "change"
-        self._print(f"  {plural(len(others), 'other check')} {verb} alike ([g] accepts all):")
-        for name in others[:_MOST_COMMANDS]:
-            self._print(f"    {safe_text(name)}")
-        if len(others) > _MOST_COMMANDS:
-            self._print(f"    ... and {len(others) - _MOST_COMMANDS} more")
+            lines.print("no details: the run's own result is missing")
+        else:
+            for line in failure_lines(golden.check, check, ()):
+                lines.print(f"  {line}")
+        self._print_page([line.plain for line in lines.found])
 
     def _show_source(self, golden: PendingGolden) -> None:
         try:
@@ -724,8 +721,7 @@ class _Interview:
         except CiwrapError as error:
             self._print(f"no source: {error}")
             return
-        for line in lines:
-            self._print(f"  {safe_text(line)}")
+        self._print_page([f"  {safe_text(line)}" for line in lines])
 
     def _open_page(self, golden: PendingGolden) -> None:
         """Writes the result as a page with pictures, and asks the system's browser to show it."""
@@ -750,39 +746,54 @@ class _Interview:
     def _print(self, text: str) -> None:
         self._session.console.print(text)
 
-    def _show(self, looked: PendingChange) -> None:
-        session = self._session
-        print_changes([looked.change], session.console, dry_run=True, verbose=session.verbose)
-        if looked.change.status is Status.CREATED:
-            self._show_numbers(looked)
-        origin, environment = looked.pending.origin, looked.stored.manifest.environment
-        facts = [f"made {origin.created}"]
-        if origin.commit is not None:
-            commit, dirty, _ = origin.commit.partition(DIRTY)
-            facts.append(f"from commit {commit[:12]}{' with changes' if dirty else ''}")
-        facts += [environment[key] for key in ("cpu", "os") if key in environment]
-        self._print(f"  {safe_text(', '.join(facts))}")
+    def _print_page(self, lines: Sequence[str]) -> None:
+        """On a screen of its own; through the system's pager, if they are more than a screen."""
+        page = Lines()
+        for line in lines:
+            page.print(line)
+        if has_keys() and len(page.on_screen()) > terminal_height() - _KEY_LINES:
+            click.echo_via_pager("".join(f"{line}\n" for line in lines))
+            return
+        if has_keys():
+            click.clear()
+        for line in lines:
+            self._print(line)
 
-    def _show_numbers(self, looked: PendingChange) -> None:
-        """The first numbers of a new golden: there is nothing to compare them with."""
-        variables = looked.stored.variables
-        for variable in variables[:_MOST_VARIABLES]:
-            name = VariableId(variable.name, variable.iteration, variable.rank).text
-            numbers = first_elements(variable, _FIRST_ELEMENTS) or "its values are not kept"
-            self._print(f"  {safe_name(name)}: {safe_text(numbers)}")
-        if len(variables) > _MOST_VARIABLES:
-            self._print(f"  ... and {len(variables) - _MOST_VARIABLES} more (ciwrap show)")
+    def _show(self, head: str, one: PendingChange | CiwrapError, others: list[str]) -> bool:
+        """Clears the screen and shows what became of the one before, and one: as much as leaves
+        room for the keys. Returns whether that is all of it.
+        """
+        click.clear()
+        above, body, end = Lines(), Lines(), Lines()
+        for note in _few(self._notes):
+            above.print(note)
+        above.print(head)
+        self._notes = []
+        if isinstance(one, CiwrapError):
+            body.print(f"error: {one}")
+        else:
+            print_changes([one.change], body, dry_run=True, verbose=self._session.verbose)
+            if one.change.status is Status.CREATED:
+                _print_numbers(one, body)
+            _print_origin(one, others, end)
+        first, lines, last = above.on_screen(), body.on_screen(), end.on_screen()
+        room = max(terminal_height() - len(first) - len(last) - _KEY_LINES, _LEAST_LINES)
+        left = len(lines) - room + 1 if len(lines) > room else 0
+        if left:
+            lines[-left:] = [Text(f"  ... {plural(left, 'more line')}: [d]")]
+        for line in (*first, *lines, *last):
+            self._session.console.print(line)
+        return not left
 
     def _ask(self, *, can_accept: bool) -> str:
-        while True:
-            answer = _answer()
-            if answer in ("A", "R"):
-                self._for_all = answer.lower()
-            answer = answer.lower()[:1]
-            if answer in (*"rsqdtob?",) or (answer in ("a", "g") and can_accept):
-                return answer
-            self._for_all = None
-            self._print("please answer with one of these letters")
+        """One of the letters; "" for anything else."""
+        answer = _answer()
+        key = answer.lower()[:1]
+        if not key or key not in ("rsqdtob?ag" if can_accept else "rsqdtob?"):
+            return ""
+        if answer in ("A", "R"):
+            self._for_all = key
+        return key
 
     def _carry_out(
         self, answer: str, looked: PendingChange | CiwrapError, golden: PendingGolden
@@ -820,6 +831,42 @@ _STYLES = {
     Status.SAME: "bold",
     Status.KEPT: "bold",
 }
+
+
+def _few(notes: list[str]) -> list[str]:
+    """All errors, and a few of the others: a group may be as large as it likes."""
+    errors = [note for note in notes if note.startswith("error:")]
+    done = [note for note in notes if note not in errors]
+    more = [f"... and {len(done) - _MOST_NAMES} more"] if len(done) > _MOST_NAMES else []
+    return [*errors, *done[:_MOST_NAMES], *more]
+
+
+def _print_origin(looked: PendingChange, others: list[str], console: Console) -> None:
+    """Which run made it. others: the checks that change alike."""
+    origin, environment = looked.pending.origin, looked.stored.manifest.environment
+    facts = [f"made {origin.created}"]
+    if origin.commit is not None:
+        commit, dirty, _ = origin.commit.partition(DIRTY)
+        facts.append(f"from commit {commit[:12]}{' with changes' if dirty else ''}")
+    facts += [environment[key] for key in ("cpu", "os") if key in environment]
+    console.print(f"  {safe_text(', '.join(facts))}")
+    if others:
+        verb = "changes" if len(others) == 1 else "change"
+        names = names_text([safe_text(name) for name in others], _MOST_NAMES)
+        console.print(
+            f"  {plural(len(others), 'other check')} {verb} alike ([g] accepts all): {names}"
+        )
+
+
+def _print_numbers(looked: PendingChange, console: Console) -> None:
+    """The first numbers of a new golden: there is nothing to compare them with."""
+    variables = looked.stored.variables
+    for variable in variables[:_MOST_VARIABLES]:
+        name = VariableId(variable.name, variable.iteration, variable.rank).text
+        numbers = first_elements(variable, _FIRST_ELEMENTS) or "its values are not kept"
+        console.print(f"  {safe_name(name)}: {safe_text(numbers)}")
+    if len(variables) > _MOST_VARIABLES:
+        console.print(f"  ... and {len(variables) - _MOST_VARIABLES} more (ciwrap show)")
 
 
 DRY_RUN = Text("dry run: nothing was written", style="bold")
@@ -901,11 +948,15 @@ def _print_variables(golden: GoldenChange, console: Console, verbose: bool) -> N
         for change in golden.changes if verbose else ():
             _print_variable(change, console)
         return
-    shown = loud if verbose else loud[:_MOST_VARIABLES]
-    for change in shown:
-        _print_variable(change, console)
-    if len(loud) > len(shown):
-        console.print(Text(f"  ... and {len(loud) - len(shown)} more (--verbose shows all)"))
+    groups = [[one] for one in loud] if verbose else alike(loud)
+    shown = groups if verbose else groups[:_MOST_VARIABLES]
+    for first, *others in shown:
+        _print_variable(first, console)
+        if others:
+            names = [safe_name(one.identity.text) for one in others]
+            console.print(Text(f"    likewise: {names_text(names, _MOST_NAMES)}"))
+    if left := len(loud) - sum(map(len, shown)):
+        console.print(Text(f"  ... and {left} more (--verbose shows all)"))
     if quiet:
         shares = [share for one in quiet if (share := one.used_share) is not None]
         note = used_words(max(shares, default=None))

@@ -82,12 +82,24 @@ class Lines(Console):
         text = Text(line, style) if isinstance(line, str) else line
         self.found += _lines(text)
 
+    def on_screen(self) -> list[Text]:
+        """The lines as this terminal shows them: broken where they are wider."""
+        width = terminal_width()
+        return [part for line in self.found for part in _wrapped(line, width)]
+
 
 def terminal_width() -> int:
     """In characters. Python 3.10 says 0 of a terminal that does not know."""
     from shutil import get_terminal_size
 
     return get_terminal_size().columns or 80
+
+
+def terminal_height() -> int:
+    """In lines."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size().lines or 24
 
 
 def _lines(text: Text) -> Iterator[Text]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -515,15 +515,44 @@ def likeness(change: GoldenChange) -> Hashable:
 
 
 def _variable(change: VariableChange) -> Hashable:
-    rows = (change.old, change.new)
-    told: tuple[Hashable, ...] = tuple(None if row is None else row.bound for row in rows)
-    if change_word(change) == "redefined":
-        # It matters in what: other evidence is not another shape.
-        told = tuple(None if row is None else replace(row, root="") for row in rows)
     share = change.used_share
     if share is not None and 0 < share < math.inf:
         share = math.floor(math.log10(share))
-    return change.identity, change_word(change), told, share
+    return change.identity, change_word(change), _told(change), share
+
+
+def _told(change: VariableChange) -> Hashable:
+    """What is said of a variable beside its numbers."""
+    rows = (change.old, change.new)
+    if change_word(change) in ("changed", "within", "equal"):
+        return tuple(None if row is None else row.bound for row in rows)
+    # It matters in what: other evidence is not another shape.
+    return tuple(
+        None if row is None else repr(replace(row, name="", iteration=None, rank=None, root=""))
+        for row in rows
+    )
+
+
+def alike(changes: Iterable[VariableChange]) -> list[list[VariableChange]]:
+    """Changes of which the same is to be said, each group with its largest one first: of one
+    variable in several checkpoints, or of several that have the same causes.
+    """
+    groups: dict[Hashable, list[VariableChange]] = {}
+    for change in changes:
+        causes: Hashable = ()
+        if change.moved is not None:
+            known = [(one.cause, one.values, one.axes) for one in change.moved.explanations]
+            causes = tuple(known) or change.identity.name
+        groups.setdefault((change_word(change), _told(change), causes), []).append(change)
+    return [sorted(group, key=lambda one: -_size(one)) for group in groups.values()]
+
+
+def _size(change: VariableChange) -> float:
+    """In units of the bound, as far as it is known."""
+    if change.moved is None:
+        return 0.0
+    share = change.moved.max_bound_share
+    return (change.moved.known_share or 0.0) if share is None else share
 
 
 _MOST_BYTES = 4 << 20

@@ -17,13 +17,14 @@ from e2e.pages import ROOT, follow
 SESSION = ROOT / "docs" / "tutorial" / "tests-and-review.md"
 PROMPT = re.compile(r"(?:\[q\]uit: |^why are the new numbers right(?: \[.*\])?: )(?P<answer>.+)$")
 AT_A_TERMINAL = """
-import pexpect, sys
+import os, pexpect, sys
 command, *answers = sys.argv[1:]
+del os.environ["COLUMNS"]  # that of files
 child = pexpect.spawn("/bin/sh", ["-c", command], encoding="utf-8", timeout=60,
-                      dimensions=(60, 200))
+                      dimensions=(30, 80))
 for answer in answers:
     child.expect(r"(\\[q\\]uit|right( \\[.*\\])?): $")
-    sys.stdout.write(child.before + child.after)
+    sys.stdout.write((child.before + child.after).replace("\\x1b[2J\\x1b[1;1H", ""))
     child.sendline(answer)
 child.expect(pexpect.EOF)
 sys.stdout.write(child.before)

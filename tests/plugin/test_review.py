@@ -283,7 +283,7 @@ def interview(
         env=suite.environment(TERM="dumb", **env),
         encoding="utf-8",
         timeout=60,
-        dimensions=(40, 200),
+        dimensions=(30, 80),
     )
     said = ""
     for prompt, answer in answers:
@@ -314,30 +314,110 @@ def test_review_at_a_terminal(changed: Suite) -> None:
     changed.run().assert_outcomes(passed=1, failed=1)
 
 
-def test_each_golden_has_a_screen_of_its_own_with_its_numbers(changed: Suite) -> None:
-    """At 80 columns: what became of the one before, the numbers, and keys that are not cut."""
-    changed.write(
-        "import numpy as np\ndef test_new(ciwrap): ciwrap.check(np.arange(9) / 4)\n",
-        "tests/test_new.py",
+CLEARED = re.compile(r"\x1b\[H\x1b\[2J|\x1b\[2J\x1b\[1;1H")
+
+
+def keyed(suite: Suite, keys: str, **env: str) -> list[str]:
+    """The screens of a review at 80 x 30 that takes keys, `-` for a reason; after each key what has
+    been written since the screen was cleared last.
+    """
+    child = pexpect.spawn(
+        sys.executable,
+        ["-m", "ciwrap", "review"],
+        cwd=str(suite.root),
+        env=suite.environment(
+            TERM="xterm", PAGER="cat", BROWSER="true", NO_COLOR="1", COLUMNS="80", **env
+        ),
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(30, 80),
     )
+    screens, screen = [], ""
+    for key in keys:
+        child.expect_exact("are the new numbers right" if key == "-" else "[q]uit: ")
+        screen = CLEARED.split(screen + child.before + child.after)[-1]
+        screens.append(screen)
+        child.send("as measured\r" if key == "-" else key)
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0, child.before
+    return [*screens, child.before]
+
+
+def rows(screen: str) -> int:
+    """Of a terminal 80 columns wide."""
+    return sum(max(1, -(-len(line) // 80)) for line in screen.splitlines())
+
+
+FIELDS = (
+    """\
+import numpy as np
+def test_fields(ciwrap):
+    rng = np.random.default_rng(1)
+    noise = SPREAD * rng.random((40, 60))
+    ciwrap.check({f"a_name_that_is_long_{n}": CHANGE for n, x in enumerate(noise)}, atol=1e-9)
+    # the source is longer than a screen
+"""
+    + "    # a line\n" * 30
+)
+
+
+def fields(suite: Suite, change: str, spread: float) -> None:
+    text = FIELDS.replace("CHANGE", change).replace("SPREAD", repr(spread))
+    suite.write(f"{text}    assert True\n", "tests/test_fields.py")
+
+
+def test_every_key_leaves_a_screen_that_fits(changed: Suite) -> None:
+    """80 x 30: what has no room is said to be left out, and `d` has all of it."""
+    fields(changed, "x + 2.0**n", 1.0)
+    changed.run("--ciwrap-update=new", "tests/test_fields.py")
+    fields(changed, "x + 2.0**n", 2.0)
     changed.run()
-    answers = [
-        ("[q]uit:", "r"), ("[q]uit:", "d"), ("[q]uit:", "?"), ("[q]uit:", "s"), ("[q]uit:", "b"),
-        ("[q]uit:", "q"),
-    ]  # fmt: skip
-    said = interview(changed, answers)
-    _, *screens = said.split("\x1b[2J\x1b[1;1H")
-    assert len(screens) == 4
-    heads = [
-        screen.index(f"--- {at} of 3 ---") for screen, at in zip(screens, (1, 2, 3, 2), strict=True)
-    ]
-    assert "rejected: " in screens[1][: heads[1]]
-    new = "0.0, 0.25, 0.5, 0.75, 1.0, 1.25, ... of 9 elements"
-    assert new in said
-    for screen in screens:
-        assert all(len(line) <= 80 for line in screen.splitlines() if line.startswith("["))
-        if new not in screen:  # what was replaced shows its numbers before its root
-            assert screen.index("100 of 100 values differ") < screen.index("  root ")
+    first, details, again, source, help_, opened, back, after, *_ = keyed(changed, "dxt?obsq")
+    for screen in (first, again, help_, opened, back, after):
+        assert rows(screen) <= 30, screen
+    assert "--- 1 of 3 ---" in first
+    assert "--- 1 of 3 ---" in again
+    # Longer than the screen: through the pager, nothing cut.
+    assert first.count("a_name_that_is_long") < 12
+    assert "more lines: [d]" in first
+    assert all(f"a_name_that_is_long_{n}:" in details for n in range(20))
+    assert "assert True" in source
+    assert "any other key shows the change again" in help_
+    assert "opened .ciwrap/review.html" in opened
+    assert "none before this one was left for later" in back
+
+
+def test_what_changes_alike_is_shown_once(changed: Suite) -> None:
+    fields(changed, "x + 0.5", 1.0)
+    changed.run("--ciwrap-update=new", "tests/test_fields.py")
+    fields(changed, "-x - 0.5", 1.0)
+    changed.run()
+    first, *_ = keyed(changed, "q")
+    assert rows(first) <= 30
+    assert first.count("the sign is flipped") == 1
+    said = " ".join(first.split())
+    assert "likewise: a_name_that_is_long_" in said
+    assert "and 34 more" in said
+
+
+def test_what_is_described_otherwise_can_be_reviewed(changed: Suite) -> None:
+    text = (
+        "import numpy as np\n"
+        "def test_bound(ciwrap): ciwrap.check(N * np.ones(3), atol=10.0**-4 * N)\n"
+        "def test_shape(ciwrap): ciwrap.check(np.ones(2 + N))\n"
+        "def test_type(ciwrap): ciwrap.check(np.ones(3, f'f{8 // N}'))\n"
+    )
+    changed.write(text.replace("N", "1"), "tests/test_other.py")
+    changed.run("--ciwrap-update=new", "tests/test_other.py")
+    changed.write(text.replace("N", "2"), "tests/test_other.py")
+    changed.run("tests/test_other.py").assert_outcomes(failed=3)
+    _, _, bound, shape, type_, _, _ = keyed(changed, "sssra-")
+    assert "(WIDER)" in bound
+    assert "shape (3,) -> (4,)" in shape
+    assert "dtype <f8 -> <f4" in type_
+    accepted, rejected = "tests/test_other.py::test_type", "tests/test_other.py::test_shape"
+    assert {accepted, rejected}.isdisjoint(changed.waiting())
 
 
 @pytest.mark.parametrize(
@@ -370,7 +450,7 @@ def test_review_takes_one_key_without_enter(changed: Suite) -> None:
         env=changed.environment(TERM="xterm"),
         encoding="utf-8",
         timeout=60,
-        dimensions=(40, 200),
+        dimensions=(30, 80),
     )
     said = ""
     for prompt, keys in [
@@ -446,7 +526,7 @@ def test_review_decides_nothing_that_it_has_not_shown(changed: Suite, answer: st
         env=changed.environment(TERM="dumb"),
         encoding="utf-8",
         timeout=60,
-        dimensions=(40, 200),
+        dimensions=(30, 80),
     )
     child.expect_exact("[q]uit:")
     assert "golden 2.0, new 2.5" in child.before
@@ -544,6 +624,7 @@ def test_checks_of_the_configuration_wait_too(suite: Suite) -> None:
     (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
     done = suite.cli("check", "--pending")
     assert done.returncode == 3
+    assert "1 golden waits for review: ciwrap review\n" in done.stdout
     assert suite.waiting()["mesh"]["kind"] == "new"
     assert suite.waiting()["mesh"]["golden_path"] == "golden/mesh.golden"
     assert suite.cli("accept", "--pending").returncode == 0
@@ -585,5 +666,7 @@ def test_a_run_whose_command_failed_leaves_nothing(suite: Suite) -> None:
     assert suite.cli("run", "--pending").returncode == 3  # stale outputs
     assert suite.waiting() == {}
     (suite.root / "ciwrap.yaml").write_text(CONFIG + 'run: printf "x\\n3.0\\n" > out.csv\n')
-    assert suite.cli("run", "--pending").returncode == 3
+    done = suite.cli("run", "--pending")
+    assert done.returncode == 3
+    assert "1 golden waits for review: ciwrap review\n" in done.stdout
     assert list(suite.waiting()) == ["mesh"]
