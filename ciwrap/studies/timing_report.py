@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from ciwrap.model.results import command_words
 from ciwrap.report.drawing import (
     Frame,
     axes,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 # Starting a process takes a few milliseconds by itself.
 _SHORT_SECONDS = 0.02
 _MUCH_MEMORY = 0.4
+_COMMIT_DIGITS = 12
 _BUSY = 0.5
 
 
@@ -258,6 +260,7 @@ def render_timing_html(document: TimingDocument) -> str:
         title=capital(first),
         lead=tuple(f"{capital(text)}." for text in more),
         hue=_hue(document),
+        commands=next_steps(document),
         pairs=plural(count, counted),
         change=None if found is None else change_plot(found, document.what),
         times=times_plot(document.sides),
@@ -271,6 +274,29 @@ def render_timing_html(document: TimingDocument) -> str:
     )
     head = page_head("time", document.started_at, document.ciwrap_version, document.environment)
     return render_page("timing.html.j2", head, page)
+
+
+def next_steps(document: TimingDocument) -> tuple[tuple[str, str], ...]:
+    """The command that looks further, as (what for, the command)."""
+    found, sides = document.comparison, document.sides
+    commands = [one.command for one in sides]
+    if found is None:
+        return (("compare it with another", command_words("ciwrap time", [*commands, "OTHER"])),)
+    words = command_words("ciwrap time", commands)
+    base, head = ((one.commit or "")[:_COMMIT_DIGITS] for one in sides)
+    if base:
+        is_here = (sides[1].revision or "").startswith("working tree")
+        revisions = f"--base {base}" if is_here or not head else f"--base {base} --head {head}"
+        words = command_words(f"ciwrap time {revisions}", commands[:1])
+    if found.verdict is not TimingVerdict.INCONCLUSIVE:
+        return (("have CI fail where B takes longer", f"{words} --gate"),)
+    if found.more_pairs is not None:
+        return (("settle it", f"{words} --pairs {found.pairs + found.more_pairs}"),)
+    beside = document.beside
+    if beside is not None and beside.verdict is not TimingVerdict.INCONCLUSIVE:
+        other = "cpu" if document.decides == "time" else "time"
+        return (("decide by the other kind of time", f"{words} --decides {other}"),)
+    return ()
 
 
 def _hue(document: TimingDocument) -> str:

@@ -66,9 +66,9 @@ def test_fit_predict_and_plan(folder: Project) -> None:
     fitted = folder.run("variability", "fit", "t.csv", "-o", "m.json")
     assert fitted.code == 0, fitted
     assert fitted.err == ""
-    assert fitted.out.startswith(
-        "a map of the variability of seconds, from 16 configurations and 128 runs\n"
-    )
+    first, *_ = fitted.out.splitlines()
+    assert first.startswith("threads drives the variability of seconds most; it is predicted to")
+    assert first.endswith("% in the mean, from 16 configurations and 128 runs")
     assert "probably optimistic with so few configurations" in fitted.out
     assert "noise floor" in fitted.out
     assert fitted.out.endswith("wrote m.json\n")
@@ -177,7 +177,7 @@ def test_categories_make_separate_maps(folder: Project) -> None:
         {"disk": "ssd"},
         {"disk": "hdd"},
     ]
-    assert "2 maps of the variability of seconds" in fitted.out
+    assert "2 maps predict the variability of seconds to within " in fitted.out
     page = (folder.folder / "page.html").read_text()
     assert page.count('<h2 id="h-map') == 2
     ask = ("variability", "predict", "variability-map.json", "threads=2", "size=64")

@@ -117,3 +117,28 @@ def test_pairs_that_are_not_drawn_are_told() -> None:
 
 def test_every_column_has_a_head() -> None:
     assert '<th scope="col"></th>' not in page(A)
+
+
+def test_the_next_step_is_a_command() -> None:
+    def step(text: str) -> str:
+        (said,) = re.findall(r"<dt>Next</dt><dd><p>(.*?)</p>", text)
+        return said
+
+    slower = tuple(1.5 * one for one in A)
+    assert step(page(slower)).startswith("Have CI fail where B takes longer: <code>ciwrap time ")
+    assert step(page(slower)).endswith("--gate</code>")
+    open_ = page(tuple(one * (1.2 if n % 2 else 0.95) for n, one in enumerate(A)))
+    assert re.search(r"--pairs \d+</code>$", step(open_))
+    commits = tuple(
+        TimedSide(
+            name=name, command="./run", seconds=times, spread=spread_of(times, seed=1),
+            revision=revision, commit=commit,
+        )
+        for name, times, revision, commit in (
+            ("A", A, "main (aaaa)", "a" * 40),
+            ("B", slower, "working tree (bbbb)", "b" * 40),
+        )
+    )  # fmt: skip
+    assert f"ciwrap time --base {'a' * 12} ./run --gate" in page(slower, sides=commits)
+    alone = page(A, comparison=None, sides=commits[:1])
+    assert "ciwrap time ./run OTHER" in alone

@@ -206,3 +206,16 @@ def test_a_map_that_is_not_the_best_says_why_it_was_chosen(
     rows = {name: words for name, _, words in score_rows(one)}
     assert rows[chosen.predictor] == remark
     assert all(remark not in rows[other.predictor] for other in others)
+
+
+def test_the_title_is_the_finding_and_the_next_step_a_command() -> None:
+    text = page(summary(), map_file="m.json", value="seconds")
+    found = re.search(r"<h1>.*?<span>(.*?)</span></h1>", text)
+    assert found is not None
+    assert found[1] == (
+        "Threads drives the variability of seconds most; it is predicted to within 12 % in the"
+        " mean, from 4 configurations and 80 runs"
+    )
+    assert "What to measure next: <code>ciwrap variability plan m.json</code>" in text
+    silent = page(summary(influences=None), value="seconds")
+    assert "The variability of seconds is predicted to within 12 %" in silent

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from ciwrap.base.late import numpy as np
-from ciwrap.model.results import grouped_plural
+from ciwrap.model.results import command_words, grouped_plural
 from ciwrap.report.drawing import (
     NARROW,
     VALUE_PALETTE,
@@ -35,7 +35,6 @@ from ciwrap.report.drawing import (
 from ciwrap.report.page import environment_rows, page_head, render_page
 from ciwrap.report.text import (
     capital,
-    grouped_number,
     percent_text,
     plural,
     safe_name,
@@ -93,19 +92,52 @@ def error_words(error: float) -> str:
 def headline(document: VariabilityDocument) -> str:
     """The first sentence."""
     if document.did == "fit":
-        maps = document.maps
-        total = sum(one.configurations for one in maps)
-        runs = sum(one.runs for one in maps)
-        what = "a map" if len(maps) == 1 else f"{len(maps)} maps"
-        return (
-            f"{what} of the variability of {safe_name(document.value, 60)}, from"
-            f" {grouped_number(total)} configurations and {grouped_number(runs)} runs"
-        )
+        return _fit_headline(document)
     if document.did == "predict":
         return prediction_words(document.predictions[0])
     if document.repeats:
         return repeats_words(document.repeats[0])
-    return f"what to measure next: {plural(len(document.candidates), 'configuration')}"
+    if not document.candidates:
+        return "there is no configuration to measure next"
+    first = document.candidates[0]
+    where = configuration_words(first.configuration, first.category)
+    return f"measure {where} next: there the map knows sigma least"
+
+
+def _fit_headline(document: VariabilityDocument) -> str:
+    """What drives the variability, and how well it can be predicted."""
+    maps, value = document.maps, safe_name(document.value, 60)
+    total = grouped_plural(sum(one.configurations for one in maps), "configuration")
+    rests_on = f"from {total} and {grouped_plural(sum(one.runs for one in maps), 'run')}"
+    errors = [one.error for one in maps]
+    if len(maps) > 1:
+        best, worst = error_words(min(errors)), error_words(max(errors))
+        return (
+            f"{len(maps)} maps predict the variability of {value} to within {best} to {worst} in"
+            f" the mean, {rests_on}"
+        )
+    terms = () if maps[0].influences is None else maps[0].influences.terms
+    sure = [term for term in terms if term.p < _RARE]
+    error = f"predicted to within {error_words(errors[0])} in the mean, {rests_on}"
+    if not sure:
+        return f"the variability of {value} is {error}"
+    names = " with ".join(safe_name(name, 60) for name in sure[0].parameters)
+    return f"{names} drives the variability of {value} most; it is {error}"
+
+
+def next_steps(document: VariabilityDocument) -> tuple[tuple[str, str], ...]:
+    """The commands that look further, as (what for, the command)."""
+    if document.did == "fit":
+        map_file = safe_name(document.map_file or "MAP", 300)
+        return (("what to measure next", command_words("ciwrap variability plan", [map_file])),)
+    if document.candidates:
+        words = "with the new runs in the table, a better map"
+        return ((words, "ciwrap variability fit TABLE"),)
+    if document.repeats and document.repeats[0].more_for_sigma:
+        return (
+            ("run it so often", f"ciwrap time COMMAND --pairs {document.repeats[0].for_sigma}"),
+        )
+    return ()
 
 
 def fit_words(one: MapSummary) -> list[str]:
@@ -537,6 +569,7 @@ def render_variability_html(document: VariabilityDocument) -> str:
         title=capital(headline(document)),
         lead=tuple(_lead(document)),
         hue="vary",
+        commands=next_steps(document),
         counts=tuple(_counts(document)),
         maps=tuple(_card(one) for one in document.maps[:MOST_MAPS]),
         maps_left_out=max(0, len(document.maps) - MOST_MAPS),
