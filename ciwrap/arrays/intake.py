@@ -10,7 +10,7 @@ Masked and sparse arrays and long doubles become several arrays (`x` and `x.mask
 from __future__ import annotations
 
 import types
-from collections import Counter, OrderedDict, defaultdict, deque
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PLAIN_KINDS = frozenset("biufSU")
-_MAPPINGS = frozenset({dict, OrderedDict, defaultdict, Counter, types.MappingProxyType})
 _MOST_ITEMS = 1000
 _MOST_LEVELS = 64
 
@@ -134,9 +133,7 @@ def _as_taught(part: Part, how: Any, prefix: str) -> Iterator[Part]:
 
 def _items_of(value: Any, name: str) -> tuple[Mapping[Any, Any], bool] | None:
     """What a mapping holds, or an object of fields, and whether it carries more; else None."""
-    if type(value) in _MAPPINGS:
-        return value, False
-    if isinstance(value, dict):
+    if isinstance(value, (dict, types.MappingProxyType)):
         refuse_carried(value, name)
         return value, False
     return fields_of_object(value)

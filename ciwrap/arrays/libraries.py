@@ -39,9 +39,10 @@ def computed(value: Any) -> Any:
 
 def named(key: Any, prefix: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """The name of what a mapping or frame calls `key`, and a label for what that text cannot tell:
-    1 from '1', ('a', 'b') from 'a/b'. Raises UnsupportedDtypeError for a key without a text.
+    1 from '1', 'a/b' and ('a', 'b') from {'a': {'b': ...}}.
+    Raises UnsupportedDtypeError for a key without a text.
     """
-    if type(key) is str:
+    if type(key) is str and "/" not in key:
         return f"{prefix}{key}", ()
     text, kind = _text_of_key(key, prefix)
     return f"{prefix}{text}", (("keys", f"{prefix}{text}: {kind}"),)

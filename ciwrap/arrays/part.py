@@ -210,7 +210,11 @@ def refuse_carried(value: Any, name: str | None, known: Iterable[str] = ()) -> N
         carried -= vars(np.ma.masked).keys()
     if carried:
         plain = next(one for one in type(value).__mro__ if one.__module__ in _PLAIN)
-        how = f"{plain.__name__}(...)" if plain.__module__ == "builtins" else "numpy.asarray(...)"
+        how = (
+            f"{plain.__name__}(...)"
+            if plain.__module__ in ("builtins", "collections")
+            else "numpy.asarray(...)"
+        )
         raise UnsupportedDtypeError(
             f"a value of type {type(value).__name__} carries {', '.join(sorted(carried))}, which"
             " would be lost",

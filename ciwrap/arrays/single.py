@@ -160,13 +160,14 @@ def array_of_objects(
 def fields_of_object(value: Any) -> tuple[dict[str, Any], bool] | None:
     """The fields of an object that is no more than its fields: a data class, a named tuple, a
     SimpleNamespace, or one of attrs, msgspec or pydantic; and whether it carries more under private
-    names, which are not compared. None for others, and for classes.
+    names, which are not compared. None for others, for classes, and for what derives from a list,
+    a float, an array or the like: that is more than its fields.
 
     What else it carries under a public name is something to compare as well: SciPy's named tuples
     have results there. A field without a value is none.
     """
     kind = type(value)
-    if isinstance(value, type):
+    if isinstance(value, type) or _holds_more_than_names(value):
         return None
     if dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
@@ -193,6 +194,29 @@ def fields_of_object(value: Any) -> tuple[dict[str, Any], bool] | None:
     ]
     return {**extra, **more, **found}, bool(hidden)
 
+
+def _holds_more_than_names(value: Any) -> bool:
+    """Whether an object has room for more than what its `__dict__` and its slots name, as the items
+    of a list, the number of a float, or whatever a class written in C keeps.
+    """
+    kind = type(value)
+    if isinstance(value, tuple):
+        return len(value) != len(getattr(kind, "_fields", ()))
+    if isinstance(value, types.SimpleNamespace):
+        return False
+    members = {
+        member
+        for base in kind.__mro__
+        if "__slots__" in vars(base)
+        for member in vars(base).values()
+        if isinstance(member, types.MemberDescriptorType)
+    }
+    # An offset below zero lies outside of what is counted as the object's size.
+    count = len(members) + (kind.__dictoffset__ > 0) + (kind.__weakrefoffset__ > 0)
+    return kind.__itemsize__ > 0 or kind.__basicsize__ > object.__basicsize__ + count * _POINTER
+
+
+_POINTER = tuple.__itemsize__
 
 # What it allows beside its fields, which is compared, and which of them were given.
 _OF_PYDANTIC = frozenset({"__pydantic_extra__", "__pydantic_fields_set__"})

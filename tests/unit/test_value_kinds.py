@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pytest
@@ -14,6 +16,11 @@ from ciwrap.base.errors import CiwrapError
 from ciwrap.model import ErrorBound, SettingsLayer
 from ciwrap.project.settings import Check
 from ciwrap.pytest_plugin.fixture import Repeats, catalog_of, rules_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
 
 
 def verdict(golden: Any, new: Any, **bound: float) -> str:
@@ -69,6 +76,82 @@ def test_a_bound_for_all_is_none_for_what_says_where_things_stand(
     module: str, value: str, other: str
 ) -> None:
     assert verdict(made(module, value), made(module, other), atol=10.0) == "differ"
+
+
+@dataclasses.dataclass
+class Scaled(float):
+    """A number that is a data class as well."""
+
+    unit: str
+
+    def __new__(cls, number: float, unit: str) -> Self:
+        return super().__new__(cls, number)
+
+    def __init__(self, number: float, unit: str) -> None:
+        self.unit = unit
+
+
+@dataclasses.dataclass
+class Turned(complex):
+    by: float = 0.0
+
+
+@dataclasses.dataclass
+class Path3(list):  # type: ignore[type-arg]
+    closed: bool
+
+
+@dataclasses.dataclass
+class Marked(set):  # type: ignore[type-arg]
+    by: str
+
+
+class Vetted(collections.namedtuple("Vetted", "a b")):
+    """A named tuple that may hold more than its names."""
+
+    __slots__ = ()
+
+    def __new__(cls, *values: float) -> Self:
+        return tuple.__new__(cls, values)
+
+
+@pytest.mark.parametrize("value", [Scaled(1.5, "m"), Turned(1.0), Path3(True), Marked("me")])
+def test_what_is_more_than_its_fields_is_refused(value: Any) -> None:
+    with pytest.raises(CiwrapError, match=r"lost|no defined comparison"):
+        catalog_of(value, "x")
+
+
+def test_a_named_tuple_with_more_than_its_names() -> None:
+    assert verdict(Vetted(1.0, 2.0, 3.0), Vetted(1.0, 2.0, 3.0)) == "match"
+    assert verdict(Vetted(1.0, 2.0, 3.0), Vetted(1.0, 2.0, 4.0)) == "differ"
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted(Generic[T]):
+    a: float
+    b: T
+
+
+class Inherited(Slotted[float]):
+    """Has a `__dict__` beside the slots."""
+
+
+def test_slots_and_a_dictionary_are_fields_and_no_more() -> None:
+    for kind in (Slotted, Inherited):
+        assert verdict(kind(1.0, 2.0), kind(1.0, 2.0)) == "match"
+        assert verdict(kind(1.0, 2.0), kind(1.0, 3.0)) == "differ"
+
+
+def test_attributes_of_a_mapping_are_not_lost() -> None:
+    value = collections.OrderedDict(a=1.0)
+    value.unit = "m"  # type: ignore[attr-defined]
+    with pytest.raises(CiwrapError, match=r"OrderedDict carries unit, .*; give OrderedDict"):
+        catalog_of(value, "x")
+
+
+def test_a_slash_in_a_key_is_no_nesting() -> None:
+    assert verdict({"a/b": 1.0}, {"a/b": 1.0}) == "match"
+    assert verdict({"a/b": 1.0}, {"a": {"b": 1.0}}) == "not_comparable"
 
 
 def test_two_halves_of_a_long_double_are_exact() -> None:
