@@ -136,7 +136,7 @@ def time_command(
     A and B are texts for the shell. With --base REF, A is the configured command in that revision,
     built in a working tree of its own by the `build` of `timing`, and B the same command in the
     working tree as it is; one command may then be given instead of the configured one. One command
-    without --base, or the configured one, is run alone, and the spread of its times is told.
+    without --base, or the configured one, is run alone, and the spread of its times is shown.
 
     The verdict is changed, not changed, or inconclusive, and says what it rests on. A run that
     fails ends it all.
