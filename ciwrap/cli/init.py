@@ -122,13 +122,8 @@ def init_command(
     if git:
         _set_up_git(session)
     else:
-        attributes = "".join(
-            f"  echo '{line}' >> .gitattributes\n" for line in GIT_FILES[".gitattributes"]
-        )
         session.console.print(
-            "For readable diffs of goldens: `ciwrap init --git` sets up git here, or by hand:\n"
-            f"{attributes}"
-            f"  git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
+            f"For readable diffs of goldens: git config {_TEXTCONV[0]} '{_TEXTCONV[1]}'"
         )
     return 0
 

@@ -55,11 +55,11 @@ def starter_for(
     ]
     if runs is not None:
         files, result = _of_runs(files, result, runs)
-    texts = result.texts
+    words = shlex.split(command or "")  # names the program's source, say
+    texts = tuple(one for one in result.texts if one.as_posix() not in words)
     if not files:  # texts may be inputs and notes, but are all that there is
-        words = shlex.split(command or "")  # names the program's source, say
-        found = [_found(one, (), AS_TEXT) for one in map(str, texts) if one not in words]
-        files = [replace(one, lines=_MAY_CHANGE) for one in found]
+        found = [_found(one.as_posix(), (), (("format", _format_of(one)),)) for one in texts]
+        files = [replace(one, lines=_MAY_CHANGE if one.keys == AS_TEXT else ()) for one in found]
         texts = ()
     if not files:
         more = "".join(f" ({one})" for one in _left_out(result, texts)[:1])
@@ -193,13 +193,23 @@ def _stubs(root: Path, result: Survey, texts: Sequence[Path]) -> str:
         options = f"options: {{dtype: f{scalar}, shape: [{size // scalar}]}}"
         raw.append(f"  # {quoted(path.stem)}: {{outputs: {quoted(path.as_posix())}, {options}}}")
     said = [
-        f"  # {quoted(path.name)}: {{outputs: {quoted(path.as_posix())}, format: tokens}}"
+        f"  # {quoted(path.name)}: {{outputs: {quoted(path.as_posix())},"
+        f" format: {_format_of(path)}}}"
         for path in texts
     ]
     return _commented("Raw numbers, if these are their types and shapes:", raw) + _commented(
-        "Texts, compared token by token (`ciwrap init --logs FILE --dry-run`: single values):",
+        "Texts, compared by their keys or token by token (`ciwrap init --logs FILE --dry-run`:"
+        " single values):",
         said,
     )
+
+
+# Texts whose numbers have keys. They are read if somebody asks: many are inputs.
+_KEYED = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+
+
+def _format_of(path: Path) -> str:
+    return _KEYED.get(path.suffix.lower(), AS_TEXT[0][1])
 
 
 def _commented(head: str, lines: Sequence[str]) -> str:

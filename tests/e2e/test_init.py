@@ -136,6 +136,17 @@ def test_texts_alone_are_compared_token_by_token(tmp_path: Path) -> None:
     assert run(tmp_path, "check")[0] == 1
 
 
+def test_texts_with_keys_are_read_by_these_and_the_program_is_none(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").write_text('{"energy": 1.5}')
+    (tmp_path / "sim.py").write_text("print(1)\n")
+    code, out = run(tmp_path, "init", "--", "python", "sim.py")
+    assert (code, "check summary: 1 file, format: json" in out) == (0, True), out
+    assert "sim" not in yaml.safe_load((tmp_path / "ciwrap.yaml").read_text())["checks"]
+    assert run(tmp_path, "accept")[0] == 0
+    (tmp_path / "summary.json").write_text('{"energy": 1.6}')
+    assert run(tmp_path, "check")[0] == 1
+
+
 def test_logs_of_known_programs_have_rules(tmp_path: Path) -> None:
     (tmp_path / "pw.out").write_text(
         "     Program PWSCF v.6.7 starts on\n!    total energy  =  -15.84 Ry\n JOB DONE.\n",
