@@ -86,7 +86,7 @@ def test_after_a_merge_conflict(folder: Path) -> None:
 def test_readable_diffs(folder: Path) -> None:
     """The golden folder brings what git has to know; one command for each clone does the rest."""
     (by_hand,) = commands_below(REFRESH, "Set up readable diffs, once for each clone")
-    code, said = shell(folder, "git init -q", "ciwrap accept --reason first", by_hand)
+    code, said = shell(folder, "git init -q; ciwrap run; ciwrap accept --reason first", by_hand)
     assert code == 0, said
     code, said = shell(
         folder, "git check-attr diff -- golden/mesh.golden; git add -A; git diff --cached"
