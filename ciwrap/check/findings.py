@@ -24,6 +24,7 @@ from ciwrap.base.errors import (
     escape,
     one_line,
 )
+from ciwrap.base.files import is_packed
 from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import (
     GOLDEN,
@@ -580,9 +581,9 @@ def _unless_unread(result: VariableResult, wording: Wording) -> VariableResult:
 
     path = None if result.source_path is None else Path(result.source_path)
     looks = "" if path is None or not looks_like_fortran(path) else _LIKE_FORTRAN
-    # A packed file goes on behind that name; a capture has another one.
+    # A capture holds the file under its name; what is packed has another one.
     name = Path(result.name)
-    glob = glob_of(path if path is not None and path.name.startswith(name.name) else name)
+    glob = glob_of(path if path is not None and (is_packed(path) or not name.suffix) else name)
     remedy = (
         f"say --format '{glob}=READER' (ciwrap.yaml: 'formats'), or leave it out with 'exclude'"
     )
