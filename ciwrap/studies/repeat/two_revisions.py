@@ -18,6 +18,7 @@ from ciwrap.model.repeat_result import (
     RepeatedVariable,
     RepeatResult,
 )
+from ciwrap.model.results import names_text
 from ciwrap.project.settings import FactorSettings, LevelSettings
 from ciwrap.report.text import plural, safe_name
 from ciwrap.studies.repeat.measure import Measurer
@@ -145,5 +146,4 @@ def _headline(sorts: _Sorted, base: str, count: int) -> Iterator[str]:
 
 
 def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(safe_name(one, 40) for one in names[:_MOST_NAMES])
-    return shown + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+    return names_text([safe_name(one, 40) for one in names], _MOST_NAMES)
