@@ -26,7 +26,7 @@ GROUPS = {
         "run": ("ciwrap.cli.check", "Run the configured command, then check what it wrote."),
         "check": ("ciwrap.cli.check", "Compare the outputs with their goldens."),
         "accept": ("ciwrap.cli.accept", "Make goldens of the outputs, or replace them."),
-        "review": ("ciwrap.cli.accept", "Look at pending goldens; accept or reject each."),
+        "review": ("ciwrap.cli.review", "Look at pending goldens; accept or reject each."),
     },
     "Compare": {
         "compare": ("ciwrap.cli.compare", "Compare two files or folders with each other."),
