@@ -38,7 +38,7 @@ from ciwrap.check.two_sides import (
     uncompared,
     without_statistics,
 )
-from ciwrap.formats.catalog import Rules, refuse_other_ids
+from ciwrap.formats.catalog import Rules
 from ciwrap.golden.store import golden_id, golden_signature
 from ciwrap.golden.trees import bound_of
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, Verdict
@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Labels, Signature, StoredSteps
-    from ciwrap.formats.catalog import Catalog, RowOrder
+    from ciwrap.formats.catalog import Catalog
+    from ciwrap.formats.rows import RowOrder
     from ciwrap.golden.store import GoldenStore, StoredGolden
     from ciwrap.model import CheckResult, VariableResult, VariableSettings
     from ciwrap.project.settings import Check, Expectation
@@ -113,7 +114,7 @@ def refuse_other_rows(
         if golden.data is not None:
             theirs = np.frombuffer(golden.data, dtype=parameters.dtype)
             if np.all(theirs[1:] > theirs[:-1]):
-                refuse_other_ids(order.name, theirs, order.ids, GOLDEN.sides)
+                order.refuse_other_ids(theirs, GOLDEN.sides)
                 return
         elif math.prod(golden.shape) == ids.size and _tells_ids_apart(parameters, ids):
             tree = _core.build_tree(parameters, as_bytes(ids))

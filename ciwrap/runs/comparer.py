@@ -39,7 +39,6 @@ from ciwrap.check.two_sides import (
     refuse_unseen_mask,
     uncompared,
 )
-from ciwrap.formats.catalog import refuse_other_ids
 from ciwrap.golden.trees import tree_parameters
 from ciwrap.model import Verdict
 from ciwrap.model.results import BriefResults
@@ -310,7 +309,7 @@ class _Comparison:
         new = theirs.values(identity, settings.mask)
         orders = ours.order_of(identity), theirs.order_of(identity)
         if orders[0] is not None and orders[1] is not None:
-            refuse_other_ids(orders[0].name, orders[0].ids, orders[1].ids, RUNS.sides)
+            orders[1].refuse_other_ids(orders[0].ids, RUNS.sides)
         result = compare_values(
             golden,
             new,

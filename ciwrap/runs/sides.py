@@ -47,8 +47,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Signature, Values
-    from ciwrap.formats.catalog import Arrangement, RowOrder
+    from ciwrap.formats.catalog import Arrangement
     from ciwrap.formats.find_outputs import OutputFile
+    from ciwrap.formats.rows import RowOrder
     from ciwrap.formats.source_files import CheckpointKey, SourceFile
     from ciwrap.model import VariableId, VariableSettings
     from ciwrap.runs.capture_index import CapturedVariable, CaptureHeader, CaptureIndex, StoredTree

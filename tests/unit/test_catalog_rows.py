@@ -9,7 +9,7 @@ import pytest
 
 from ciwrap.arrays.values import Values
 from ciwrap.base.errors import AlignmentError
-from ciwrap.formats.catalog import AlignedValues, RowOrder
+from ciwrap.formats.rows import AlignedValues, RowOrder
 
 if TYPE_CHECKING:
     from ciwrap.arrays.values import Labels
