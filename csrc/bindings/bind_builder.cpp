@@ -22,7 +22,7 @@ PyTree build(const TreeParameters& parameters, const py::object& data,
     if (held.bytes().size() % type.element_bytes() != 0) {
         throw Error(
             ErrorCode::invalid_argument,
-            "the data are not a whole number of elements of dtype '" + parameters.dtype() + "'");
+            "the data are not a whole number of values of dtype '" + parameters.dtype() + "'");
     }
     const py::gil_scoped_release released;
     TreeBuilder builder(parameters, held.bytes().size() / type.scalar_bytes, tree_or_null(golden),

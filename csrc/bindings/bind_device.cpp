@@ -60,7 +60,7 @@ PyDeviceArray make_array(const void* data, std::vector<std::int64_t> shape,
     const auto item_bytes = static_cast<std::uint32_t>(DataType::parse(dtype).element_bytes());
     made.array = make_device_array(data, shape, strides, item_bytes);
     if (data == nullptr && made.array.element_count > 0)
-        throw Error(ErrorCode::invalid_argument, "the array has elements, but no memory");
+        throw Error(ErrorCode::invalid_argument, "the array has values, but no memory");
     made.dtype = dtype;
     made.shape = std::move(shape);
     made.strides = std::move(strides);
@@ -149,7 +149,7 @@ py::array host_view(const py::object& self) {
 py::array_t<std::uint8_t> read(const PyDeviceArray& held, std::uint64_t first, std::uint64_t count,
                                const std::string& backend) {
     if (first > held.array.element_count || count > held.array.element_count - first)
-        throw Error(ErrorCode::invalid_argument, "elements outside the array");
+        throw Error(ErrorCode::invalid_argument, "values outside the array");
     py::array_t<std::uint8_t> bytes(static_cast<py::ssize_t>(count * held.array.item_bytes));
     auto* to = reinterpret_cast<std::byte*>(bytes.mutable_data());
     const py::gil_scoped_release released;

@@ -121,7 +121,7 @@ py::list solve(const PyTree& golden, std::uint64_t leaf, const py::object& data,
         std::min(plan.chunk_scalars, tree.scalar_count - leaf * plan.chunk_scalars);
     const PyBytes held(data);
     if (held.bytes().size() != count * plan.scalar_bytes)
-        throw Error(ErrorCode::invalid_argument, "the data are not those of the chunk");
+        throw Error(ErrorCode::invalid_argument, "the data are not those of the block");
     const TreeShape shape = tree.shape();
     std::vector<MovedScalar> moved;
     {
@@ -157,7 +157,7 @@ using Rows = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast
 
 std::span<const ChunkSummary> summaries_of(const Rows& rows) {
     if (rows.ndim() != 2 || static_cast<std::size_t>(rows.shape(1)) != summary_numbers)
-        throw Error(ErrorCode::invalid_argument, "summaries must be of shape (chunks, 10)");
+        throw Error(ErrorCode::invalid_argument, "summaries must be of shape (blocks, 10)");
     return {reinterpret_cast<const ChunkSummary*>(rows.data()),
             static_cast<std::size_t>(rows.shape(0))};
 }

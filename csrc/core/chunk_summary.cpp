@@ -25,7 +25,7 @@ std::vector<ChunkSummary> summarize_chunks(const TreeParameters& parameters,
             throw Error(ErrorCode::invalid_argument, "the golden was made with other parameters");
         const std::uint64_t first = first_leaf * plan.chunk_scalars;
         if (first > golden->scalar_count || batch.scalar_count > golden->scalar_count - first)
-            throw Error(ErrorCode::invalid_argument, "the golden has no such chunks");
+            throw Error(ErrorCode::invalid_argument, "the golden has no such blocks");
         if (!golden->residues.empty())
             batch.golden_residues =
                 golden->residues.data() + first_leaf * plan.residue_bytes(plan.chunk_scalars);

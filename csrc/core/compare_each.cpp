@@ -58,7 +58,7 @@ std::vector<ElementDifference> compare_each(const TreeParameters& parameters,
     const auto element_bytes = static_cast<std::size_t>(type.element_bytes());
     if (golden.size() != value.size() || golden.size() % element_bytes != 0) {
         throw Error(ErrorCode::invalid_argument,
-                    "both sides must be equally long and hold whole elements");
+                    "both sides must be equally long and hold whole values");
     }
     const CompareFunction compare = choose_compare(plan);
     std::vector<ElementDifference> found(golden.size() / element_bytes);

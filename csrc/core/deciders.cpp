@@ -11,7 +11,7 @@ namespace {
 
 [[noreturn]] void contradict(std::int64_t leaf, const char* what) {
     throw Error(ErrorCode::internal,
-                "chunk " + std::to_string(leaf) + ": " + what +
+                "block " + std::to_string(leaf) + ": " + what +
                     "; the data changed while they were compared, or ciwrap is wrong (an internal "
                     "error: please report it)");
 }
@@ -25,7 +25,7 @@ void check_deciders(const TreeParameters& parameters, const Comparison& comparis
     for (const std::uint64_t leaf : differing.list()) {
         const auto index = static_cast<std::int64_t>(leaf);
         if (!std::ranges::binary_search(suspects, index))
-            contradict(index, "an element differs although its digests agree");
+            contradict(index, "a value differs although its digests agree");
     }
     if (!suspect_is_proof(parameters))
         return;
@@ -33,7 +33,7 @@ void check_deciders(const TreeParameters& parameters, const Comparison& comparis
         if (compared && !std::ranges::binary_search(*compared, leaf))
             continue;
         if (!differing.contains(static_cast<std::uint64_t>(leaf)))
-            contradict(leaf, "its digests differ although none of its elements does");
+            contradict(leaf, "its digests differ although none of its values does");
     }
 }
 

@@ -81,7 +81,7 @@ void PieceComparer::update_device(const ComparedSide& golden, const ComparedSide
                                     element_count <= side->array->element_count - first_element;
         if (!fits) {
             throw Error(ErrorCode::invalid_argument,
-                        "the two pieces to compare must be equally long and hold whole elements");
+                        "the two pieces to compare must be equally long and hold whole values");
         }
     }
     begin_piece(first_element, element_count);

@@ -16,7 +16,7 @@ class DeviceStage::Staged final : public PieceTallies {
     }
 
     CompareInput elements(std::uint64_t, std::uint64_t) const override {
-        throw Error(ErrorCode::invalid_argument, "the elements of a slice are on the host");
+        throw Error(ErrorCode::invalid_argument, "the values of a slice are on the host");
     }
 
   private:

@@ -92,7 +92,7 @@ void PieceComparer::update(std::span<const std::byte> golden, std::span<const st
     const std::uint64_t element_bytes = type_.element_bytes();
     if (golden.size() != value.size() || golden.size() % element_bytes != 0) {
         throw Error(ErrorCode::invalid_argument,
-                    "the two pieces to compare must be equally long and hold whole elements");
+                    "the two pieces to compare must be equally long and hold whole values");
     }
     const std::uint64_t count = golden.size() / element_bytes;
     if (is_on_device_)

@@ -49,14 +49,14 @@ void ReadPlan::open_job() {
               std::lcm(element_bytes, std::uint64_t{direct_alignment}), element_bytes};
     if (job.byte_count % element_bytes != 0 || (job.leaves && chunk_bytes_ % element_bytes != 0)) {
         throw Error(ErrorCode::invalid_argument,
-                    "arrays and chunks to compare must hold whole elements");
+                    "arrays and blocks to compare must hold whole values");
     }
     if (job.leaves) {
         const auto& leaves = *job.leaves;
         for (std::size_t i = 0; i < leaves.size(); ++i) {
             if (leaves[i] >= chunk_count_ || (i > 0 && leaves[i] <= leaves[i - 1])) {
                 throw Error(ErrorCode::invalid_argument,
-                            "chunks to compare must be ascending and inside the array");
+                            "blocks to compare must be ascending and inside the array");
             }
         }
     }
@@ -128,7 +128,7 @@ bool ReadPlan::next(std::span<std::byte> memory, std::vector<Piece>& pieces,
                                 length < longest_piece / 4)) {
                 if (pieces.empty()) {
                     throw Error(ErrorCode::invalid_argument,
-                                "the memory for buffers does not hold one element of each run");
+                                "the memory for buffers does not hold one value of each run");
                 }
                 return true;
             }

@@ -287,10 +287,10 @@ std::vector<MovedScalar> solve_chunk(const TreeParameters& parameters,
     const QuantizePlan plan = make_plan(parameters);
     const std::size_t count = data.size() / plan.scalar_bytes;
     if (count > plan.chunk_scalars || data.size() % plan.scalar_bytes != 0)
-        throw Error(ErrorCode::invalid_argument, "the data are not the scalars of one chunk");
+        throw Error(ErrorCode::invalid_argument, "the data are not the scalars of one block");
     const bool against = plan.has_residues() && !packed_residues.empty();
     if (!packed_residues.empty() && packed_residues.size() != plan.residue_bytes(count))
-        throw Error(ErrorCode::invalid_argument, "the residues are not those of the chunk");
+        throw Error(ErrorCode::invalid_argument, "the residues are not those of the block");
     if (count == 0 || plan.scalar == ScalarType::raw || golden_leaf == unmatchable_digest ||
         (plan.has_residues() && !against))
         return {};

@@ -129,7 +129,7 @@ void check_variable(const GoldenVariable& variable) {
     }
     if (variable.summaries && (variable.summaries->size() != sizes.summary_bytes ||
                                !can_have_summaries(tree.parameters))) {
-        refuse_variable(variable, "has summaries that are not those of its chunks");
+        refuse_variable(variable, "has summaries that are not those of its blocks");
     }
     if (variable.data && variable.data->size() != sizes.data_bytes) {
         refuse_variable(variable, "has " + std::to_string(variable.data->size()) +

@@ -59,7 +59,7 @@ void require_here(Backend backend, const DeviceArray& array) {
 void copy_to_host(Backend backend, const DeviceArray& array, std::uint64_t first,
                   std::uint64_t count, std::byte* to) {
     if (first > array.element_count || count > array.element_count - first)
-        throw Error(ErrorCode::invalid_argument, "elements outside the array");
+        throw Error(ErrorCode::invalid_argument, "values outside the array");
     if (count == 0)
         return;
     require_here(backend, array);

@@ -125,7 +125,7 @@ ArrayView::ArrayView(const ciwrap_array& array) {
         const auto extent = static_cast<std::uint64_t>(array.extents[i]);
         shape_.push_back(extent);
         if (extent != 0 && product > (std::uint64_t{1} << 56) / extent)
-            refuse("has more than 2^56 elements");
+            refuse("has more than 2^56 values");
         product *= extent == 0 ? 1 : extent;
         element_count_ *= extent;
         is_packed = is_packed && array.strides[i] == 0;

@@ -105,7 +105,7 @@ std::vector<LeastShare> least_shares(const TreeParameters& parameters, std::uint
                                      std::span<const ChunkSummary> golden,
                                      std::span<const ChunkSummary> other) {
     if (golden.size() != leaves.size() || other.size() != leaves.size())
-        throw Error(ErrorCode::invalid_argument, "each chunk needs a summary of either side");
+        throw Error(ErrorCode::invalid_argument, "each block needs a summary of either side");
     std::vector<LeastShare> found(leaves.size());
     if (is_narrowed(parameters))
         return found;
@@ -115,7 +115,7 @@ std::vector<LeastShare> least_shares(const TreeParameters& parameters, std::uint
         const ChunkSummary& theirs = other[at];
         const std::uint64_t first = leaves[at] * plan.chunk_scalars;
         if (first > scalar_count)
-            throw Error(ErrorCode::invalid_argument, "the array has no such chunk");
+            throw Error(ErrorCode::invalid_argument, "the array has no such block");
         const std::uint64_t n = std::min(plan.chunk_scalars, scalar_count - first);
         double& share = found[at].share;
         // Numbers that are compared bit by bit have codes of their own: a step across is no

@@ -165,14 +165,14 @@ def test_whatever_contradicts_is_an_internal_error(case: Case, salt: int, random
     if differing:
         lost = random.choice(differing)
         rest = np.array([leaf for leaf in suspects if leaf != lost], dtype=np.int64)
-        assert f"chunk {lost}: an element differs" in refused(p, comparison, rest)
+        assert f"block {lost}: a value differs" in refused(p, comparison, rest)
     others = sorted(set(range(leaf_count)) - set(suspects))
     if others:
         added = random.choice(others)
         more = np.array(sorted([*suspects, added]), dtype=np.int64)
         elsewhere = np.array([leaf for leaf in range(leaf_count) if leaf != added])
         if p.suspect_is_proof:
-            assert f"chunk {added}: its digests differ" in refused(p, comparison, more)
+            assert f"block {added}: its digests differ" in refused(p, comparison, more)
             with pytest.raises(ContradictionError):
                 _core.check_deciders(p, comparison, more, compared_leaves=np.arange(leaf_count))
         else:

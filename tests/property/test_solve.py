@@ -250,7 +250,7 @@ def test_a_chunk_that_matches_has_no_solution() -> None:
     golden = noisy(np.random.default_rng(7), "<f8", 512, "noise")
     tree = golden_of(parameters, golden).tree
     assert _core.solve_chunk(tree, 0, golden) == []
-    with pytest.raises(_core.CoreError, match="not those of the chunk"):
+    with pytest.raises(_core.CoreError, match="not those of the block"):
         _core.solve_chunk(tree, 0, golden[:-1])
     with pytest.raises(IndexError):
         _core.solve_chunk(tree, 1, golden)

@@ -31,6 +31,7 @@ RETIRED = {
 WORDS = re.compile(rf"(?<![\w/.-])({'|'.join(RETIRED)})(?![\w/-])", re.IGNORECASE)
 # Readers speak of cells of meshes, and of parts of files, as the formats do.
 OF_FORMATS = {"adios2", "frd", "gmsh", "spice", "su2", "trajectories", "vtk_xml", "zarr"}
+CPP_TEXT = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 
 
@@ -47,6 +48,14 @@ def messages(path: Path) -> Iterator[str]:
             continue
         if isinstance(node.value, str) and " " in node.value.strip():
             yield node.value
+
+
+def core_messages(path: Path) -> Iterator[str]:
+    """The texts of a C++ file, as `messages` gives those of a module, line by line."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line.lstrip().startswith(("#include", "//")):
+            continue
+        yield from (text for text in CPP_TEXT.findall(line) if " " in text)
 
 
 def help_texts(command: click.Command) -> Iterator[str]:
@@ -87,6 +96,14 @@ def test_messages() -> None:
     }
     assert len(modules) > 100
     assert found == {}, RETIRED
+
+
+def test_messages_of_the_core() -> None:
+    files = [one for one in (ROOT / "csrc").rglob("*") if one.suffix in (".cpp", ".hpp", ".h")]
+    texts = [(path, text) for path in files for text in core_messages(path)]
+    found = [f"{path}: {words}" for path, text in texts if (words := retired_in(text))]
+    assert len(texts) > 300
+    assert found == [], RETIRED
 
 
 def test_help() -> None:
