@@ -624,6 +624,7 @@ class TextSource(Source):
             self._file.end_after_line(most_bytes)
         self._spool: IO[bytes] | None = None
         self._is_guessed = False  # whether its commas may be those of decimal numbers
+        self._is_closed = False  # whether its rows end with a delimiter that the header lacks
         self._empty_is_nan = bool(options.get("empty_is_nan", True))
         self._may_be_cut = options.get("final_newline") is None
         self._said_kinds = frozenset(options.get("types") or ())
@@ -709,6 +710,8 @@ class TextSource(Source):
                     continue
                 names, is_header = self._names(piece, comments, header)
                 self._header_line = first_line if is_header else None
+                second = piece.rows[1] if is_header and len(piece.rows) > 1 else names
+                self._is_closed = len(second) == len(names) + 1 and not second[-1].strip()
                 columns = _Columns(names, self._given_kinds(types, names), frozenset(types))
             cells = self._columns(piece, len(columns.kinds))
             self._is_guessed = self._is_guessed and may_be_decimal(cells)
@@ -747,11 +750,11 @@ class TextSource(Source):
         if self._is_guessed or not self._empty_is_nan or self._dialect.widths:
             return None
         # Of numbers that are not whole, nothing more is to be known before they are read.
-        is_known = [kind is Kind.FLOAT for kind in columns.kinds]
+        is_known = [kind is Kind.FLOAT for kind in columns.kinds] + [False] * self._is_closed
         found: _Facts | None = _core.scan_table(
             lines, self._dialect.delimiter or "", self._dialect.comments, is_known
         )
-        if found is None:
+        if found is None or (self._is_closed and not found[1].pop()[2]):
             return None
         each = zip(columns.kinds, found[1], strict=True)
         return found if all(kind is Kind.TEXT or one[1] for kind, one in each) else None
@@ -808,14 +811,16 @@ class TextSource(Source):
         rows, lines = block.rows, block.lines
         if lines and lines[0] == self._header_line:
             rows, lines = rows[1:], lines[1:]
+        wanted = f"{column_count} and an empty one" if self._is_closed else str(column_count)
         for row, line in zip(rows, lines, strict=True):
-            if len(row) != column_count:
+            has_end = not self._is_closed or not row[-1].strip()
+            if len(row) != column_count + self._is_closed or not has_end:
                 raise CorruptFileError(
-                    f"line {line}: has {len(row)} cells where {column_count} are expected",
+                    f"line {line}: has {len(row)} cells where {wanted} are expected",
                     file=self.path,
                     remedy=None if self._is_said else "if it is not a table, set 'format: tokens'",
                 )
-        return list(zip(*rows, strict=True))
+        return list(zip(*rows, strict=True))[:column_count]
 
     def _steps_of(self, options: Mapping[str, Any]) -> NDArray[np.int64] | None:
         """The step of each row, if a column tells it; the others then are series by step."""
@@ -900,13 +905,14 @@ class TextSource(Source):
             else np.empty(most, info.dtype)
             for kind, info in zip(self._kinds, self.variables, strict=True)
         ]
+        columns += [np.empty(most)] * self._is_closed
         dialect = self._dialect
         count = _core.read_table(lines, dialect.delimiter or "", dialect.comments, most, columns)
         if count is None:
             return None
         return [
             (one.view(info.dtype)[:, 0] if one.ndim > 1 else one)[:count]
-            for one, info in zip(columns, self.variables, strict=True)
+            for one, info in zip(columns, self.variables, strict=False)
         ]
 
     def _values(self, number: int, cells: tuple[str, ...], block: Block) -> NDArray[Any]:

@@ -576,3 +576,43 @@ def test_columns_of_fixed_width_may_touch(tmp_path: Path) -> None:
     for wrong in ({"widths": [0]}, {"widths": 3}, {"widths": [3], "delimiter": "comma"}):
         with pytest.raises(ConfigError):
             TextReader().open(path, options=wrong)
+
+
+# As SU2 writes its tables: every row ends with a comma, the header does not.
+CLOSED = '"PointID", "x", "name"\n' + "".join(f"{n}, {n / 3!r}, p{n}, \n" for n in range(4))
+
+
+def test_rows_that_end_with_a_comma_that_the_header_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = {
+        "PointID": ("<i8", [0, 1, 2, 3]),
+        "x": ("<f8", [n / 3 for n in range(4)]),
+        "name": ("<U16", [" p0", " p1", " p2", " p3"]),
+    }
+    assert table(tmp_path, CLOSED) == expected
+    monkeypatch.setattr("ciwrap.formats.tables.BLOCK_BYTES", 60)  # the core reads the later ones
+    assert table(tmp_path, CLOSED) == expected
+
+
+@pytest.mark.parametrize("block_bytes", [60, 1 << 18])
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("p3, ", "p3", "line 5: has 3 cells where 3 and an empty one are expected"),
+        ("p3, ", "p3, 7", "line 5: has 4 cells where 3 and an empty one are expected"),
+        ("p3, ", "p3, ,", "line 5: has 5 cells where 3 and an empty one are expected"),
+        ("p0, ", "p0", "line 3: has 4 cells where 3 are expected"),
+    ],
+)
+def test_only_some_rows_end_with_a_comma(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    block_bytes: int,
+    old: str,
+    new: str,
+    match: str,
+) -> None:
+    monkeypatch.setattr("ciwrap.formats.tables.BLOCK_BYTES", block_bytes)
+    with pytest.raises(CorruptFileError, match=match):
+        table(tmp_path, CLOSED.replace(old, new))
