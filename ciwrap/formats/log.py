@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 MOST_COLUMNS = 10_000
 # As programs print what is no number, or has none: `NaN`, `nan(ind)`, `Infinity`.
+_PAIR = re.compile(rb"([^ \t=]+)[ \t]*=[ \t]*([^ \t=]+)[ \t]*")
+_PAIRS = re.compile(rb"[ \t]*(?:%b)+" % _PAIR.pattern)
 _NO_DIGITS = re.compile(rb"(?:nan|inf|infinity)(?![a-z0-9_])", re.IGNORECASE)
 
 
@@ -76,6 +78,25 @@ class Listening:
                 file=self._path,
                 remedy="begin it with rarer words, or with ^",
             ) from None
+
+    def step_in(self, line: Line, name: str) -> tuple[int, FieldPlace] | None:
+        """The step that a line tells of whatever has that name; None if it does not match. Raises
+        CorruptFileError for one that tells none.
+        """
+        found = self.matched(line)
+        if found is None:
+            return None
+        if isinstance(found, Problem):
+            word = len(line.data[: found.start].split()) + 1
+            raise CorruptFileError(
+                f"line {line.number}, word {word} {found.text}", file=self._path, variable=name
+            )
+        step = _whole(line, found[0])
+        if step is None:
+            raise CorruptFileError(
+                f"line {line.number} gives no step from 0 on", file=self._path, variable=name
+            )
+        return step, found[0]
 
     def hear(self, line: Line) -> None:
         if fits(line.data, self.matched(line)):
@@ -139,22 +160,9 @@ class StepTeller(Listening):
         self._steps = steps
 
     def hear(self, line: Line) -> None:
-        found = self.matched(line)
-        if found is None:
-            return
-        if isinstance(found, Problem):
-            word = len(line.data[: found.start].split()) + 1
-            raise CorruptFileError(
-                f"line {line.number}, word {word} {found.text}",
-                file=self._path,
-                variable=self._name,
-            )
-        step = _whole(line, found[0])
-        if step is None:
-            raise CorruptFileError(
-                f"line {line.number} gives no step from 0 on", file=self._path, variable=self._name
-            )
-        self._steps.enter(step)
+        found = self.step_in(line, self._name)
+        if found is not None:
+            self._steps.enter(found[0])
 
 
 def _whole(line: Line, found: FieldPlace) -> int | None:
@@ -305,15 +313,16 @@ class TableFinder(Listening):
         super().__init__(rule.header, path)
         self.rule = rule
         self.series: dict[str, Series] = {}
-        self._section = section
+        self.section = section
         self._end = end
         self._columns: list[str] = []
         self.first: Line | None = None
 
     def hear(self, line: Line) -> None:
-        if self._section is not None and not self._section.is_open:
+        if self.section is not None and not self.section.is_open:
             return
-        if not isinstance(self.matched(line), tuple):
+        is_pairs = self.rule.blocks is not None and _PAIRS.fullmatch(line.data)
+        if is_pairs or not isinstance(self.matched(line), tuple):
             return
         columns = [one.decode("utf-8", "replace") for one in line.data.split()]
         if not columns or len({*columns}) != len(columns) or len(columns) > MOST_COLUMNS:
@@ -333,11 +342,16 @@ class TableFinder(Listening):
         self._columns = columns
         self.follows = True
         for column in columns:
-            if column not in self.series:
-                name = f"{self.rule.name}.{column}"
-                steps = None if label is None else f"{self.rule.name}.{label}"
-                kind = "int" if column == label else "number"
-                self.series[column] = Series(name, kind, steps=steps)
+            self.column(column)
+
+    def column(self, name: str) -> Series:
+        """The series of a column, which is a new one where the column is."""
+        if name not in self.series:
+            label = self.rule.iteration
+            steps = None if label is None else f"{self.rule.name}.{label}"
+            kind = "int" if name == label else "number"
+            self.series[name] = Series(f"{self.rule.name}.{name}", kind, steps=steps)
+        return self.series[name]
 
     def follow(self, line: Line) -> None:
         words = list(WORD.finditer(line.data))
@@ -367,6 +381,40 @@ class TableFinder(Listening):
                 if step is None:
                     series.fail(line, word.start(), "belongs to no step from 0 on")
                 series.labels.append(0 if step is None else step)
+
+
+class BlockFinder(Listening):
+    """Finds the rows of a table that are printed as blocks of lines, `NAME = NUMBER` for each
+    column.
+    """
+
+    def __init__(self, table: TableFinder, blocks: Template, label: str, path: Path) -> None:
+        super().__init__(blocks, path)
+        self._table, self._label = table, label
+        self._step = 0
+
+    def hear(self, line: Line) -> None:
+        if self._table.section is not None and not self._table.section.is_open:
+            return
+        found = self.step_in(line, self._table.rule.name)
+        if found is None:
+            return
+        self._step, place = found
+        self._table.first = self._table.first or line
+        self._add(self._label, line, place.start, place.end)
+        self.follows = True
+
+    def follow(self, line: Line) -> None:
+        self.follows = _PAIRS.fullmatch(line.data) is not None
+        for pair in _PAIR.finditer(line.data) if self.follows else ():
+            name = as_text(pair[1])
+            if name != self._label:  # which the first line has told
+                self._add(name, line, *pair.span(2))
+
+    def _add(self, column: str, line: Line, start: int, end: int) -> None:
+        series = self._table.column(column)
+        if series.add(line, start, end):
+            series.labels.append(self._step)
 
 
 def looks_like_number(word: bytes) -> bool:
@@ -539,12 +587,17 @@ class LogSource(Source):
             TableFinder(rule, self.path, self._section(rule.section, listeners), rule.end)
             for rule in rules.tables
         ]
+        blocks = [
+            BlockFinder(one, one.rule.blocks, one.rule.iteration, self.path)
+            for one in tables
+            if one.rule.blocks is not None and one.rule.iteration is not None
+        ]
         self.counters = [Counter(pattern, self.path, name) for name, pattern in rules.counts]
         required = [Counter(pattern, self.path, pattern.text) for pattern in rules.require]
         forbidden = [
             Counter(pattern, self.path, pattern.text, takes_unlike=True) for pattern in rules.forbid
         ]
-        listeners += [*finders, *tables, *self.counters, *required, *forbidden, *last]
+        listeners += [*finders, *tables, *blocks, *self.counters, *required, *forbidden, *last]
         is_utf8 = hand_out(self._file, self.path, listeners)
         if not is_utf8:
             self.notes = (f"{self.path} is not UTF-8 and was read as Latin-1",)

@@ -71,7 +71,9 @@ class ValueRule(Struct, frozen=True):
 
 
 class TableRule(Struct, frozen=True):
-    """A table: a line of names that matches `header`, then rows of as many numbers."""
+    """A table: a line of names that matches `header`, then rows of as many numbers; or, for each
+    row, lines of `NAME = NUMBER` behind one that matches `blocks` and tells the step.
+    """
 
     name: str
     header: Template
@@ -80,6 +82,7 @@ class TableRule(Struct, frozen=True):
     section: SectionRule | None = None
     duplicates: str = "error"
     is_optional: bool = False
+    blocks: Template | None = None
 
 
 class StepRule(Struct, frozen=True):
@@ -289,6 +292,11 @@ def _table(name: str, written: Any) -> TableRule:
     header = read_at(
         "header", lambda one: _template("^" + one.lstrip("^ ")), text.rstrip().removesuffix(" *")
     )
+    blocks = _at(given, "blocks")
+    if blocks is not None:
+        read_at("blocks", _refuse_no_step, blocks)
+        if given.get("iteration") is None:
+            raise FormError("needs 'iteration': what the steps are called", ("blocks",))
     return TableRule(
         name,
         header,
@@ -297,13 +305,19 @@ def _table(name: str, written: Any) -> TableRule:
         _section(given),
         given.get("duplicates") or "error",
         bool(given.get("optional")),
+        blocks,
     )
+
+
+def _refuse_no_step(pattern: Template) -> None:
+    if [one.name for one in pattern.fields] != [STEP]:
+        raise FormError(f"needs {{{STEP}:int}}, and no other field")
 
 
 def _step(name: str, written: Any) -> StepRule:
     given = _mapping(written, "match")
     pattern = _pattern(given, ("match", "regex"))
     _refuse_other_kind(pattern)
-    if isinstance(pattern, Template) and [one.name for one in pattern.fields] != [STEP]:
-        raise FormError(f"needs {{{STEP}:int}}, and no other field", ("match",))
+    if isinstance(pattern, Template):
+        read_at("match", _refuse_no_step, pattern)
     return StepRule(name, pattern, (given.get("covers") or "after") == "after")

@@ -603,6 +603,11 @@ TABLE = Section(
             TEXT, "template of the line after the last row; else the first that is not a row"
         ),
         "iteration": Key(TEXT, "the column that labels the rows"),
+        "blocks": Key(
+            TEXT,
+            "template with {iteration:int} of the lines that lines of `NAME = NUMBER` follow,"
+            " which is how some programs print a row",
+        ),
         "section": Key(SECTION, "look in these lines only"),
         "duplicates": _DUPLICATES,
         "optional": _OPTIONAL,

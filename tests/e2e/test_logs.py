@@ -556,16 +556,49 @@ def test_every_run_in_a_log_of_lammps_counts(folder: Path) -> None:
     assert (code, "4 matches against 2" in out) == (3, True), out
 
 
-@pytest.mark.parametrize(
-    "run_in_another_style",
-    [
-        "------------ Step              0 ----- CPU =            0 (sec) -------------\n",
-        "---------------- Step      100 ----- CPU =      0.0101 (sec) ----------------\n",
-        "---\nkeywords: ['Step', 'Temp', 'TotEng', ]\ndata:\n  - [0, 1.44, -4.6218, ]\n...\n",
-    ],
-    ids=["multi", "multi as of old", "yaml"],
-)
-def test_runs_of_lammps_that_are_not_read_are_told(folder: Path, run_in_another_style: str) -> None:
+# As LAMMPS printed it in 2022, and prints it now; `line multi` repeats the step of `custom step`.
+BLOCKS = """\
+---------------- Step        0 ----- CPU =      0.0000 (sec) ----------------
+Step     =              0 Temp     =         1.4400 PotEng   =        -6.7734
+Press    =        -3.7262
+------------ Step             50 ----- CPU =  0.001693532 (sec) -------------
+Temp     = 1.49095            PotEng   = -4.5351222         Press    = 6.4803941
+Loop time of 1 on 1 procs
+Pair = 0.5
+"""
+
+
+def test_a_log_of_lammps_in_blocks(folder: Path) -> None:
+    """The blocks of `thermo_style multi` are rows of the table; their times are not compared."""
+    (folder / "ciwrap.yaml").write_text(
+        "checks: {melt: {format: log, outputs: log.lammps, use: lammps}}\n", encoding="utf-8"
+    )
+    log = folder / "log.lammps"
+    log.write_text(BLOCKS, encoding="utf-8")
+    assert run("accept")[0] == 0
+    code, out = run("values", "log.lammps", "--use", "lammps")
+    assert [line.split()[:2] for line in out.splitlines()[1:]] == [
+        ["thermo.Step", "2"],
+        ["thermo.Temp", "2"],
+        ["thermo.PotEng", "2"],
+        ["thermo.Press", "2"],
+    ]
+    log.write_text(BLOCKS.replace("0.001693532", "0.7"), encoding="utf-8")
+    assert run("check")[0] == 0
+    log.write_text(BLOCKS.replace("-4.5351222", "-4.5351223"), encoding="utf-8")
+    code, out = run("check")
+    assert (code, "first at [1] (step 50, line 5, column 42)" in out) == (1, True), out
+    log.write_text(BLOCKS.replace("50 -----", "60 -----"), encoding="utf-8")
+    assert run("check")[0] == 3
+    log.write_text(BLOCKS.replace("50 -----", "5x -----"), encoding="utf-8")
+    code, out = run("check")
+    assert (code, "line 4, word 3 is '5x', not a" in out) == (3, True), out
+
+
+def test_runs_of_lammps_that_are_not_read_are_told(folder: Path) -> None:
+    run_in_another_style = (
+        "---\nkeywords: ['Step', 'Temp', 'TotEng', ]\ndata:\n  - [0, 1.44, -4.6218, ]\n...\n"
+    )
     (folder / "ciwrap.yaml").write_text(
         "checks: {melt: {format: log, outputs: log.lammps, use: lammps}}\n", encoding="utf-8"
     )
