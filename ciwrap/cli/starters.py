@@ -19,6 +19,7 @@ from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
+from ciwrap.project.config import options_of_preset
 from ciwrap.project.starter import AS_TEXT, FoundFile, FoundVariable, Starter, make_starter, quoted
 from ciwrap.report.text import plural, safe_text
 from ciwrap.studies.same_runs import Noise, SomeRuns, file_noise, run_often, text_lines, text_noise
@@ -58,7 +59,7 @@ def starter_for(
     words = shlex.split(command or "")  # names the program's source, say
     texts = tuple(one for one in result.texts if one.as_posix() not in words)
     if not files:  # texts may be inputs and notes, but are all that there is
-        found = [_found(one.as_posix(), (), (("format", _format_of(one)),)) for one in texts]
+        found = [_found(one.as_posix(), (), _text_keys(one)) for one in texts]
         files = [replace(one, lines=_MAY_CHANGE if one.keys == AS_TEXT else ()) for one in found]
         texts = ()
     if not files:
@@ -102,7 +103,7 @@ def _of_runs(
     """
     found: list[FoundFile] = []
     skipped: list[tuple[Path, str]] = []
-    others = [_found(path.as_posix(), (), AS_TEXT) for path in result.texts]
+    others = [_found(path.as_posix(), (), _text_keys(path)) for path in result.texts]
     others += [_found(path.as_posix(), (), _AS_BYTES) for path in result.unknown]
     for file in (*files, *others):
         noise = _noise(file, runs)
@@ -135,7 +136,9 @@ def _noise_between(file: FoundFile, earlier: Sequence[Path], last: Path) -> Nois
         if file.keys == _AS_BYTES:
             is_equal = all(filecmp.cmp(one, last, shallow=False) for one in earlier)
             return Noise(problem=None if is_equal else _OTHER_BYTES)
-        return file_noise(earlier, last, dict(file.keys).get("use"))
+        keys = dict(file.keys)
+        options = options_of_preset(keys["use"]) if "use" in keys else None
+        return file_noise(earlier, last, keys.get("format"), options)
     except CiwrapError as error:
         return Noise(problem=error.message)
 
@@ -210,6 +213,10 @@ _KEYED = {".json": "json", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
 
 def _format_of(path: Path) -> str:
     return _KEYED.get(path.suffix.lower(), AS_TEXT[0][1])
+
+
+def _text_keys(path: Path) -> tuple[tuple[str, str], ...]:
+    return (("format", _format_of(path)),)
 
 
 def _commented(head: str, lines: Sequence[str]) -> str:

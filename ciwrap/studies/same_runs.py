@@ -17,9 +17,8 @@ from ciwrap import _core
 from ciwrap.arrays.values import TEXT_SETS
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.find_outputs import Choice
-from ciwrap.formats.log import LogReader
 from ciwrap.formats.look import paths_below
-from ciwrap.formats.reader import Reader, Source, VariableInfo
+from ciwrap.formats.reader import Source, VariableInfo
 from ciwrap.formats.tables import parse_floats
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings
@@ -301,12 +300,17 @@ def text_lines(noise: Noise) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def file_noise(earlier: Sequence[Path], last: Path, preset: str | None = None) -> Noise:
-    """Of a file that a reader opens; preset: the rules for a log. Raises the errors of reading."""
-    reader: Reader = LogReader()
-    options: dict[str, Any] = {"use": preset}
-    if preset is None:
-        reader, options = Choice().of(last, last.name).reader, {}
+def file_noise(
+    earlier: Sequence[Path],
+    last: Path,
+    format_name: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Noise:
+    """Of a file that a reader opens: that of the format, else as its suffix or content says. Raises
+    the errors of reading.
+    """
+    file = Choice(format_name=format_name, options=options).of(last, last.name)
+    reader, options = file.reader, file.options
     bounds: dict[str, float] = {}
     moved: dict[str, Change] = {}
     for one in earlier:

@@ -320,6 +320,40 @@ def test_what_runs_of_a_command_print_anew_is_proposed(tmp_path: Path) -> None:
     assert run(tmp_path, "run")[0] == 1
 
 
+KEYED_PROGRAM = """
+import pathlib, sys
+kept = pathlib.Path(".count")
+n = int(kept.read_text()) + 1 if kept.exists() else 1
+kept.write_text(str(n))
+energy = -15.84 * (1.01 if "defect" in pathlib.Path("input.txt").read_text() else 1)
+pathlib.Path("r.json").write_text(f'{{"energy": {energy + n * 1e-12!r}, "seconds": {n * 3.7}}}')
+pathlib.Path("r.yaml").write_text(f"id: 'run {n}'\\nenergy: {energy!r}\\n")
+pathlib.Path("pw.out").write_text(
+    "     Program PWSCF v.6.7 starts on\\n"
+    f"!    total energy  =  {energy:.8f} Ry\\n  WALL {n} s\\n JOB DONE.\\n"
+)
+"""
+
+
+def test_texts_with_keys_and_known_logs_are_read_by_them_in_runs_too(tmp_path: Path) -> None:
+    (tmp_path / "input.txt").write_text("as it is", encoding="ascii")
+    code, out = run(tmp_path, "init", "--runs", "3", "--", "python3", "-c", KEYED_PROGRAM)
+    assert code == 0, out
+    checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    found = {one["outputs"]: (one["format"], one.get("ignore")) for one in checks.values()}
+    assert found == {
+        "r.json": ("json", ["seconds"]),
+        "r.yaml": ("yaml", ["id"]),
+        "pw.out": ("log", None),
+    }
+    bounds = {one["outputs"]: one.get("variables") for one in checks.values()}
+    assert 1e-12 < float(bounds["r.json"]["energy"]["atol"]) < 1e-10
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "run")[0] == 0
+    (tmp_path / "input.txt").write_text("defect", encoding="ascii")
+    assert run(tmp_path, "run")[0] == 1
+
+
 def test_runs_that_fail_or_are_missing(tmp_path: Path) -> None:
     assert run(tmp_path, "init", "--runs", "2")[0] == 2
     assert run(tmp_path, "init", "--runs", "2", "--logs", "a.log", "--", "true")[0] == 2
