@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ciwrap.arrays.values import storage_dtype
+from ciwrap.arrays.values import FileRegion, storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, all_errors, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
@@ -357,8 +357,7 @@ class SourceApart(Source):
         with closed_on_error(self.close):
             listing = self._answer(LISTING, 0)
             with guarded(path):
-                variables, self.attributes_left_out = json.loads(bytes(listing))
-                self.variables = tuple(_info(one) for one in variables)
+                self.variables, self.attributes_left_out = listed(listing)
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
@@ -392,23 +391,45 @@ def _serve_source(open_source: Callable[[], Source], questions: IO[bytes], telle
     Listing.on_progress = teller.still_at_work
     with teller.telling_errors():
         held.append(open_source())
-        listing = [_as_list(info) for info in held[0].variables]
-        told = [listing, held[0].attributes_left_out]
-        teller.tell(LISTING, json.dumps(told).encode())
+        teller.tell(LISTING, listing_of(held[0]))
     for line in questions:
         with teller.telling_errors():
             name, first, count = json.loads(line)
             teller.tell(DATA, held[0].read(name, first, count).tobytes())
 
 
+def listing_of(source: Source) -> bytes:
+    """What a source says of its file, to be read by `listed`."""
+    variables = [_as_list(info) for info in source.variables]
+    return json.dumps([variables, source.attributes_left_out]).encode()
+
+
 def _as_list(info: VariableInfo) -> list[Any]:
     place = [info.called, info.iteration, info.rank, info.fault]
-    return [info.name, info.dtype, [int(length) for length in info.shape], *place, info.labels]
+    region = info.region and [info.region.path, info.region.offset, info.region.byte_count]
+    shape = [int(length) for length in info.shape]
+    return [info.name, info.dtype, shape, region, *place, info.labels]
 
 
-def _info(facts: Any) -> VariableInfo:
-    name, dtype, shape, called, iteration, rank, fault, pairs = facts
+def listed(listing: bytes | bytearray) -> tuple[tuple[VariableInfo, ...], int]:
+    """The variables of a file, and how many attributes were left out of them."""
+    variables, attributes_left_out = json.loads(bytes(listing))
+    return tuple(_info(*facts) for facts in variables), attributes_left_out
+
+
+def _info(
+    name: str,
+    dtype: str,
+    shape: list[int],
+    region: list[Any] | None,
+    called: str | None,
+    iteration: int | None,
+    rank: int | None,
+    fault: str | None,
+    pairs: list[list[str]],
+) -> VariableInfo:
     labels = tuple((str(key), str(text)) for key, text in pairs)
+    where = None if region is None else FileRegion(*region)
     return VariableInfo(
-        name, dtype, tuple(shape), None, called, iteration, rank, fault, labels=labels
+        name, dtype, tuple(shape), where, called, iteration, rank, fault, labels=labels
     )

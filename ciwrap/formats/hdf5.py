@@ -226,10 +226,11 @@ def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
 
     number: of the file that is being read.
     """
-    if isinstance(name, bytes):  # for which h5py has no link
-        if group.id.links.get_info(name).type != h5py.h5l.TYPE_HARD:
-            return "is a link whose name is not UTF-8, which is not followed; give it another name"
+    stored = name if isinstance(name, bytes) else name.encode()
+    if group.id.links.get_info(stored).type == h5py.h5l.TYPE_HARD:
         return group[name]
+    if isinstance(name, bytes):  # for which h5py has no link
+        return "is a link whose name is not UTF-8, which is not followed; give it another name"
     try:
         link = group.get(name, getlink=True)
     except TypeError:
@@ -376,8 +377,7 @@ class Hdf5Reader(HistoryReader):
             )
         check_is_file(path)
         library("h5py", file=path)
-        look_first(path, partial(_source, path, rule, attributes), has_open_files)
-        return _source(path, rule, attributes)
+        return look_first(path, partial(_source, path, rule, attributes), has_open_files)
 
 
 def has_open_files() -> bool:

@@ -1,9 +1,10 @@
 """Opens files first in another process, for libraries that crash on few files; and `ciwrap init`'s
 search for files that could be outputs.
 
-What opens there without a crash is then opened here, where its data need no pipe. One process
-looks at many files and ends after an idle second. A file is at fault only if a fresh process dies
-of it, so no file suffers from an earlier one.
+What opens there without a crash is then opened here, where its data need no pipe, as soon as there
+is something to read that does not lie in the file as it is. One process looks at many files and
+ends after an idle second. A file is at fault only if a fresh process dies of it, so no file suffers
+from an earlier one.
 """
 
 from __future__ import annotations
@@ -15,16 +16,27 @@ import select
 import struct
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError, UnreadFileError
-from ciwrap.formats.apart import DATA, Child, Teller, check_answer, limit_memory
+from ciwrap.formats.apart import (
+    LISTING,
+    Child,
+    Teller,
+    check_answer,
+    limit_memory,
+    listed,
+    listing_of,
+)
 from ciwrap.formats.entries import Listing
 from ciwrap.formats.find_outputs import Choice, ChosenBy, formats_of
 from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _IDLE_SECONDS = 1.0
 _LENGTH = struct.Struct("<Q")
@@ -34,28 +46,70 @@ _seen: set[tuple[str, int, int, int, int]] = set()
 
 def look_first(
     path: Path, open_source: Callable[[], Source], has_open_files: Callable[[], bool]
-) -> None:
-    """Opens a file and reads an element of each variable, in a process of its own.
+) -> Source:
+    """Opens a file and reads an element of each variable, in a process of its own. Returns what it
+    says of the file.
 
-    A file that has not changed is not looked at twice. open_source and has_open_files, which says
-    whether the library holds any file open in this process, are functions of a module, or a
-    `functools.partial` of one. Raises what `open_source` raises, and CorruptFileError where that
-    process dies or makes no progress.
+    A file that has not changed is not looked at twice: it is opened here. open_source and
+    has_open_files, which says whether the library holds any file open in this process, are
+    functions of a module, or a `functools.partial` of one. Raises what `open_source` raises, and
+    CorruptFileError where that process dies or makes no progress.
     """
     try:
         status = path.stat()
         # Those that a path without a folder is meant to be in may change.
         folder = "" if path.is_absolute() else os.getcwd()  # noqa: PTH109
     except OSError:
-        return  # opening it will say why
+        return open_source()  # which says why
     times = status.st_mtime_ns, status.st_ctime_ns
     key = (str(path.resolve()), status.st_ino, status.st_size, *times)
-    if key not in _seen:
-        _look(path, status.st_size, pickle.dumps((folder, path, open_source, has_open_files)))
-        _seen.add(key)
+    if key in _seen:
+        return open_source()
+    question = pickle.dumps((folder, path, open_source, has_open_files))
+    listing = _look(path, status.st_size, question)
+    _seen.add(key)
+    return _Seen(path, open_source, *listed(listing))
 
 
-def _look(path: Path, byte_count: int, question: bytes) -> None:
+class _Seen(Source):
+    """A file that another process has listed. It is opened when it has to be read by its library:
+    what lies in it as it is, is not.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        open_source: Callable[[], Source],
+        variables: tuple[VariableInfo, ...],
+        attributes_left_out: int,
+    ) -> None:
+        self.path = path
+        self.variables = variables
+        self.attributes_left_out = attributes_left_out
+        self._open_source = open_source
+        self._opened: Source | None = None
+
+    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
+        self.checked_range(name, first_element, count)
+        if self._opened is None:
+            found = self._open_source()
+            if found.variables != self.variables:
+                found.close()
+                raise CorruptFileError(
+                    "changed while it was being read",
+                    file=self.path,
+                    remedy="let the program finish first",
+                )
+            self._opened = found
+        return self._opened.read(name, first_element, count)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+            self._opened = None
+
+
+def _look(path: Path, byte_count: int, question: bytes) -> bytearray:
     looker = _take_looker()
     # Not given back if it is interrupted: its answer would be taken for that to the next question.
     try:
@@ -68,7 +122,8 @@ def _look(path: Path, byte_count: int, question: bytes) -> None:
         looker = _Looker()
         kind, data = looker.look(path, byte_count, question)
     _idle.append(looker)
-    check_answer(path, kind, data, DATA)
+    check_answer(path, kind, data, LISTING)
+    return data
 
 
 class _Looker:
@@ -112,25 +167,26 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
             try:
                 if folder:
                     os.chdir(folder)
-                _look_at(path, open_source, teller)
+                listing = _look_at(path, open_source, teller)
             finally:
                 has_open_files = library_has_open_files()
-            teller.tell(DATA, b"")
+            teller.tell(LISTING, listing)
         if has_open_files or not select.select([questions], [], [], _IDLE_SECONDS)[0]:
             return
 
 
-def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> None:
+def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> bytes:
     limit_memory(path)
     Listing.on_progress = teller.still_at_work
     with open_source() as source:
         for info in source.variables:
             teller.still_at_work()
-            if info.fault is None and info.element_count:
+            if info.fault is None and info.element_count and info.region is None:
                 # What cannot be read is reported when it is compared.
                 with contextlib.suppress(CiwrapError):
                     source.read(info.name, 0, 1)
                     source.read(info.name, info.element_count - 1, 1)
+        return listing_of(source)
 
 
 MAX_FILES = 2000

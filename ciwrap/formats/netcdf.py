@@ -331,8 +331,7 @@ class NetcdfReader(HistoryReader):
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
         _libraries(path)
-        look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
-        return _netcdf4(path, rule, attributes)
+        return look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
 
 
 def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: AttributeRule) -> Source:
@@ -497,11 +496,12 @@ class _Attributes(Mapping[str, Any]):
 
     def __init__(self, h5py: Any, attributes: Any) -> None:
         self._h5py, self._attributes = h5py, attributes
-        self.stored = frozenset(attributes)
+        self._names = list(attributes)
+        self.stored = frozenset(self._names)
         self._values: dict[str, Any] = {}
 
     def __iter__(self) -> Iterator[str]:
-        return iter([name for name in self._attributes if name not in _HIDDEN])
+        return iter([name for name in self._names if name not in _HIDDEN])
 
     def __len__(self) -> int:
         return len(self.stored - _HIDDEN)

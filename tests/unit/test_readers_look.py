@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.formats import apart as child
 from ciwrap.formats import look
@@ -168,15 +169,53 @@ def test_one_process_looks_at_many_files(files: list[Path]) -> None:
 
 def test_a_look_is_taken_once_and_leaves_errors_to_the_comparison(files: list[Path]) -> None:
     path = files[0]
+
+    def looks_elsewhere() -> int:
+        return sum(process != os.getpid() for process in looks_at(path))
+
     for _ in range(2):
         take(refuses_to_read, path)
-    assert len(looks_at(path)) == 1
+    assert looks_elsewhere() == 1
     path.write_bytes(b"longer")
     take(refuses_to_read, path)
-    assert len(looks_at(path)) == 2
+    assert looks_elsewhere() == 2
     path.unlink()
     take(refuses_to_read, path)
-    assert len(looks_at(path)) == 2
+    assert looks_elsewhere() == 2
+
+
+def lies_in_place(path: Path) -> Source:
+    """What lies in the file as it is, and what its library has to read."""
+    noted(path)
+    listing = Listing(path)
+    where = FileRegion(str(path), 0, 8)
+    listing.add("x", np.dtype("f8"), (1,), lambda *_: np.ones(1), region=where, labels=LABELS)
+    listing.add("y", np.dtype("f8"), (path.stat().st_size,), lambda _, count: np.full(count, 2.0))
+    return EntrySource(path, listing.entries, attributes_left_out=3)
+
+
+LABELS = (("dims", "x"),)
+
+
+def test_a_file_is_listed_once_unless_its_library_has_to_read(files: list[Path]) -> None:
+    files[0].write_bytes(b"12345678")
+    with look_first(files[0], partial(lies_in_place, files[0]), nothing_open) as source:
+        assert looks_at(files[0]) != [os.getpid()]
+        assert source.variables[0].region == FileRegion(str(files[0]), 0, 8)
+        assert source.variables[0].labels == LABELS
+        assert source.attributes_left_out == 3
+        assert len(looks_at(files[0])) == 1
+        assert source.read("y", 2, 3).tolist() == [2.0] * 3
+        assert source.read("x", 0, 1).tolist() == [1.0]
+        assert looks_at(files[0])[1:] == [os.getpid()]
+
+
+def test_a_file_that_lists_otherwise_when_it_is_read(files: list[Path]) -> None:
+    files[0].write_bytes(b"12345678")
+    with look_first(files[0], partial(lies_in_place, files[0]), nothing_open) as source:
+        files[0].write_bytes(b"123456789")
+        with pytest.raises(CorruptFileError, match="changed while it was being read"):
+            source.read("y", 0, 1)
 
 
 def test_what_one_file_has_done_counts_for_no_other(files: list[Path]) -> None:
