@@ -168,12 +168,18 @@ PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 def is_packed(path: PurePath) -> bool:
     """Whether the name says so."""
-    return path.suffix.lower() in PACKED_SUFFIXES and bool(path.stem)
+    return inner_name(path.name) != path.name
+
+
+def inner_name(name: str) -> str:
+    """What a packed file of this name would be called unpacked; any other name as it is."""
+    stem, dot, suffix = name.rpartition(".")
+    return stem if stem and dot + suffix.lower() in PACKED_SUFFIXES else name
 
 
 def inner_path(path: PurePath) -> PurePath:
     """What a packed file would be called unpacked; any other file's own path."""
-    return path.with_suffix("") if is_packed(path) else path
+    return path.with_name(inner_name(path.name)) if is_packed(path) else path
 
 
 def suffixes_of(path: PurePath) -> str:

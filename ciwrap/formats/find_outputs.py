@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from importlib import import_module
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
@@ -37,7 +37,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
     one_line,
 )
-from ciwrap.base.files import LFS_POINTER, inner_path, is_packed, suffixes_of
+from ciwrap.base.files import LFS_POINTER, inner_name, inner_path, is_packed, suffixes_of
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
 from ciwrap.formats.reader import InputFile, Reader
 from ciwrap.model import VariableId
@@ -939,7 +939,7 @@ def _without_suffix(name: str) -> str:
     knows.
     """
     folder, slash, last = name.rpartition("/")
-    last = inner_path(PurePosixPath(last)).name
+    last = inner_name(last)
     stem, dot, suffix = last.rpartition(".")
     return folder + slash + (stem if stem and reader_of_suffix(dot + suffix) else last)
 
@@ -981,8 +981,11 @@ def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
                 if entry.name.startswith("."):
                     continue
                 name = prefix + entry.name
+                if not _is_folder(entry):
+                    found.append(name)
+                    continue
                 path = Path(entry.path)
-                if not _is_folder(entry) or choice.is_store(path, name, looks_inside=False):
+                if choice.is_store(path, name, looks_inside=False):
                     found.append(name)
                     continue
                 target = path.stat()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -201,18 +202,25 @@ def read_header(
     )
 
 
+# The files of a history have few different headers, which take Python's parser to read.
+@lru_cache(maxsize=64)
+def _as_numpy_reads(text: bytes, version: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Raises whatever NumPy raises for what is no header."""
+    from numpy.lib.format import read_array_header_2_0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # Version 3 is version 2 in UTF-8; escaped, NumPy takes its characters for what they are.
+        plain = text.decode().encode("ascii", "backslashreplace") if version == 3 else text
+        return read_array_header_2_0(io.BytesIO(len(plain).to_bytes(4, "little") + plain))
+
+
 def _parsed(
     text: bytes, version: int, file: str | os.PathLike[str], name: str
 ) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether the order is Fortran's, and dtype, as NumPy reads them."""
-    from numpy.lib.format import read_array_header_2_0
-
-    with guarded(Path(file), name), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # Version 3 is version 2 in UTF-8; escaped, NumPy takes its characters for what they are.
-        plain = text.decode().encode("ascii", "backslashreplace") if version == 3 else text
-        stream = io.BytesIO(len(plain).to_bytes(4, "little") + plain)
-        shape, order, dtype = read_array_header_2_0(stream)
+    with guarded(Path(file), name):
+        shape, order, dtype = _as_numpy_reads(text, version)
     if dtype.subdtype is not None or not all(type(n) is int and n >= 0 for n in shape):
         raise CorruptFileError("has a wrong descr or shape", file=file, variable=name)
     if len(shape) > MAX_DIMENSIONS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,11 +59,12 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
         how = f"{file.reader.name} {file.label}"
         if file.options:
             how += f" {_options_text(file)}"
-        if file.path.is_dir():
+        status = _status(file.path)
+        if stat.S_ISDIR(status.st_mode):
             # A store of many files: each of them counts, and so does how they are read.
             sources.update({one.path: one for one in _inside(run, file.path, how)})
             continue
-        one = _source(run, file.path, how)
+        one = _seen_as(run, file.path, how, status)
         sources[one.path] = one
         for companion in file.reader.companions(file.path):
             if companion.is_file():
@@ -126,12 +128,19 @@ def relative_path(run: Path, path: Path | str) -> str:
 
 
 def _source(run: Path, path: Path, how: str) -> SourceFile:
+    return _seen_as(run, path, how, _status(path))
+
+
+def _status(path: Path) -> os.stat_result:
     try:
-        status = path.stat()
+        return path.stat()
     except FileNotFoundError:
         raise OutputMissingError("has gone while it was looked at", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
+
+
+def _seen_as(run: Path, path: Path, how: str, status: os.stat_result) -> SourceFile:
     return SourceFile(
         relative_path(run, path),
         status.st_size,
