@@ -140,10 +140,10 @@ class Session(Struct):
             for line in waiting:
                 self._stdout.print(line)
 
-    def emit(self, result: RunResult, folder: Path) -> int:
+    def emit(self, result: RunResult, folder: Path, *, is_printed: bool = True) -> int:
         """Writes the JSON document and the report if asked for, prints the result, returns the exit
-        code. folder: as for `with_circumstances`. Raises WriteFailedError, once the result has been
-        seen.
+        code. folder: as for `with_circumstances`. is_printed: False where somebody else prints it.
+        Raises WriteFailedError, once the result has been seen.
         """
         from ciwrap.model import Verdict
         from ciwrap.report.terminal import render
@@ -159,7 +159,8 @@ class Session(Struct):
             if self.writes_documents:
                 self._write_files(result)
         finally:
-            render(result, self.console, verbose=self.verbose)
+            if is_printed:
+                render(result, self.console, verbose=self.verbose)
         if self.report_target not in (None, "-"):
             self.console.print(f"  report: {safe_text(self.report_target)}")
         if self.quiet:  # here, since a process whose worker hangs may end without `run`

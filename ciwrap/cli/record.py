@@ -45,7 +45,13 @@ from ciwrap.model import (
     VariableId,
     Verdict,
 )
-from ciwrap.project.outputs import BOUNDS_FILE, journal_paths, remove_run
+from ciwrap.project.outputs import (
+    BOUNDS_FILE,
+    RUN_GOLDEN,
+    journal_paths,
+    recorded_run_of,
+    remove_run,
+)
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, name_matches
 from ciwrap.recording.native import (
@@ -358,17 +364,29 @@ def _tell_compared(
     elif not is_ended and outcome.exit_code != 0:  # perhaps why it does not match
         fault = failure_of(outcome, so="so what it recorded may not be all")
     is_lost = fault is not None and is_good
+    notes = (*first_words(result, first),)
     run = RunResult(
         Verdict.NOT_COMPARABLE if is_lost else result.verdict,
         (result,),
         kind=session.kind,
-        messages=(
-            *first_words(result, first),
-            *((message_of(fault),) if fault is not None else ()),
-        ),
+        messages=(*notes, *((message_of(fault),) if fault is not None else ())),
         seconds=outcome.seconds,
     )
+    if fault is None and _is_printed_by_run(request):
+        for note in notes:
+            click.echo(note.text, err=True)
+        return session.emit(run, Path.cwd(), is_printed=False)
     return session.emit(run, Path.cwd())
+
+
+def _is_printed_by_run(request: _Request) -> bool:
+    """Whether this is the command of a check, and `ciwrap run` prints the same comparison next."""
+    check, golden = request.chosen.check, golden_file_of(Path(request.options["against"]))
+    if check is None or golden is None or request.chosen.layer.given or request.options["common"]:
+        return False
+    run = recorded_run_of(check)
+    is_its_output = run is not None and run.samefile(request.folder)
+    return is_its_output and os.path.realpath(golden) == os.environ.get(RUN_GOLDEN)
 
 
 def _fault(request: _Request, outcome: CommandOutcome, *, has_open: bool) -> CiwrapError | None:

@@ -138,7 +138,10 @@ def next_steps(run: RunResult) -> tuple[tuple[str, str], ...]:
         command = "" if run.kind == "run" else " -- COMMAND"
         words = command_words(f"ciwrap bisect {' '.join(commits)} --check", [check.name], command)
         found.append(("which commit moved it", words))
-    if told and check.verdict.is_alarm and told[0][1].variable.differing_count is None:
+    # A recorded run has no values, and is no output of the configuration's command.
+    has_values = check.source_path is None
+    is_open = told and check.verdict.is_alarm and told[0][1].variable.differing_count is None
+    if is_open and has_values:
         found.append(("with the values of both runs", "ciwrap compare OLD NEW"))
     if check.golden_bytes is not None:
         found.append(("what the golden holds", command_words("ciwrap show", [check.name])))

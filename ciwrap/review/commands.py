@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, UsageError
 from ciwrap.check.two_sides import failed_check
 from ciwrap.model import CheckResult, CommandOutcome, RunResult, Verdict
-from ciwrap.project.outputs import Stamps, recorded_run_of
+from ciwrap.project.outputs import RUN_GOLDEN, Stamps, recorded_run_of
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import Check
 from ciwrap.review.project import Project
@@ -62,13 +64,21 @@ def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
     settled = []
     commands = [] if overall is None else [(check, overall) for check in project.checks]
     for check in project.checks:
-        own = None if check.command is None else run_command(check.command, watcher=watcher)
+        own = None if check.command is None else _run_of_check(project, check, watcher)
         if own is not None:
             commands.append((check, own))
         result = _without_outputs(project, check, stamps, overall, own)
         if result is not None:
             settled.append(result)
     return Ran(overall, tuple(settled), tuple(commands))
+
+
+def _run_of_check(project: Project, check: Check, watcher: ProgramWatcher | None) -> CommandOutcome:
+    """Runs a check's own command, which learns what its outputs will be compared with."""
+    assert check.command is not None
+    golden = os.path.realpath(project.store.path(check.name))
+    env = {**check.command.env, RUN_GOLDEN: golden}
+    return run_command(replace(check.command, env=env), watcher=watcher)
 
 
 def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
