@@ -219,7 +219,7 @@ def test_a_temporary_container_cannot_be_added(
     [
         ("std::vector<bool>(3)", "copy anything else into a std::vector"),
         ("std::vector<Cell>(3)", "copy each member of a struct"),
-        ("new double[3]", "copy anything else into a std::vector"),
+        ("new double[3]", "pointers as ciwrap::array_at(p, length)"),
     ],
 )
 def test_what_cpp_cannot_expose_is_refused_with_a_way_out(
@@ -263,6 +263,39 @@ def test_cpp_takes_numbers_and_c_arrays(tmp_path: Path) -> None:
     }
     shapes = {name[18:]: one.shape for name, one in captured(tmp_path / "run").items()}
     assert shapes == {"energy": (), "grid": (2, 3), "step": (), "phase": ()}
+
+
+POINTERS = """
+#include <ciwrap/record.hpp>
+int main() {
+    const std::size_t ny = 2;
+    const int nx = 3, ghosts = 1;
+    double cells[4 * 5];
+    for (int i = 0; i < 20; ++i) cells[i] = i;
+    const float* const line = new float[4]{0, 1, 2, 3};
+    ciwrap::Recorder recorder("pointers");
+    recorder.add("line", ciwrap::array_at(line, 4), {1e-3, -1});
+    recorder.prepare(0);
+    recorder.expose("inner",
+                    ciwrap::array_at(cells + 6, ny, nx).strided(nx + 2 * ghosts, 1));
+    recorder.expose("block", ciwrap::array_at(cells, 2, ny, 5U));
+    recorder.complete();
+}
+"""
+
+
+def test_cpp_takes_a_pointer_with_extents(tmp_path: Path) -> None:
+    need_library()
+    (tmp_path / "pointers.cpp").write_text(POINTERS)
+    options = ["-std=c++17", f"-I{include_folder()}", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
+    program = compiled("c++", [tmp_path / "pointers.cpp"], tmp_path / "pointers", *options)
+    runs(program, tmp_path / "run")
+    cells = np.arange(20.0)
+    assert roots(tmp_path / "run") == {
+        "iter 0 / rank 0 / line": root(np.arange(4, dtype="f4"), 1e-3),
+        "iter 0 / rank 0 / inner": root(cells.reshape(4, 5)[1:3, 1:4], 0.0),
+        "iter 0 / rank 0 / block": root(cells.reshape(2, 2, 5), 0.0),
+    }
 
 
 CPP = """

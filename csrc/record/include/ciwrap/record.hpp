@@ -1,10 +1,11 @@
-// The C++ face of ciwrap/record.h, for C++17 and later: numbers, C arrays, vectors, spans,
-// std::mdspan and Kokkos Views. Copy both headers into your program.
+// The C++ face of ciwrap/record.h, for C++17 and later: numbers, C arrays, pointers with extents,
+// vectors, spans, std::mdspan and Kokkos Views. Copy both headers into your program.
 #ifndef CIWRAP_RECORD_HPP
 #define CIWRAP_RECORD_HPP
 
 #include <ciwrap/record.h>
 
+#include <array>
 #include <complex>
 #include <cstddef>
 #include <functional>
@@ -128,6 +129,45 @@ int location_of() {
 
 }  // namespace record_detail
 
+// Elements that a pointer leads to, as array_at says.
+template <class Scalar, std::size_t Rank>
+class ArrayAt {
+  public:
+    static constexpr std::size_t rank = Rank;
+    using Numbers = std::array<std::int64_t, Rank>;
+
+    ArrayAt(Scalar* data, const Numbers& extents, const Numbers& strides)
+        : data_(data), extents_(extents), strides_(strides) {}
+    // The same with other strides, in elements: between ghost cells, or with another order.
+    template <class... Strides>
+    ArrayAt strided(Strides... strides) const {
+        static_assert(sizeof...(Strides) == Rank, "a stride for each extent");
+        return ArrayAt(data_, extents_, {{static_cast<std::int64_t>(strides)...}});
+    }
+    Scalar* data_handle() const { return data_; }
+    std::int64_t extent(std::size_t i) const { return extents_[i]; }
+    std::int64_t stride(std::size_t i) const { return strides_[i]; }
+
+  private:
+    Scalar* data_;
+    Numbers extents_;
+    Numbers strides_;
+};
+
+// The elements at `data`, back to back, the last index fastest: array_at(p, ny, nx).
+template <class Scalar, class... Extents>
+ArrayAt<Scalar, sizeof...(Extents)> array_at(Scalar* data, Extents... extents) {
+    using Found = ArrayAt<Scalar, sizeof...(Extents)>;
+    const typename Found::Numbers numbers = {{static_cast<std::int64_t>(extents)...}};
+    typename Found::Numbers strides = {};
+    std::int64_t stride = 1;
+    for (std::size_t i = sizeof...(Extents); i > 0; --i) {
+        strides[i - 1] = stride;
+        stride *= numbers[i - 1];
+    }
+    return Found(data, numbers, strides);
+}
+
 // This process's part of a recorded run, where CIWRAP_RECORD names a folder; else nothing.
 //
 //     recorder.prepare(n);
@@ -159,8 +199,8 @@ class Recorder {
         check_added();
         ciwrap_prepare(run_, iteration, point.c_str());
     }
-    // A number, a C array, or what has data() and size(), or extent(i) and stride(i); also a
-    // temporary.
+    // A number, a C array, array_at(pointer, ...), or what has data() and size(), or extent(i) and
+    // stride(i); also a temporary.
     template <class Array>
     void expose(const std::string& name, const Array& array, RecordedBound bound = {}) {
         if (run_ == nullptr)
@@ -276,10 +316,12 @@ class Recorder {
             });
             use_as<std::remove_all_extents_t<Array>>(described, use);
         } else {
-            static_assert(record_detail::is_container<Array>::value,
-                          "ciwrap records numbers, C arrays, and what has data() and size(), or"
-                          " extent(i) and stride(i): copy anything else into a std::vector of"
-                          " numbers (bool: of char), and expose that");
+            static_assert(
+                record_detail::is_container<Array>::value,
+                "ciwrap records numbers, C arrays, pointers as ciwrap::array_at(p, length),"
+                " and what has data() and size(), or extent(i) and stride(i): copy"
+                " anything else into a std::vector of numbers (bool: of char), and"
+                " expose that");
             described.data = array.data();
             described.dimensions = 1;
             described.extents[0] = static_cast<std::int64_t>(array.size());
