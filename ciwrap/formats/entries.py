@@ -90,7 +90,7 @@ class EntrySource(Source):
         dtype = storage_dtype(info.dtype)
         if count == 0:
             return np.empty(0, dtype=dtype)
-        with guarded(self.path, name), _blamed(self.path, name):
+        with guarded(self.path, name):
             found = self._read[name](first_element, count)
             if found.size != count or found.dtype != dtype:
                 raise CorruptFileError(
@@ -113,16 +113,6 @@ def opened(path: Path, list_entries: Callable[[InputFile], Sequence[Entry]]) -> 
     file = InputFile(path)
     with closed_on_error(file.close):
         return EntrySource(path, list_entries(file), file.close)
-
-
-@contextlib.contextmanager
-def _blamed(path: Path, variable: str) -> Iterator[None]:
-    """Names file and variable in the errors of what reads and knows neither."""
-    try:
-        yield
-    except CiwrapError as error:
-        error.blame(file=path, variable=variable)
-        raise
 
 
 def fault_text(error: CiwrapError) -> str:

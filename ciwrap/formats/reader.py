@@ -305,7 +305,8 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
     """Turns whatever a format's library raises for a damaged file into CorruptFileError.
 
     Such libraries raise anything (KeyError, struct.error, RuntimeError, ...), so everything is
-    taken; our own errors pass, and memory that runs out becomes FileLimitError.
+    taken; our own errors pass, with the file and the variable where they name none. Memory that
+    runs out becomes FileLimitError.
     """
     try:
         with reading(path):
@@ -315,6 +316,7 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
         if isinstance(cause, OSError) and cause.errno is None:
             # From a library (HDF5, zarr), not from the operating system.
             raise _corrupt(path, variable, cause) from cause
+        error.blame(file=path, variable=variable)
         raise
     except MemoryError as error:
         raise FileLimitError(

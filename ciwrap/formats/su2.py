@@ -52,11 +52,7 @@ class Su2Reader(CheckedReader):
             return opened(path, _fields)
         listing = Listing(path)
         with guarded(path):
-            try:
-                _Mesh(listing).read(_sections(whole_file(path)))
-            except CorruptFileError as error:
-                error.blame(file=path)
-                raise
+            _Mesh(listing).read(_sections(whole_file(path)))
         return EntrySource(path, listing.entries)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import re
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import OPTION_NAMES, EntrySource, HistoryReader, Listing, array_of_texts
 from ciwrap.formats.reader import InputFile, check_is_file, guarded
@@ -82,7 +81,7 @@ class VtkReader(HistoryReader):
                 remedy="compare the HDF5 file that it names, and this one as text (format: tokens)"
                 " or not at all (exclude)",
             )
-        with _naming(path):
+        with guarded(path):
             return _source(path, rule)
 
     def companions(self, path: Path) -> tuple[Path, ...]:
@@ -159,17 +158,6 @@ class Step(Struct, frozen=True):
     load: Callable[[], NamedArrays]
 
 
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Names the file in whatever goes wrong while it is read."""
-    try:
-        with guarded(path):
-            yield
-    except CiwrapError as error:
-        error.blame(file=path)
-        raise
-
-
 def steps_of(path: Path, level: int = 0) -> list[Step]:
     """The time steps of a file and all that it refers to, in order; one for what is no history.
 
@@ -204,7 +192,7 @@ def _alone(path: Path) -> NamedArrays:
 
 def _grid(path: Path) -> Grid:
     """A file that is no index; a legacy file where the suffix says nothing else."""
-    with _naming(path):
+    with guarded(path):
         return read_grid(path) if path.suffix.lower() in GRIDS else read_legacy(path)
 
 
@@ -273,7 +261,7 @@ def _blocks(path: Path, level: int) -> NamedArrays:
 def _static(path: Path, name: str, level: int) -> NamedArrays:
     """The arrays of a file that is part of one time step."""
     part = part_of(path, name)
-    with _naming(part):
+    with guarded(part):
         steps = steps_of(part, level + 1)
         if len(steps) == 1 and (steps[0].time, steps[0].rank) == (None, None):
             return steps[0].load()
