@@ -520,6 +520,13 @@ _OPENFOAM = re.compile(
 )
 
 
+TECPLOT_BINARY = (b"#!TDV", b"#!SZPLT")
+_TECPLOT = re.compile(
+    rb'(?:\s*#[^\n]*\n|\s+)*(?:TITLE\s*=\s*"[^"]*"\s*)?(?:FILETYPE\s*=\s*\w+\s*)?VARIABLES\s*=',
+    re.IGNORECASE,
+)
+
+
 _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "npy": lambda head: head.startswith(b"\x93NUMPY"),
     "npz": _is_npz,
@@ -532,6 +539,8 @@ _MAGIC: dict[str, Callable[[bytes], bool]] = {
     "su2": lambda head: head.startswith(b"\xec\x2b\x08\0"),
     "ulm": lambda head: head.startswith((b"- of Ulm", b"AFFormat")),
     "openfoam": lambda head: _OPENFOAM.match(head) is not None,
+    "gmsh": lambda head: head.startswith(b"$MeshFormat"),
+    "tecplot": lambda head: head.startswith(TECPLOT_BINARY) or _TECPLOT.match(head) is not None,
     "lammps": lambda head: head.startswith((b"ITEM: TIMESTEP", b"ITEM: UNITS")),
 }
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing, takes_steps
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, labels_of, whole_file
+from ciwrap.formats.find_outputs import formats_of
+from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of, whole_file
 from ciwrap.formats.words import CUT_OFF, numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_BEGINNING = b"$MeshFormat"
 # Sections that mix tags, which no bound may apply to, with numbers.
 _TEXTS = {
     *("PhysicalNames", "Entities", "PartitionedEntities", "Periodic", "GhostElements"),
@@ -45,30 +45,23 @@ class GmshReader(CheckedReader):
         listing = Listing(path)
         data = whole_file(path)
         mesh = _Mesh(listing, has_steps=has_steps)
-        try:
-            with guarded(path):
-                for section, lines in _sections(data):
-                    mesh.add(section, lines)
-                if not listing.entries:
-                    raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
-        except CorruptFileError as error:
-            error.blame(file=path)
-            raise
+        with guarded(path):
+            for section, lines in _sections(data):
+                mesh.add(section, lines)
+            if not listing.entries:
+                raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
         return EntrySource(path, listing.entries)
 
     def why_other(self, path: Path) -> str | None:
         """Fluent's meshes have this suffix, too."""
-        file = InputFile(path)
-        start = file.read_some(0, len(_BEGINNING))
-        file.close()
-        return None if start == _BEGINNING else "does not begin with $MeshFormat"
+        return None if self.name in formats_of(path) else "does not begin with $MeshFormat"
 
 
 def _sections(data: bytearray) -> Iterator[tuple[str, list[str]]]:
     """The name of each section, and its lines that are not blank."""
     lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").split("\n")]
     at = 0
-    if not lines[0].startswith(_BEGINNING.decode()):
+    if not lines[0].startswith("$MeshFormat"):
         raise CorruptFileError("does not begin with $MeshFormat", remedy="is it a mesh of Gmsh?")
     while at < len(lines):
         name = lines[at].removeprefix("$")
@@ -130,11 +123,8 @@ class _Mesh:
 
     def add(self, section: str, lines: list[str]) -> None:
         """Adds what a section holds. Raises CorruptFileError, UnsupportedFormatError."""
-        try:
+        with guarded(self._listing.path, f"${section}"):
             self._add(section, lines)
-        except CorruptFileError as error:
-            error.blame(variable=f"${section}")
-            raise
 
     def _add(self, section: str, lines: list[str]) -> None:
         rows = _Rows(lines)

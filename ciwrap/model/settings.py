@@ -1134,6 +1134,7 @@ OWN_FORMATS = {
     "gmsh": OwnFormat("ciwrap.formats.gmsh:GmshReader", (".msh",)),
     "frd": OwnFormat("ciwrap.formats.frd:FrdReader", (".frd",)),
     "su2": OwnFormat("ciwrap.formats.su2:Su2Reader", (".su2",)),
+    "tecplot": OwnFormat("ciwrap.formats.tecplot:TecplotReader", (".dat",)),
     "ulm": OwnFormat("ciwrap.formats.ulm:UlmReader", (".traj", ".gpw")),
     "xyz": OwnFormat("ciwrap.formats.trajectories:XyzReader", (".xyz", ".extxyz")),
     "lammps": OwnFormat("ciwrap.formats.trajectories:LammpsReader", (".lammpstrj",)),
