@@ -358,7 +358,7 @@ def run_and_check(session: Session, project: Project) -> tuple[RunResult, tuple[
         keep_snapshot(session, project, watcher)
         _note_outputs(session, project, fresh)
     found = run_checks(session, project, done=settled, command=ran.overall)
-    return ran.with_failures(found), fresh
+    return ran.with_failures(found, project.root), fresh
 
 
 def _goldens_now(project: Project) -> dict[Path, bytes]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -18,14 +19,14 @@ from ciwrap.base.errors import (
     WriteFailedError,
     escape,
 )
+from ciwrap.base.patterns import PathPattern
 from ciwrap.formats.catalog import Arrangement, Catalog
-from ciwrap.formats.find_outputs import find_outputs
+from ciwrap.formats.find_outputs import Choice, find_outputs
 from ciwrap.formats.source_files import NOWHERE, change_since, source_files
 from ciwrap.model import Message, MessageLevel
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from ciwrap.formats.find_outputs import FoundOutputs
     from ciwrap.formats.source_files import SourceFile
@@ -224,7 +225,9 @@ class Stamps:
     """
 
     def __init__(self, checks: Iterable[Check]) -> None:
+        checks = tuple(checks)
         self._before: dict[Path, _Stamp] = {}
+        self._beside = _beside(checks)
         youngest = 0.0
         for check in checks:
             for path in files_of(check):
@@ -238,6 +241,16 @@ class Stamps:
     def stale_files(self, check: Check) -> list[Path]:
         """The outputs of a check that were there before and have not been written since."""
         return [path for path in files_of(check) if self._before.get(path) == _stamp(path.stat())]
+
+    def written_beside(self, checks: Iterable[Check], known: Iterable[Check]) -> list[Path]:
+        """The files that were written since beside the outputs of checks, and that no known check
+        means, or excludes.
+        """
+        found = _beside(checks)
+        written = {path for path, stamp in found.items() if self._beside.get(path) != stamp}
+        for check in known if written else ():
+            written -= _meant(check)
+        return sorted(written)
 
     def stale_messages(self, check: Check) -> tuple[Message, ...]:
         """An error for each output of a check that was there before and has not been written
@@ -259,6 +272,49 @@ class Stamps:
                 Message(MessageLevel.ERROR, f"... and {len(stale) - _MOST_STALE} more files")
             )
         return tuple(messages)
+
+
+def _beside(checks: Iterable[Check]) -> dict[Path, _Stamp]:
+    """What each file looks like in the folders that outputs of checks lie in."""
+    folders = {folder for check in checks for folder in _folders_of(check)}
+    found: dict[Path, _Stamp] = {}
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file() and not entry.name.startswith("."):
+                    found[folder / entry.name] = _stamp(entry.stat())
+    return found
+
+
+def _folders_of(check: Check) -> Iterator[Path]:
+    """Of outputs that are files, as far as the configuration says where they lie."""
+    if check.ensemble or recorded_run_of(check) is not None:
+        return
+    for text in check.outputs:
+        pattern = PathPattern(text)
+        is_folder = pattern.is_literal and os.path.isdir(check.root / text)  # noqa: PTH112
+        folder = text if is_folder else pattern.fixed_folder
+        # A folder that is one output holds what its reader reads.
+        if not (is_folder and Choice().is_store(check.root / text, text)):
+            yield _full(check.root / folder)
+
+
+def _meant(check: Check) -> set[Path]:
+    """The files that a check compares or leaves out, and those that are read with them."""
+    found: set[Path] = set()
+    for run in each_run(check):
+        found.update(journal_paths(run.root) if recorded_run_of(run) else ())
+        with contextlib.suppress(CiwrapError):  # of which the check tells
+            outputs = outputs_of(run)
+            found.update(run.root / name for name in outputs.excluded)
+            found.update(outputs.unmatched)
+            for file in outputs.files:
+                found |= {file.path, *file.reader.companions(file.path)}
+    return {_full(path) for path in found}
+
+
+def _full(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - Path.resolve would follow links
 
 
 def _stamp(status: os.stat_result) -> _Stamp:

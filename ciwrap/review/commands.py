@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ciwrap.base.errors import ExitCode, UsageError
 from ciwrap.check.two_sides import failed_check
-from ciwrap.model import CheckResult, CommandOutcome, RunResult, Verdict
+from ciwrap.model import CheckResult, CommandOutcome, Message, MessageLevel, RunResult, Verdict
+from ciwrap.model.results import names_text
 from ciwrap.project.outputs import RUN_GOLDEN, Stamps, recorded_run_of
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import Check
 from ciwrap.review.project import Project
 from ciwrap.snapshot.take import ProgramWatcher
+
+_MOST_NAMED = 3
 
 
 def refuse_without_command(project: Project) -> None:
@@ -30,14 +35,18 @@ def refuse_without_command(project: Project) -> None:
 class Ran(Struct, frozen=True):
     """What became of the commands of a project. overall: of the one for all checks. settled: checks
     that it left nothing to compare of. commands: those of each check that ended with 0, or not.
+    beside: files that they wrote beside the outputs, and that no check means.
     """
 
     overall: CommandOutcome | None
     settled: tuple[CheckResult, ...]
     commands: tuple[tuple[Check, CommandOutcome], ...] = ()
+    beside: tuple[Path, ...] = ()
 
-    def with_failures(self, found: RunResult) -> RunResult:
-        """The result, in which no check is good whose command did not end with 0."""
+    def with_failures(self, found: RunResult, root: Path) -> RunResult:
+        """The result, in which no check is good whose command did not end with 0, and with what was
+        not compared. root: of the names of files.
+        """
         failed = {check.name: outcome for check, outcome in self.commands if outcome.exit_code != 0}
         checks = tuple(
             failed_check(one.name, failure_of(failed[one.name]), one.golden_path)
@@ -46,7 +55,21 @@ class Ran(Struct, frozen=True):
             for one in found.checks
         )
         verdict = Verdict.worst(one.verdict for one in checks)
-        return replace(found, checks=checks, verdict=verdict)
+        messages = (*found.messages, *self._in_no_check(root))
+        return replace(found, checks=checks, verdict=verdict, messages=messages)
+
+    def _in_no_check(self, root: Path) -> Iterator[Message]:
+        """What was not compared since no check names it."""
+        if not self.beside:
+            return
+        count = len(self.beside)
+        names = names_text([os.path.relpath(path, root) for path in self.beside], _MOST_NAMED)
+        files = (
+            "1 file that the command wrote is"
+            if count == 1
+            else (f"{count:,} files that the command wrote are")
+        )
+        yield Message(MessageLevel.NOTE, f"not compared: {files} in no check ({names})")
 
 
 def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
@@ -70,7 +93,8 @@ def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
         result = _without_outputs(project, check, stamps, overall, own)
         if result is not None:
             settled.append(result)
-    return Ran(overall, tuple(settled), tuple(commands))
+    beside = stamps.written_beside(project.checks, project.own_config.checks)
+    return Ran(overall, tuple(settled), tuple(commands), tuple(beside))
 
 
 def _run_of_check(project: Project, check: Check, watcher: ProgramWatcher | None) -> CommandOutcome:

@@ -119,6 +119,22 @@ def test_a_failing_command_is_not_compared(
     assert outcome.document["checks"][0]["variables"] == []
 
 
+def test_what_the_command_writes_into_no_check_is_counted(project: Project) -> None:
+    """A main log beside the outputs; what was there before, and what is left out, is not."""
+    text = (project.folder / "ciwrap.yaml").read_text()
+    outputs = "outputs: out/*.npy\n    exclude: [out/a.tmp]"
+    (project.folder / "ciwrap.yaml").write_text(text.replace("outputs: out", outputs))
+    project.accept()
+    (project.folder / "out/notes.txt").write_text("by hand\n")
+    names = "('main.log', 'b.log', 'a.tmp', '.hidden')"
+    with_command(project, f"{WRITE_ALL}; [open(f'out/{{n}}', 'w').write(n) for n in {names}]")
+    outcome = project.run("run")
+    assert outcome.code == 0, outcome
+    words = "not compared: 2 files that the command wrote are in no check (out/b.log, out/main.log)"
+    assert words in outcome.out
+    assert [one["text"] for one in outcome.document["messages"]] == [words]
+
+
 def test_a_command_that_takes_too_long(project: Project) -> None:
     project.accept()
     with_command(
