@@ -365,6 +365,10 @@ class Values(Shaped, ABC):
         for first in range(0, self.element_count, step):
             yield first, self.read(first, min(step, self.element_count - first))
 
+    def array(self) -> NDArray[Any]:
+        """All values in their shape."""
+        return self.read(0, self.element_count).reshape(self.shape)
+
     def read_all(self) -> bytes:
         return b"".join(slab.tobytes() for _, slab in self.slabs())
 

@@ -38,8 +38,8 @@ from ciwrap.check.two_sides import (
     uncompared,
     without_statistics,
 )
-from ciwrap.formats.catalog import Rules
-from ciwrap.golden.store import golden_id, golden_signature
+from ciwrap.formats.catalog import OtherSide, Rules
+from ciwrap.golden.store import golden_id, golden_signature, kept_values
 from ciwrap.golden.trees import bound_of
 from ciwrap.model import ErrorBound, Message, MessageLevel, VariableId, Verdict
 from ciwrap.model.results import command_words
@@ -47,7 +47,7 @@ from ciwrap.project.outputs import Outputs
 from ciwrap.project.settings import unused_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,6 +78,18 @@ class GoldenSide:
     def signature(self, identity: VariableId) -> Signature:
         labels = without_statistics(self.labels(identity) or ())
         return golden_signature(self.variables[identity], labels)
+
+    def arrays(self, wanted: Sequence[VariableId]) -> list[NDArray[Any]]:
+        """Some variables, by which rows of outputs are paired. Raises AlignmentError."""
+        for one in wanted:
+            found = self.variables.get(one)
+            keeps = "does not hold" if found is None else f"keeps the {found.evidence} alone of"
+            if found is None or found.data is None:
+                raise AlignmentError(
+                    f"rows are paired by {one.name!r}, and the golden {keeps} it",
+                    remedy=f"set 'evidence: data' for {one.name!r} and accept the outputs anew",
+                )
+        return [kept_values(self.variables[one]).array() for one in wanted]
 
     def fault_of(self, identity: VariableId) -> None:  # noqa: ARG002 - what it holds can be read
         return None
@@ -218,6 +230,7 @@ def check_catalog(
     """
     started = time.monotonic()
     reference = GoldenSide(golden, check)
+    outputs.keep_order_of(OtherSide(reference.arrays, GOLDEN.sides))
     rules = Rules(check.settings_for, check.is_ignored, check.strict.variables)
     outcome, both = pair(check, rules, reference, outputs)
     results = DetailKeeper(outcome.results)
@@ -294,7 +307,7 @@ def judge(
         if settings.mask is not None:
             values.labels = labels_with_mask(values.labels, settings)
         order = outputs.order_of(identity)
-        if order is not None and order.name != identity.name:
+        if order is not None and order.name != identity.name and not order.is_matched:
             refuse_other_rows(order, reference.variables, identity)
     except CiwrapError as error:
         begin = uncompared(

@@ -25,20 +25,28 @@ from ciwrap.base.errors import (
     UnsupportedDtypeError,
     VariableMissingError,
 )
+from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.formats.find_outputs import MEMORY
 from ciwrap.formats.reader import SourceValues
 from ciwrap.model import StrictVariables, VariableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+    from typing import Any
+
+    from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Shaped, Signature
     from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
+    from ciwrap.formats.matched_rows import MatchedRows
     from ciwrap.formats.reader import Source, VariableInfo
     from ciwrap.formats.rows import RowOrder
     from ciwrap.model import VariableSettings
+
+    # The values of some variables of one checkpoint, by their names, in their shapes.
+    Read = Callable[[Sequence[str]], Sequence[NDArray[Any]]]
 
 
 class Arrangement(Struct, frozen=True):
@@ -69,6 +77,23 @@ class Entry(Struct, frozen=True):
     info: VariableInfo
 
 
+class OtherSide(Struct, frozen=True):
+    """The side whose rows keep their order.
+
+    read: the values of some variables, in their shapes. Raises AlignmentError for what it does not
+    have. sides: where these are, and where the rows are that are put into their order.
+    may_be_other: whether the rows stay where they are if they are not those of that side.
+    """
+
+    read: Callable[[Sequence[VariableId]], Sequence[NDArray[Any]]]
+    sides: tuple[str, str]
+    may_be_other: bool = False
+
+    def at(self, place: VariableId) -> tuple[Read, tuple[str, str]]:
+        """How it is read at the iteration and rank of a variable."""
+        return lambda names: self.read([replace(place, name=one) for one in names]), self.sides
+
+
 class Catalog(Closing):
     """All variables of some outputs. A context manager; not for use by several threads at once.
 
@@ -86,6 +111,7 @@ class Catalog(Closing):
         self._arrangement = arrangement
         self._parts: dict[VariableId, tuple[Entry, ...]] = {}
         self._open: OrderedDict[str, Source] = OrderedDict()
+        self._other_side: OtherSide | None = None
         self.attributes_left_out = 0
         self.errors: list[CiwrapError] = []
         self._twice: set[VariableId] = set()
@@ -188,6 +214,29 @@ class Catalog(Closing):
         self.notes += [note for note in told if note not in self.notes]
         return found[1]
 
+    def keep_order_of(self, other: OtherSide) -> None:
+        """From now on rows that are paired by coordinates stand in the order of another side's."""
+        self._other_side = other
+        if self._arrangement is not None:
+            self._orders.clear()
+
+    def pairs_others(self, identity: VariableId) -> bool:
+        """Whether rows are paired by this variable's values. Raises AlignmentError."""
+        where = None if self._arrangement is None else self._id_of(identity)
+        if where is None or not self.entries[identity].info.shape:
+            return False
+        matched = self._matched(self._ids_beside(self._parts[identity], where[0]), *where)
+        return matched is not None and identity.name in matched.read_names
+
+    def arrays(self, wanted: Sequence[VariableId]) -> list[NDArray[Any]]:
+        """Some variables, by which another side's rows are paired. Raises AlignmentError."""
+        for one in wanted:
+            if one not in self.entries:
+                raise AlignmentError(
+                    f"rows are paired by {one.name!r}, which one side does not have"
+                )
+        return [self.values(one).array() for one in wanted]
+
     def _take_one(self, entries: dict[VariableId, Entry], entry: Entry) -> bool:
         """Whether the arrangement says which of two copies counts; that one then is in entries."""
         if self._arrangement is None or self._arrangement.duplicates == "error":
@@ -201,9 +250,9 @@ class Catalog(Closing):
         self, entries: dict[VariableId, Entry], arrangement: Arrangement
     ) -> dict[VariableId, Entry]:
         """The entries, those of all ranks as one where they are aligned across ranks."""
-        from ciwrap.formats.rows import RowOrders  # few checks put rows in order
+        from ciwrap.formats.rows import LastFew  # few checks put rows in order
 
-        self._orders = RowOrders(arrangement.duplicates)
+        self._orders = LastFew()
         self._id_names = self._ids_in_use(entries, arrangement)
         groups: dict[VariableId, list[Entry]] = {}
         for identity in sorted(entries, key=attrgetter("sort_key")):
@@ -229,8 +278,9 @@ class Catalog(Closing):
     ) -> dict[str, bool]:
         """Id variables, and whether they order rows across ranks."""
         names: dict[str, bool] = {}
+        self._names = {identity.name for identity in entries}
         for identity in entries:
-            name = arrangement.align_by(identity)
+            name = self._nearest(arrangement.align_by(identity), identity)
             if name is not None:
                 names[name] = names.get(name, False) or arrangement.is_across_ranks(identity)
         return names
@@ -240,8 +290,16 @@ class Catalog(Closing):
         assert self._arrangement is not None
         if identity.name in self._id_names:
             return identity.name, self._id_names[identity.name]
-        name = self._arrangement.align_by(identity)
+        name = self._nearest(self._arrangement.align_by(identity), identity)
         return None if name is None else (name, self._arrangement.is_across_ranks(identity))
+
+    def _nearest(self, name: str | None, identity: VariableId) -> str | None:
+        """The variable that is called so, or is in the same file, block or folder."""
+        if name is None or name in self._names:
+            return name
+        parts = identity.name.split("/")
+        near = ("/".join([*parts[:count], name]) for count in range(len(parts) - 1, 0, -1))
+        return next((one for one in near if one in self._names), name)
 
     def _alignment(self, identity: VariableId) -> tuple[tuple[Entry, ...], RowOrder] | None:
         """The entries that make up an aligned variable, and the order of their rows."""
@@ -249,20 +307,76 @@ class Catalog(Closing):
         parts = self._parts[identity]
         if where is None or not parts[0].info.shape:
             return None
-        ids: list[Entry] = []
+        ids = self._ids_beside(parts, where[0])
+        matched = self._matched(ids, *where)
+        if matched is None:
+            key = tuple(one.identity for one in ids)
+            return parts, self._orders.find(key, lambda: self._by_ids(ids))
+        try:
+            order = matched.order_of(identity.name)
+        except AlignmentError:
+            if identity.name != where[0] or len(parts) > 1:
+                raise
+            order = None  # coordinates that cannot be paired are compared as they stand
+        if order is None and len(parts) > 1:
+            raise AlignmentError(f"its rows across ranks are not those of {where[0]!r}")
+        return None if order is None else (parts, order)
+
+    def _ids_beside(self, parts: Sequence[Entry], name: str) -> list[Entry]:
+        """The id variable of that name beside each of these."""
+        ids = []
         for part in parts:
-            id_place = VariableId(where[0], part.identity.iteration, part.identity.rank)
+            id_place = replace(part.identity, name=name)
             if id_place not in self._by_place:
                 raise AlignmentError(
-                    f"its id variable {where[0]!r} is not among the outputs",
+                    f"its id variable {name!r} is not among the outputs",
                     file=part.file.path,
-                    variable=identity.text,
+                    variable=part.identity.text,
                     remedy="fix 'align_by', or have the program write it",
                 )
             ids.append(self._by_place[id_place])
+        return ids
+
+    def _by_ids(self, ids: Sequence[Entry]) -> RowOrder:
+        from ciwrap.formats.rows import order_by_ids
+
+        assert self._arrangement is not None
+        parts = [self._plain_values(one) for one in ids]
+        return order_by_ids(ids[0].identity.name, parts, self._arrangement.duplicates)
+
+    def _matched(self, ids: Sequence[Entry], name: str, is_across: bool) -> MatchedRows | None:
+        """How rows are paired by coordinates; None for other ids. ids: these, of each rank."""
+        if ids[0].info.dtype[1:2] != "f":
+            return None
         key = tuple(one.identity for one in ids)
-        order = self._orders.find(key, where[0], lambda: [self._plain_values(one) for one in ids])
-        return parts, order
+        return self._orders.find(key, lambda: self._match(ids, name, is_across=is_across))
+
+    def _match(self, ids: Sequence[Entry], name: str, *, is_across: bool) -> MatchedRows:
+        from ciwrap.formats.matched_rows import MatchedRows
+
+        assert self._arrangement is not None
+        first, other = ids[0].identity, self._other_side
+        settings = self._arrangement.settings_for(first)
+        if settings.scale is not None:
+            raise AlignmentError(
+                f"rows are paired within the bound of {name!r}, which is {settings.scale.text}",
+                remedy=f"give {name!r} an atol that is a number, under 'variables'",
+            )
+        place = replace(first, rank=None) if is_across else first
+        return MatchedRows(
+            name,
+            tuple(one.info.shape[0] if one.info.shape else 0 for one in ids),
+            lambda wanted: replace(first, name=wanted) in self._by_place,
+            lambda names: [self._read_rows(ids, wanted) for wanted in names],
+            None if other is None else other.at(place),
+            settings.bound,
+            may_be_other=other is not None and other.may_be_other,
+        )
+
+    def _read_rows(self, beside: Sequence[Entry], name: str) -> NDArray[Any]:
+        """A variable beside others, of all their ranks together."""
+        places = [replace(one.identity, name=name) for one in beside]
+        return np.concatenate([self._plain_values(self._by_place[one]).array() for one in places])
 
     def _arranged(self, identity: VariableId, as_of: VariableId | None = None) -> Values:
         """The variable's values, its rows in order; as_of: in the order of another variable's."""

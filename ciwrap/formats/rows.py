@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ class RowOrder(Struct, frozen=True):
 
     ids: ascending. rows: where each of them is among the rows of all parts (ranks) in turn.
     counts: how many rows each part has. dropped: rows left out since their id comes again.
+    is_matched: whether this is the order of another side's rows, whose numbers are the ids.
     """
 
     name: str
@@ -38,6 +39,7 @@ class RowOrder(Struct, frozen=True):
     rows: NDArray[np.int64]
     counts: tuple[int, ...]
     dropped: int = 0
+    is_matched: bool = False
 
     def notes(self, duplicates: str) -> list[str]:
         """A warning if rows are left out. duplicates: which one of each id counts."""
@@ -46,7 +48,7 @@ class RowOrder(Struct, frozen=True):
         where = f"rows whose ids come more than once in {self.name!r}"
         return [f"{where} are left out, but for the {duplicates} one of each"]
 
-    def put_in_order(self, parts: Sequence[Values]) -> AlignedValues:
+    def put_in_order(self, parts: Sequence[Values]) -> Values:
         """A variable in this order. parts: its values, one for each rank. Raises AlignmentError."""
         return AlignedValues(parts, self)
 
@@ -69,32 +71,36 @@ class RowOrder(Struct, frozen=True):
         )
 
 
-class RowOrders:
-    """The orders of the last few checkpoints."""
+class LastFew:
+    """What was made for the last few checkpoints, by key."""
 
-    def __init__(self, duplicates: str) -> None:
-        self._duplicates = duplicates
-        self._kept: OrderedDict[Any, RowOrder] = OrderedDict()
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
 
-    def find(self, key: Any, name: str, parts: Callable[[], Sequence[Values]]) -> RowOrder:
-        """The order by the id variable `name`, whose values `parts` gives, one for each rank.
-
-        Raises AlignmentError for ids that are no plain list of whole numbers or texts, or not
-        unique.
-        """
-        order = self._kept.pop(key, None)
-        if order is None:
+    def find(self, key: Any, make: Callable[[], _Made]) -> _Made:
+        found: _Made | None = self._kept.pop(key, None)
+        if found is None:
             while len(self._kept) >= _KEPT_ORDERS:
                 self._kept.popitem(last=False)
-            order = _order(name, parts(), self._duplicates)
-        self._kept[key] = order
-        return order
+            found = make()
+        self._kept[key] = found
+        return found
+
+    def clear(self) -> None:
+        self._kept.clear()
 
 
-def _order(name: str, parts: Sequence[Values], duplicates: str) -> RowOrder:
+_Made = TypeVar("_Made")
+
+
+def order_by_ids(name: str, parts: Sequence[Values], duplicates: str) -> RowOrder:
+    """The order by the id variable `name`, whose values the parts are, one for each rank.
+
+    Raises AlignmentError for ids that are no plain list of whole numbers or texts, or not unique.
+    """
     arrays = []
     for part in parts:
-        array = _read_all(part)
+        array = part.read(0, part.element_count)
         if array.dtype.kind not in "iuSU" or math.prod(part.shape[1:]) != 1 or not part.shape:
             raise AlignmentError(
                 f"the id variable {name!r} has dtype {part.dtype} and shape {part.shape}; ids are"
@@ -203,7 +209,3 @@ def _labels_text(labels: Labels) -> str:
 def _listed(ids: NDArray[Any]) -> str:
     shown = ", ".join(str(one) for one in ids[:_FEW_IDS].tolist())
     return shown + (", ..." if ids.size > _FEW_IDS else "")
-
-
-def _read_all(values: Values) -> NDArray[Any]:
-    return values.read(0, values.element_count)

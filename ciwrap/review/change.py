@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ciwrap import _core
 from ciwrap.arrays.values import Labels, Shaped, Values
 from ciwrap.base.errors import (
+    AlignmentError,
     CiwrapError,
     CorruptGoldenError,
     GoldenMissingError,
@@ -30,10 +31,11 @@ from ciwrap.base.errors import (
 from ciwrap.base.late import numpy as np
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.base.repository import git_commit, git_user
-from ciwrap.check.check import misspelt_words
+from ciwrap.check.check import GoldenSide, misspelt_words
 from ciwrap.check.judge import check_golden, in_scale_of_golden
 from ciwrap.check.other_bounds import Circle, refuse_combined
 from ciwrap.check.two_sides import (
+    GOLDEN,
     Work,
     kept_statistics,
     labels_with_mask,
@@ -42,7 +44,7 @@ from ciwrap.check.two_sides import (
     with_statistics,
 )
 from ciwrap.explain.across import explainer
-from ciwrap.formats.catalog import Catalog
+from ciwrap.formats.catalog import Catalog, OtherSide
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
@@ -397,6 +399,7 @@ def bounds_change(
             else:
                 if outputs is None:
                     outputs = opened.enter_context(Outputs(check))
+                    _keep_order_of(old, check, outputs)
                 values = _outputs_that_match(variable, outputs, settings, Work(resources))
             new = _made_with(asked, variable, values, resources)
             by_old = check_golden(variable, values, None, work=Work(resources))
@@ -488,6 +491,7 @@ def change_of_catalog(
     old = OldGolden.of(check.name, store)
     if catalog.errors:
         raise catalog.errors[0]
+    _keep_order_of(old, check, catalog, may_be_other=True)
     wanted = [
         identity
         for identity in catalog.entries
@@ -525,6 +529,17 @@ def change_of_catalog(
     change = _change(check, store, old, variables, labels, moved, force=force)
     told = [*misspelt_words(check, catalog.identities, catalog), *_of_nan_alone(variables)]
     return replace(change, misspelt=tuple(told))
+
+
+def _keep_order_of(
+    old: OldGolden, check: Check, catalog: Catalog, *, may_be_other: bool = False
+) -> None:
+    """Has rows that are paired by coordinates stand as in the golden. may_be_other: or as they are
+    where these are another mesh.
+    """
+    if old.golden is not None:
+        golden = GoldenSide(old.golden, check)
+        catalog.keep_order_of(OtherSide(golden.arrays, GOLDEN.sides, may_be_other))
 
 
 def _of_nan_alone(variables: Iterable[_core.GoldenVariable]) -> Iterator[str]:
@@ -600,6 +615,12 @@ def _capture(
     values = catalog.values(identity, settings.mask)
     _refuse_incomparable(values, settings, identity)
     found = capture(values, settings, identity, resources=resources, progress=progress)
+    if found.variable.data is None and catalog.pairs_others(identity):
+        raise AlignmentError(
+            "only a golden that keeps its data can pair rows by it",
+            variable=identity.text,
+            remedy="set 'evidence: data' for it",
+        )
     if settings.combine != "sum" and found.variable.data is None:
         raise ParameterMismatchError(
             f"only a golden that keeps the data can be compared with 'combine: {settings.combine}'",

@@ -111,7 +111,7 @@ def compare_histories(
 
 
 def _lay_out(golden: Run, new: Run, rules: Rules) -> None:
-    """Makes both sides whole where files cannot be paired: rows that are aligned by an id, perhaps
+    """Makes both sides whole where files cannot be paired: rows that are aligned, perhaps
     across ranks, are a matter of whole iterations.
     """
     is_paired = golden.groups.keys() == new.groups.keys() or not _grouped_in_other_ways(golden, new)
@@ -119,6 +119,7 @@ def _lay_out(golden: Run, new: Run, rules: Rules) -> None:
         is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
         for side in (golden, new):
             side.take_whole(rules.arrangement, by_iteration=is_by_path)
+        new.other = golden
     if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
         raise UsageError(
             "rows are aligned, or copies chosen, which captures know nothing of",

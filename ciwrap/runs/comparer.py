@@ -317,7 +317,7 @@ class _Comparison:
             identity,
             work=self._work,
             source_path=source_path,
-            aligned_by=None if orders[0] is None else orders[0].name,
+            aligned_by=next((one.name for one in orders if one is not None), None),
         )
         self._outcome.results.append(result)
         if result.verdict is not Verdict.NOT_COMPARABLE:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -28,7 +29,8 @@ from ciwrap.base.errors import (
     UsageError,
 )
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.catalog import Catalog
+from ciwrap.check.two_sides import RUNS
+from ciwrap.formats.catalog import Catalog, OtherSide
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.formats.source_files import Whole, change_since, source_files, why_stale
 from ciwrap.golden.trees import asked_for, describe_bound, has_other_classes
@@ -86,7 +88,8 @@ WHOLE_RUN: CheckpointKey = (None, None)
 
 class Run(Struct):
     """A run, or a single file: a run of one checkpoint. capture: open, or None; index: what it
-    holds. arrangement: how rows are aligned, which only whole runs can be. is_fingerprint: whether
+    holds. arrangement: how rows are aligned, which only whole runs can be. other: the run whose
+    rows keep their order where they are paired by coordinates. is_fingerprint: whether
     the capture is all that there is of the run; then it is believed whatever lies there. notes:
     what else is to be reported of it.
     """
@@ -99,6 +102,7 @@ class Run(Struct):
     verify_checksums: bool = False
     fault: CiwrapError | None = None  # why a capture that is there is not used
     arrangement: Arrangement | None = None
+    other: Run | None = None
     header: CaptureHeader | None = None  # of the capture, whether or not its trees are of use
     is_fingerprint: bool = False
     is_whole: bool = False  # whether WHOLE_RUN is all that there is, not what no path tells of
@@ -197,7 +201,15 @@ class Run(Struct):
 
     def catalog(self, key: CheckpointKey) -> Catalog:
         """The checkpoint's variables, from its files."""
-        return Catalog(FoundOutputs(tuple(self.groups[key])), self.arrangement)
+        found = Catalog(FoundOutputs(tuple(self.groups[key])), self.arrangement)
+        if self.other is not None:
+            found.keep_order_of(OtherSide(partial(self.other.arrays, key), RUNS.sides))
+        return found
+
+    def arrays(self, key: CheckpointKey, wanted: Sequence[VariableId]) -> list[NDArray[Any]]:
+        """Some variables of a checkpoint, in their shapes. Raises AlignmentError."""
+        with self.catalog(key) as catalog:
+            return catalog.arrays(wanted)
 
     @property
     def capture_bytes_read(self) -> int:

@@ -303,7 +303,10 @@ def find_targets(check: Check, files: tuple[OutputFile, ...], catalog: Catalog) 
         if name is not None
     }
     for one in found:
-        one.is_helper = (one.identity.name, one.identity.iteration) in helpers
+        # An id may be named without its file.
+        name, iteration = one.identity.name, one.identity.iteration
+        ends = (name, *(name[at + 1 :] for at, sign in enumerate(name) if sign == "/"))
+        one.is_helper = any((end, iteration) in helpers for end in ends)
     return found
 
 
