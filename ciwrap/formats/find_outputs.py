@@ -44,7 +44,7 @@ from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from importlib.metadata import EntryPoint
     from typing import BinaryIO
 
@@ -403,6 +403,10 @@ _HDF5_HEAD_BYTES = 1 << 16
 _PARQUET = b"PAR1"
 _MOST_USER_BLOCK = 1 << 20  # HDF5 lets 512, 1024, 2048, ... bytes of others stand before it
 ZARR_MARKERS = ("zarr.json", ".zgroup", ".zarray")
+# Of a folder that AMReX writes, which may be a checkpoint, too: its header begins otherwise.
+_MARKS_OF_PLOTFILES = {"Header", "Level_0"}
+_PLOTFILE = re.compile(rb"[\w-]+-V\d+\.\d+\n\d+\n")
+_MARKS = {*ZARR_MARKERS, *_MARKS_OF_PLOTFILES}
 
 
 def formats_of(path: Path) -> tuple[str, ...]:
@@ -412,13 +416,22 @@ def formats_of(path: Path) -> tuple[str, ...]:
     """
     with contextlib.suppress(OSError):
         if path.is_dir():
-            is_store = any((path / one).is_file() for one in ZARR_MARKERS)
-            return ("zarr",) if is_store else ()
+            return _formats_of_folder(path, {one for one in _MARKS if (path / one).exists()})
         # Pipes and devices must not be opened: a pipe waits for a writer.
         if not stat.S_ISREG(path.stat().st_mode):
             return ()
         with path.open("rb") as file:
             return _formats_in(file)
+    return ()
+
+
+def _formats_of_folder(folder: Path, names: set[str]) -> tuple[str, ...]:
+    """As `formats_of`, for a folder that holds these names. Raises OSError."""
+    if any(one in names for one in ZARR_MARKERS):
+        return ("zarr",)
+    if names >= _MARKS_OF_PLOTFILES:
+        with (folder / "Header").open("rb") as file:
+            return ("amrex",) if _PLOTFILE.match(file.read(_HEAD_BYTES)) else ()
     return ()
 
 
@@ -648,9 +661,9 @@ class Choice:
             return True
         return looks_inside and bool(formats_of(path))
 
-    def is_store_of(self, names: Collection[str]) -> bool:
-        """Whether a folder that holds these files is one output, if no name tells."""
-        return self._format_name is None and any(name in names for name in ZARR_MARKERS)
+    def is_store_of(self, folder: Path, names: set[str]) -> bool:
+        """Whether a folder that holds these names is one output, if its own does not tell."""
+        return self._format_name is None and bool(_formats_of_folder(folder, names))
 
 
 # What a folder is read by when nobody gave a layout.
@@ -983,7 +996,7 @@ def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
             inside = {*above, (status.st_dev, status.st_ino)}
             with os.scandir(here) as listed:
                 entries = list(listed)
-            if prefix != base and choice.is_store_of({entry.name for entry in entries}):
+            if prefix != base and choice.is_store_of(here, {entry.name for entry in entries}):
                 found.append(prefix.removesuffix("/"))
                 continue
             for entry in entries:

@@ -275,9 +275,7 @@ def paths_below(
             and name not in leave_out
             and not _is_there(Path(here, name, "pyvenv.cfg"))
         )
-        stores = [
-            name for name in folders if choice.is_store(Path(here, name), name, looks_inside=False)
-        ]
+        stores = [name for name in folders if choice.is_store(Path(here, name), name)]
         folders[:] = [name for name in folders if name not in stores]
         yield from (
             Path(here, name)

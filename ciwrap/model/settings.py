@@ -1135,6 +1135,7 @@ OWN_FORMATS = {
     "frd": OwnFormat("ciwrap.formats.frd:FrdReader", (".frd",)),
     "su2": OwnFormat("ciwrap.formats.su2:Su2Reader", (".su2",)),
     "tecplot": OwnFormat("ciwrap.formats.tecplot:TecplotReader", (".dat",)),
+    "amrex": OwnFormat("ciwrap.formats.amrex:AmrexReader", ()),
     "ulm": OwnFormat("ciwrap.formats.ulm:UlmReader", (".traj", ".gpw")),
     "xyz": OwnFormat("ciwrap.formats.trajectories:XyzReader", (".xyz", ".extxyz")),
     "lammps": OwnFormat("ciwrap.formats.trajectories:LammpsReader", (".lammpstrj",)),
