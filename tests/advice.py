@@ -21,7 +21,7 @@ from ciwrap.base.errors import CiwrapError
 from ciwrap.studies.same_runs import text_noise
 
 EDITS = 30
-_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eEdD][-+]?[0-9]+)?")
 
 
 def proposals(first: Path, second: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -41,6 +41,10 @@ def proposals(first: Path, second: Path) -> Iterator[tuple[str, dict[str, Any]]]
     yield "all of init", how
 
 
+def _value(number: bytes) -> float:
+    return float(number.upper().replace(b"D", b"E"))
+
+
 def passed_in_silence(text: bytes, how: dict[str, Any], seed: int) -> list[str]:
     """Edits of a text that match, and whose line is not listed as left out."""
     rng = random.Random(seed)
@@ -50,7 +54,7 @@ def passed_in_silence(text: bytes, how: dict[str, Any], seed: int) -> list[str]:
         at = rng.choice([n for n in range(*number.span()) if text[n] in b"0123456789"])
         digit = rng.choice([one for one in b"0123456789" if one != text[at]])
         edited = text[:at] + bytes([digit]) + text[at + 1 :]
-        old, new = (float(one[slice(*number.span())]) for one in (text, edited))
+        old, new = (_value(one[slice(*number.span())]) for one in (text, edited))
         if abs(new - old) <= how.get("rtol", 0.0) * abs(old) + how.get("atol", 0.0):
             continue
         found = _core.compare_texts(text, edited, **how)
