@@ -20,7 +20,15 @@ from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import VariableInfo
 from ciwrap.model.settings import OWN_FORMATS
 from ciwrap.project.config import options_of_preset
-from ciwrap.project.starter import AS_TEXT, FoundFile, FoundVariable, Starter, make_starter, quoted
+from ciwrap.project.starter import (
+    AS_TEXT,
+    MOST_CHECKS,
+    FoundFile,
+    FoundVariable,
+    Starter,
+    make_starter,
+    quoted,
+)
 from ciwrap.report.text import plural, safe_text
 from ciwrap.studies.same_runs import Noise, SomeRuns, file_noise, run_often, text_lines, text_noise
 
@@ -52,7 +60,8 @@ def starter_for(
     inputs = tracked if runs is None else runs.unwritten
     result = _looked_through(root, folders if outputs else ["."], inputs)
     files += [
-        _found(one.path.as_posix(), one.variables, _keys(one.preset)) for one in result.candidates
+        _found(one.path.as_posix(), one.variables, _keys(one.preset, one.format))
+        for one in result.candidates
     ]
     if runs is not None:
         files, result = _of_runs(files, result, runs)
@@ -80,6 +89,10 @@ def starter_for(
             f"{plural(starter.left_out, 'file')} after the first {MAX_FILES:,}, which were not"
             " looked into"
         )
+    if starter.unlisted:
+        count = plural(starter.unlisted, "file")
+        why = f"beyond the first {MOST_CHECKS} checks; name outputs to have others"
+        left_out.append(f"{count} {why}")
     text = starter.text + in_comment(left_out) + _stubs(root, result, texts)
     return replace(starter, text=text), left_out
 
@@ -150,8 +163,10 @@ def _with_noise(file: FoundFile, noise: Noise) -> FoundFile:
     return replace(file, bounds=noise.bounds, ignored=ignored)
 
 
-def _keys(preset: str | None) -> tuple[tuple[str, str], ...]:
-    return () if preset is None else (("format", "log"), ("use", preset))
+def _keys(preset: str | None, format_name: str | None = None) -> tuple[tuple[str, str], ...]:
+    if preset is not None:
+        return (("format", "log"), ("use", preset))
+    return () if format_name is None else (("format", format_name),)
 
 
 def _is_looked_through(path: Path) -> bool:
@@ -272,8 +287,9 @@ def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
             keys = (("format", file.reader.name),) if preset is None else _keys(preset)
             files.append(_found(path, (), keys))
             continue
+        format_name = None if file.why is None else file.reader.name
         with file.open() as source:
-            files.append(_found(path, source.variables))
+            files.append(_found(path, source.variables, _keys(None, format_name)))
     return files
 
 

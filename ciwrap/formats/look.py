@@ -196,12 +196,13 @@ _SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env
 
 class Candidate(Struct, frozen=True):
     """A file that a reader can open. path: relative to the folder looked through. preset: of a
-    log, the shipped rules for it.
+    log, the shipped rules for it. format: the reader, where the suffix says another one.
     """
 
     path: Path
     variables: tuple[VariableInfo, ...] = ()
     preset: str | None = None
+    format: str | None = None
 
 
 class Survey(Struct, frozen=True):
@@ -243,7 +244,9 @@ def survey(
             if "{" in relative.as_posix():
                 skipped.append((relative, "a path with a brace in it cannot be an output"))
             elif chosen.chosen_by is not ChosenBy.CONTENT or formats_of(path):
-                found.append(Candidate(relative, _variables(path, chosen.reader)))
+                format_name = None if chosen.why is None else chosen.reader.name
+                variables = _variables(path, chosen.reader)
+                found.append(Candidate(relative, variables, format=format_name))
             elif (preset := preset_of(path)) is not None:
                 found.append(Candidate(relative, (), preset))
             else:

@@ -22,7 +22,7 @@ _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 # Formats whose array is named after the file.
 _NAMED_BY_FILE = {".npy", ".bin", ".raw"}
 _MOST_LISTED = 12
-_MOST_CHECKS = 30
+MOST_CHECKS = 30
 _INEXACT = re.compile(r"[<>|=]?(f|c|bf)\d+")
 
 
@@ -84,12 +84,14 @@ class StarterCheck(Struct, frozen=True):
 
 class Starter(Struct, frozen=True):
     """A configuration that loads as it stands, and the checks in it. left_out: how many of the
-    files that nobody has looked into no check means.
+    files that nobody has looked into no check means. unlisted: how many of the others, since there
+    would be too many checks.
     """
 
     checks: tuple[StarterCheck, ...]
     text: str
     left_out: int = 0
+    unlisted: int = 0
 
 
 _HEAD = """\
@@ -146,7 +148,7 @@ def make_starter(
     text = _HEAD.replace("{run}", run_line(command)) + ("" if groups else _NOTHING)
     checks: list[StarterCheck] = []
     names: set[str] = set()
-    for group in groups[:_MOST_CHECKS]:
+    for group in groups[:MOST_CHECKS]:
         name = _check_name(group.pattern, names)
         listed = _listed(group)
         arrays = sum(map(len, listed.values()))
@@ -155,10 +157,9 @@ def make_starter(
         outputs = (group.pattern,)
         checks.append(StarterCheck(name, outputs, count, len(listed), arrays, keys, group.more))
         text += "\n".join(_check(name, group, listed)) + "\n\n"
-    if len(groups) > _MOST_CHECKS:
-        text += f"  # Files in {len(groups) - _MOST_CHECKS} more places are not listed here.\n"
-    left_out = len(unopened) - sum(group.more for group in groups[:_MOST_CHECKS])
-    return Starter(tuple(checks), text.rstrip("\n") + "\n", left_out)
+    left_out = len(unopened) - sum(group.more for group in groups[:MOST_CHECKS])
+    unlisted = sum(len(group.files) for group in groups[MOST_CHECKS:])
+    return Starter(tuple(checks), text.rstrip("\n") + "\n", left_out, unlisted)
 
 
 def _groups(

@@ -360,3 +360,28 @@ def test_runs_that_fail_or_are_missing(tmp_path: Path) -> None:
     code, out = run(tmp_path, "init", "--runs", "2", "--", "false")
     assert (code, "so nothing was proposed" in out) == (3, True)
     assert not (tmp_path / "ciwrap.yaml").exists()
+
+
+def test_a_file_that_is_no_table_though_its_suffix_says_so_has_its_format_named(
+    tmp_path: Path,
+) -> None:
+    """A dump of LAMMPS in `dump.txt`: what is proposed has to work."""
+    lines = ["ITEM: TIMESTEP", "0", "ITEM: NUMBER OF ATOMS", "1", "ITEM: BOX BOUNDS pp pp pp"]
+    lines += ["0 1", "0 1", "0 1", "ITEM: ATOMS id x y z", "1 0.1 0.2 0.3"]
+    (tmp_path / "dump.txt").write_text("\n".join([*lines, ""]), encoding="ascii")
+    for outputs in ((), ("dump.txt",)):
+        assert run(tmp_path, "init", *outputs)[0] == 0
+        checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+        assert checks["dump"] == {"outputs": "dump.txt", "format": "lammps"}
+        assert run(tmp_path, "accept", "--reason", "as it is")[0] == 0
+        assert run(tmp_path, "check")[0] == 0
+        (tmp_path / "ciwrap.yaml").unlink()
+
+
+def test_files_beyond_the_most_checks_are_counted(tmp_path: Path) -> None:
+    for number in range(32):
+        folder = tmp_path / f"part {chr(97 + number % 26)}{number // 26}"
+        folder.mkdir()
+        (folder / "out.blob.csv").write_text("a,b\n1,2\n", encoding="ascii")
+    code, out = run(tmp_path, "init")
+    assert (code, "left out: 2 files beyond the first 30 checks" in out) == (0, True)
