@@ -2,9 +2,10 @@
 
 Those of paths are globs and templates at once: `out/iter_{iteration:d}/*/{name}.npy`.
 `*` and `?` stay within one path component, `[...]` is a set of characters, `**/` crosses any number
-of folders and `**` anything. `{iteration}` and `{rank}` stand for digits (`:d` may follow),
-`{name}` for one or more characters of one component. `{*}` stands for what differs from run to
-run, as the number of a job does: within one component, and left out of names.
+of folders and `**` anything. `{iteration:d}` and `{rank:d}` stand for digits, and so does `{rank}`;
+`{iteration}` also for a time such as 0.0125 or 1e-05. `{name}` stands for one or more characters of
+one component, `{*}` for what differs from run to run, as the number of a job does: within one
+component, and left out of names.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from msgspec import Struct
 
 from ciwrap.base.errors import ConfigError
 
-_FIELDS = {"iteration": r"[0-9]{1,18}", "rank": r"[0-9]{1,18}", "name": r"[^/]+?"}
+_DIGITS = r"[0-9]{1,18}"
+_FIELDS = {"iteration": _DIGITS, "rank": _DIGITS, "name": r"[^/]+?"}
+# As many digits as there have to be: what follows a dot may be another part of the name.
+_TIME = _DIGITS + r"(?:\.[0-9]{1,18})??(?:[eE][-+]?[0-9]{1,3})??"
 _WILD = {"**": r".*", "*": r"[^/]*", "?": r"[^/]"}
 _SPECIAL = re.compile(r"\*\*|\*|\?|\[[^\]/]+\]|\{[^{}]*\}")
 _SPECIAL_IN_NAME = re.compile(r"\*+|\?|\[[^\]]+\]")
@@ -61,13 +65,14 @@ def _has_backward_range(body: str) -> bool:
 
 
 class PathMatch(Struct, frozen=True):
-    """What a path told. iteration, rank, name: None where the pattern has no such field.
+    """What a path told. iteration, rank, name: None where the pattern has no such field. iteration:
+    text, which is a time, where the pattern says nothing of whole numbers.
 
     wild: the components in which the pattern has wild cards, joined by '/', without the text of
     fields.
     """
 
-    iteration: int | None = None
+    iteration: int | str | None = None
     rank: int | None = None
     name: str | None = None
     wild: str = ""
@@ -82,6 +87,7 @@ class PathPattern:
     def __init__(self, text: str, *, anywhere: bool = False, key: str = "outputs") -> None:
         self.text = text
         self.fields: list[str] = []
+        self._takes_time = False
         self._wild_count = 0
         self._key = key
         *folders, last = text.split("/")
@@ -141,6 +147,9 @@ class PathPattern:
         if name in self.fields:
             raise ConfigError(f"{self.text!r} has the field {{{name}}} twice", key=self._key)
         self.fields.append(name)
+        if name == "iteration" and not kind:
+            self._takes_time = True
+            return f"(?P<{name}>{_TIME})"
         return f"(?P<{name}>{_FIELDS[name]})"
 
     @property
@@ -173,11 +182,14 @@ class PathPattern:
             return None
         wild = [self._without_fields(found, f"w{n + 1}") for n in range(self._wild_count)]
         return PathMatch(
-            iteration=_number(found, "iteration") if "iteration" in self.fields else None,
+            iteration=self._iteration(found) if "iteration" in self.fields else None,
             rank=_number(found, "rank") if "rank" in self.fields else None,
             name=found["name"] if "name" in self.fields else None,
             wild="/".join(text for text in wild if text),
         )
+
+    def _iteration(self, found: re.Match[str]) -> int | str:
+        return found["iteration"] if self._takes_time else _number(found, "iteration")
 
     def _without_fields(self, found: re.Match[str], group: str) -> str:
         first, end = found.span(group)
@@ -205,3 +217,28 @@ def file_glob(text: str, key: str) -> PathPattern:
 
 def _number(found: re.Match[str], name: str) -> int:
     return int(found[name])
+
+
+# Times, as paths and logs say them.
+_TIME_TEXT = re.compile(r"\+?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eEdD][-+]?[0-9]{1,3})?")
+_LARGEST_STEP = (1 << 63) - 1
+
+
+def steps_of(text: str, step: float) -> int | None:
+    """How many steps a time is; None for what is no time, or no whole number of steps from 0 on
+    that 64 bits hold.
+    """
+    if not _TIME_TEXT.fullmatch(text):
+        return None
+    digits, exponent = _decimal(text)
+    unit, unit_exponent = _decimal(repr(step))  # the shortest text of a double is what was written
+    shift = exponent - unit_exponent
+    count, rest = divmod(digits * 10 ** max(shift, 0), unit * 10 ** max(-shift, 0))
+    return count if not rest and count <= _LARGEST_STEP else None
+
+
+def _decimal(text: str) -> tuple[int, int]:
+    """The digits, and the power of ten that they are multiplied by."""
+    mantissa, _, exponent = text.lower().replace("d", "e").partition("e")
+    whole, _, places = mantissa.partition(".")
+    return int(whole + places), int(exponent or 0) - len(places)

@@ -235,6 +235,8 @@ class RuleOptions(Struct, frozen=True, dict=True):
         """Raises UsageError for an option that no reader of these files has."""
         files = [file for side in sides if not isinstance(side, Path) for file in side.files]
         known = {name for file in files for name in file.reader.option_names}
+        if any(file.iteration is not None for file in files):
+            known.add("iteration_step")  # of the times in paths
         for name in self._options:
             if files and name not in known:
                 readers = ", ".join(sorted({file.reader.name for file in files}))

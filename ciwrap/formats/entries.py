@@ -621,8 +621,9 @@ _TIME_NAME = re.compile(
     r"t|(?:.*_)?(?:n|date)?times?(?:_?steps?)?(?:_counter)?|n?steps?|records?|frames?|iterations?|iter",
     re.I,
 )
-# How far a time may be from a whole number of steps.
+# How far a time may be from a whole number of steps: by rounding, of the number or of a step.
 _NEAR = 1e-6
+_MOST_ASIDE = 0.1
 
 
 class IterationRule(Struct, frozen=True):
@@ -675,7 +676,8 @@ class IterationRule(Struct, frozen=True):
         numbers: list[int] = []
         for value in found.tolist():
             steps = value / self.step if self.step != 1.0 or isinstance(value, float) else value
-            if not math.isfinite(steps) or abs(steps - round(steps)) > _NEAR * max(1.0, abs(steps)):
+            most = min(_NEAR * max(1.0, abs(steps)), _MOST_ASIDE)
+            if not math.isfinite(steps) or abs(steps - round(steps)) > most:
                 raise CorruptFileError(
                     f"{value!r} is not a whole number of iterations",
                     file=path,

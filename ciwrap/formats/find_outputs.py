@@ -38,7 +38,7 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.files import LFS_POINTER, inner_name, inner_path, is_packed, suffixes_of
-from ciwrap.base.patterns import PathMatch, PathPattern, file_glob
+from ciwrap.base.patterns import PathMatch, PathPattern, file_glob, steps_of
 from ciwrap.formats.reader import InputFile, Reader
 from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
@@ -84,9 +84,11 @@ class OutputFile(Struct, frozen=True):
         """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
         names could not be stored or shown.
         """
-        self.reader.check_options(self.options, self.path)
+        options = dict(self.options)
+        if self.iteration is not None and "iteration_step" not in self.reader.option_names:
+            options.pop("iteration_step", None)  # of times in paths
+        self.reader.check_options(options, self.path)
         _refuse_pointer(self.path)
-        options = self.options
         if self.iteration is not None and "iterations" in self.reader.option_names:
             # The path has said which iteration the whole file is of.
             if options.get("iterations", "none") != "none":
@@ -641,6 +643,20 @@ class Choice:
         reader = _through_packing(reader, path)
         return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
 
+    def iteration_at(self, time: str, path: Path) -> int:
+        """The iteration that a path has as a time. Raises ConfigError."""
+        step = {**self.options, **self._shared}.get("iteration_step", 1.0)
+        found = steps_of(time, float(step))
+        if found is None:
+            raise ConfigError(
+                f"the time {time} in its path is not a whole number of iterations",
+                file=path,
+                key="options.iteration_step",
+                remedy="say what one adds to a time: 'options: {iteration_step: 0.5}', or --option"
+                " iteration_step=0.5",
+            )
+        return found
+
     def _shared_of(self, reader: Reader) -> dict[str, Any]:
         return {key: self._shared[key] for key in self._shared if key in reader.option_names}
 
@@ -924,7 +940,8 @@ class _Search:
             match = pattern.match(plain)
             if match is not None:
                 parts = [part for part in (match.wild, match.name) if part]
-                return _Place(match.iteration, match.rank, "/".join(parts), pattern.stem)
+                place = self._place(pattern, match, name)
+                return replace(place, label="/".join(parts))
         return _Place(None, None, plain, plain)
 
     def _from_layout(self, name: str) -> _Place | None:
@@ -933,13 +950,20 @@ class _Search:
             return _Place(None, None, "", "")
         self._uses_layout = True
         match = self._layout.match(name)
-        return None if match is None else _place(self._layout, match)
+        return None if match is None else self._place(self._layout, match, name)
 
     def _by_pattern(self, pattern: PathPattern, name: str) -> _Place | None:
         if self._layout is not None and not pattern.fields:
             return self._from_layout(name)
         match = pattern.match(name)
-        return None if match is None else _place(pattern, match)
+        return None if match is None else self._place(pattern, match, name)
+
+    def _place(self, pattern: PathPattern, match: PathMatch, name: str) -> _Place:
+        iteration = match.iteration
+        if isinstance(iteration, str):
+            iteration = self._choice.iteration_at(iteration, self._root / name)
+        label = match.name if match.name is not None else _without_suffix(match.wild)
+        return _Place(iteration, match.rank, label, pattern.stem)
 
 
 class _Place(Struct, frozen=True):
@@ -949,11 +973,6 @@ class _Place(Struct, frozen=True):
     rank: int | None
     label: str
     fallback: str
-
-
-def _place(pattern: PathPattern, match: PathMatch) -> _Place:
-    label = match.name if match.name is not None else _without_suffix(match.wild)
-    return _Place(match.iteration, match.rank, label, pattern.stem)
 
 
 def _without_suffix(name: str) -> str:

@@ -19,6 +19,7 @@ from ciwrap.base.errors import (
     one_line,
 )
 from ciwrap.base.late import numpy as np
+from ciwrap.base.patterns import steps_of
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.log_lines import Line, Series, Steps, as_text, blocks_of, hand_out
 from ciwrap.formats.log_rules import KEYS, STEP, STEP_SUFFIX, LogRules, RegexRule, make_rules
@@ -50,9 +51,10 @@ if TYPE_CHECKING:
     from ciwrap.formats.log_template import Match
 
 MOST_COLUMNS = 10_000
-# As programs print what is no number, or has none: `NaN`, `nan(ind)`, `Infinity`.
+_NO_STEP = "no whole number of steps from 0 on ('iteration_step' says what one adds to a time)"
 _PAIR = re.compile(rb"([^ \t=]+)[ \t]*=[ \t]*([^ \t=]+)[ \t]*")
 _PAIRS = re.compile(rb"[ \t]*(?:%b)+" % _PAIR.pattern)
+# As programs print what is no number, or has none: `NaN`, `nan(ind)`, `Infinity`.
 _NO_DIGITS = re.compile(rb"(?:nan|inf|infinity)(?![a-z0-9_])", re.IGNORECASE)
 
 
@@ -79,9 +81,9 @@ class Listening:
                 remedy="begin it with rarer words, or with ^",
             ) from None
 
-    def step_in(self, line: Line, name: str) -> tuple[int, FieldPlace] | None:
-        """The step that a line tells of whatever has that name; None if it does not match. Raises
-        CorruptFileError for one that tells none.
+    def step_in(self, line: Line, name: str, step_size: float) -> tuple[int, FieldPlace] | None:
+        """The step that a line gives, of what has that name; None if it does not match. Raises
+        CorruptFileError for one that gives none.
         """
         found = self.matched(line)
         if found is None:
@@ -91,10 +93,10 @@ class Listening:
             raise CorruptFileError(
                 f"line {line.number}, word {word} {found.text}", file=self._path, variable=name
             )
-        step = _whole(line, found[0])
+        step = _step_of(line, found[0], step_size)
         if step is None:
             raise CorruptFileError(
-                f"line {line.number} gives no step from 0 on", file=self._path, variable=name
+                f"line {line.number} gives {_NO_STEP}", file=self._path, variable=name
             )
         return step, found[0]
 
@@ -154,19 +156,27 @@ class Counter(Listening):
 class StepTeller(Listening):
     """Tells what step the program is at."""
 
-    def __init__(self, pattern: Template | Regex, path: Path, name: str, steps: Steps) -> None:
+    def __init__(
+        self, pattern: Template | Regex, path: Path, name: str, steps: Steps, step_size: float
+    ) -> None:
         super().__init__(pattern, path)
         self._name = name
         self._steps = steps
+        self._step_size = step_size
 
     def hear(self, line: Line) -> None:
-        found = self.step_in(line, self._name)
+        found = self.step_in(line, self._name, self._step_size)
         if found is not None:
             self._steps.enter(found[0])
 
 
-def _whole(line: Line, found: FieldPlace) -> int | None:
+def _step_of(line: Line, found: FieldPlace, step_size: float) -> int | None:
+    """The step that a field gives, whole or as a time; None if it gives none from 0 on."""
     text = line.data[found.start : found.end]
+    return _whole(text) if found.field.kind == "int" else steps_of(as_text(text), step_size)
+
+
+def _whole(text: bytes) -> int | None:
     return int(text) if WHOLE.fullmatch(text) and not text.startswith(b"-") else None
 
 
@@ -180,9 +190,11 @@ class ValueFinder(Listening):
         path: Path,
         steps: Steps | None,
         section: Section | None,
+        step_size: float,
     ) -> None:
         super().__init__(pattern, path)
         self.rule = rule
+        self._step_size = step_size
         self._steps = steps
         self._section = section
         fields = pattern.fields
@@ -244,9 +256,9 @@ class ValueFinder(Listening):
         step: int | None = None
         for one in found:
             if one.field.name == STEP:
-                step = _whole(line, one)
+                step = _step_of(line, one, self._step_size)
                 if step is None:
-                    self._fail(line, one.start, "is not a step from 0 on")
+                    self._fail(line, one.start, f"is {_NO_STEP}")
                     return
         if self._has_own_step and step is None:
             # A group of a regular expression that was passed over.
@@ -308,13 +320,15 @@ class TableFinder(Listening):
     """Finds the rows of a table. series: by column."""
 
     def __init__(
-        self, rule: TableRule, path: Path, section: Section | None, end: Template | None
+        self, rule: TableRule, path: Path, section: Section | None, step_size: float
     ) -> None:
         super().__init__(rule.header, path)
+        self.step_size = step_size
+        self._has_times = step_size != 1.0
         self.rule = rule
         self.series: dict[str, Series] = {}
         self.section = section
-        self._end = end
+        self._end = rule.end
         self._columns: list[str] = []
         self.first: Line | None = None
 
@@ -349,7 +363,9 @@ class TableFinder(Listening):
         if name not in self.series:
             label = self.rule.iteration
             steps = None if label is None else f"{self.rule.name}.{label}"
-            kind = "int" if name == label else "number"
+            if steps is not None and self._has_times:
+                steps += STEP_SUFFIX
+            kind = "int" if name == label and not self._has_times else "number"
             self.series[name] = Series(f"{self.rule.name}.{name}", kind, steps=steps)
         return self.series[name]
 
@@ -374,12 +390,12 @@ class TableFinder(Listening):
         step: int | None = None
         if label is not None:
             text = words[self._columns.index(label)][0]
-            step = int(text) if WHOLE.fullmatch(text) and not text.startswith(b"-") else None
+            step = steps_of(as_text(text), self.step_size) if self._has_times else _whole(text)
         for column, word in zip(self._columns, words, strict=True):
             series = self.series[column]
             if series.add(line, word.start(), word.end()) and series.steps is not None:
                 if step is None:
-                    series.fail(line, word.start(), "belongs to no step from 0 on")
+                    series.fail(line, word.start(), f"belongs to {_NO_STEP}")
                 series.labels.append(0 if step is None else step)
 
 
@@ -396,7 +412,7 @@ class BlockFinder(Listening):
     def hear(self, line: Line) -> None:
         if self._table.section is not None and not self._table.section.is_open:
             return
-        found = self.step_in(line, self._table.rule.name)
+        found = self.step_in(line, self._table.rule.name, self._table.step_size)
         if found is None:
             return
         self._step, place = found
@@ -473,7 +489,7 @@ class Regex:
             raise ConfigError(
                 "has no group (...) around the number", file=path, key=f"values.{value}.regex"
             )
-        kinds = {STEP: "int", _UNIT: "text"}
+        kinds = {_UNIT: "text"}
         self._groups = [
             (number, Field(name, kinds.get(name, "number")))
             for number, name in sorted(groups.items())
@@ -527,7 +543,7 @@ class LogReader(Reader):
 
     name: ClassVar[str] = "log"
     suffixes: ClassVar[tuple[str, ...]] = ()
-    option_names: ClassVar[tuple[str, ...]] = KEYS
+    option_names: ClassVar[tuple[str, ...]] = (*KEYS, "iteration_step")
 
     def open(
         self,
@@ -550,16 +566,19 @@ class LogReader(Reader):
                 remedy="give the check 'values', 'tables', 'counts' or 'use'"
                 " (`ciwrap init --logs` proposes some)",
             )
-        return LogSource(path, rules)
+        return LogSource(path, rules, float(given.get("iteration_step", 1.0)))
 
 
 class LogSource(Source):
-    """An open log, read through once. series: all that was found, by variable; counts: of lines."""
+    """An open log, read through once. series: all that was found, by variable; counts: of lines.
+    step_size: what a step adds to the times that label it.
+    """
 
     may_be_empty = True
 
-    def __init__(self, path: Path, rules: LogRules) -> None:
+    def __init__(self, path: Path, rules: LogRules, step_size: float = 1.0) -> None:
         self.path = path
+        self._step_size = step_size
         self._file = InputFile(path)
         self.series: dict[str, Series] = {}
         self.counters: list[Counter] = []
@@ -578,13 +597,17 @@ class LogSource(Source):
         for rule in rules.steps:
             steps[rule.name] = Steps(rule.is_after)
             teller = StepTeller(
-                self._pattern(rule.pattern, "iteration"), self.path, rule.name, steps[rule.name]
+                self._pattern(rule.pattern, STEP),
+                self.path,
+                rule.name,
+                steps[rule.name],
+                self._step_size,
             )
             # What stands in one line with a step is of that step.
             (listeners if rule.is_after else last).append(teller)
         finders = [self._value_finder(rule, steps, listeners) for rule in rules.values]
         tables = [
-            TableFinder(rule, self.path, self._section(rule.section, listeners), rule.end)
+            TableFinder(rule, self.path, self._section(rule.section, listeners), self._step_size)
             for rule in rules.tables
         ]
         blocks = [
@@ -626,7 +649,7 @@ class LogSource(Source):
         pattern = self._pattern(rule.pattern, rule.name, plain=plain)
         section = self._section(rule.section, listeners)
         own = None if rule.step is None else steps[rule.step]
-        return ValueFinder(rule, pattern, self.path, own, section)
+        return ValueFinder(rule, pattern, self.path, own, section, self._step_size)
 
     def _take_values(self, finders: list[ValueFinder]) -> None:
         for finder in finders:

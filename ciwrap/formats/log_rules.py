@@ -107,7 +107,8 @@ class LogRules(Struct, frozen=True):
     def label_names(self) -> frozenset[str]:
         """Names that the variables may have that label the elements of others."""
         found = {f"{one.name}{STEP_SUFFIX}" for one in self.values}
-        found |= {f"{one.name}.{one.iteration}" for one in self.tables if one.iteration}
+        for label in (f"{one.name}.{one.iteration}" for one in self.tables if one.iteration):
+            found |= {label, f"{label}{STEP_SUFFIX}"}
         for one in self.values:
             if isinstance(one.pattern, Template):
                 found |= {f"{one.name}.{field.name}{STEP_SUFFIX}" for field in one.pattern.fields}
@@ -253,12 +254,12 @@ def _refuse_other_step(pattern: Pattern, given: Mapping[str, Any]) -> None:
         raise FormError(f"has no meaning beside {{{STEP}:int}} in the template", ("step",))
     if given.get("lines") is not None and (has_own or given.get("step") is not None):
         raise FormError("cannot be labelled by steps; their numbers are counted", ("lines",))
-    _refuse_other_kind(pattern)
+    _refuse_text_as_step(pattern)
 
 
-def _refuse_other_kind(pattern: Pattern) -> None:
-    if isinstance(pattern, Template) and Field(STEP) in pattern.fields:
-        raise FormError(f"write {{{STEP}:int}}: a step is a whole number", ("match",))
+def _refuse_text_as_step(pattern: Pattern) -> None:
+    if isinstance(pattern, Template) and Field(STEP, "text") in pattern.fields:
+        raise FormError(f"write {{{STEP}:int}}, or {{{STEP}}} for a time", ("match",))
 
 
 def _lines(written: Any) -> LinesRule:
@@ -311,13 +312,13 @@ def _table(name: str, written: Any) -> TableRule:
 
 def _refuse_no_step(pattern: Template) -> None:
     if [one.name for one in pattern.fields] != [STEP]:
-        raise FormError(f"needs {{{STEP}:int}}, and no other field")
+        raise FormError(f"needs {{{STEP}:int}} (or {{{STEP}}} for a time), and no other field")
 
 
 def _step(name: str, written: Any) -> StepRule:
     given = _mapping(written, "match")
     pattern = _pattern(given, ("match", "regex"))
-    _refuse_other_kind(pattern)
+    _refuse_text_as_step(pattern)
     if isinstance(pattern, Template):
         read_at("match", _refuse_no_step, pattern)
     return StepRule(name, pattern, (given.get("covers") or "after") == "after")

@@ -621,7 +621,7 @@ STEP = Section(
     "LogStep",
     "Lines that say which step a program is at.",
     {
-        "match": Key(TEXT, "template with {iteration:int}"),
+        "match": Key(TEXT, "template with {iteration:int}, or {iteration} for a time"),
         "regex": Key(TEXT, "regular expression with a group `iteration`"),
         "covers": Key(one_of("after", "before"), "which lines are of that step (`after`)"),
     },
@@ -844,7 +844,9 @@ OPTIONS = Section(
             TEXT, "files with a history: the variable whose values number the iterations"
         ),
         "iteration_step": Key(
-            STEP_SIZE, "files with a history: what one iteration adds to that variable"
+            STEP_SIZE,
+            "what one iteration adds to that variable, or to the times in paths and logs"
+            " (`{iteration}`)",
         ),
         "attributes": Key(
             FLAG_OR_TEXTS,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import PurePosixPath
 
 from msgspec import Struct
@@ -15,6 +18,8 @@ from ciwrap.base.files import inner_path, suffixes_of
 from ciwrap.base.patterns import PathPattern
 
 _ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
+_TIME = re.compile(r"\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,2})?")
+_TIME_FIELD = "{iteration}"
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
@@ -61,6 +66,20 @@ class _Group(Struct, frozen=True):
     files: tuple[FoundFile, ...]
     more: int = 0
     exclude: tuple[str, ...] = ()
+
+    @property
+    def iteration_step(self) -> Decimal | None:
+        """What the times in the paths are multiples of; None if they are none, or whole numbers."""
+        parts = PurePosixPath(self.pattern).parts
+        if _TIME_FIELD not in parts:
+            return None
+        at = parts.index(_TIME_FIELD)
+        times = [Fraction(PurePosixPath(file.path).parts[at]) for file in self.files]
+        below = math.lcm(*(one.denominator for one in times))
+        unit = Fraction(math.gcd(*(int(one * below) for one in times)), below)
+        if below == 1 or not unit:
+            return None
+        return Decimal(unit.numerator) / Decimal(unit.denominator)
 
     @property
     def is_template(self) -> bool:
@@ -173,7 +192,7 @@ def _groups(
         by_pattern.setdefault((_template(file.path), file.keys, file.lines), []).append(file)
     groups: list[_Group] = []
     for (pattern, keys, _), members in sorted(by_pattern.items()):
-        has_history = "{iteration" in pattern or "{rank" in pattern
+        has_history = "{iteration:" in pattern or "{rank" in pattern
         more = 0 if keys else further.get(pattern, 0)
         if len(members) == 1 and not has_history and not more:
             groups.append(_Group(members[0].path, tuple(members)))
@@ -197,6 +216,9 @@ def _template(path: str) -> str:
             if found is not None and field not in used:
                 used.add(field)
                 parts[number] = part[: found.start(1)] + f"{{{field}:d}}" + part[found.end(1) :]
+    times = [number for number, part in enumerate(parts[:-1]) if _TIME.fullmatch(part)]
+    if len(times) == 1 and "iteration" not in used:
+        parts[times[0]] = _TIME_FIELD
     if "{" not in parts[-1] and suffix:
         # Tables and archives name their variables themselves; several of them are told apart by
         # file.
@@ -221,7 +243,7 @@ def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) 
     if group.exclude:
         lines.append(f"    exclude: [{', '.join(map(quoted, group.exclude))}]")
     lines += [f"    {key}: {value}" for key, value in group.files[0].keys]
-    lines += [f"    {one}" for one in group.files[0].lines]
+    lines += [f"    {one}" for one in _with_step(group)]
     lines += _left_out(group)
     bounds = _bounds(group)
     if bounds:
@@ -238,6 +260,18 @@ def _check(name: str, group: _Group, listed: Mapping[str, list[FoundVariable]]) 
     if len(others) > _MOST_LISTED:
         lines.append(f"    #   (and {len(others) - _MOST_LISTED} more)")
     return lines
+
+
+def _with_step(group: _Group) -> list[str]:
+    """What the files say of their check, and what an iteration adds to the times of their paths."""
+    lines = list(group.files[0].lines)
+    if group.iteration_step is None:
+        return lines
+    step = f"iteration_step: {group.iteration_step:f}"
+    if "options:" not in lines:
+        return [f"options: {{{step}}}", *lines]
+    at = lines.index("options:") + 1
+    return [*lines[:at], f"  {step}", *lines[at:]]
 
 
 def _left_out(group: _Group) -> list[str]:

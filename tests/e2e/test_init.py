@@ -385,3 +385,29 @@ def test_files_beyond_the_most_checks_are_counted(tmp_path: Path) -> None:
         (folder / "out.blob.csv").write_text("a,b\n1,2\n", encoding="ascii")
     code, out = run(tmp_path, "init")
     assert (code, "left out: 2 files beyond the first 30 checks" in out) == (0, True)
+
+
+def test_folders_of_times_become_iterations_of_one_check(tmp_path: Path) -> None:
+    """As OpenFOAM names them; a text among them has its own options beside the step."""
+    program = """
+import pathlib
+for n in range(3):
+    folder = pathlib.Path(f"{n * 0.0125:g}")
+    folder.mkdir(exist_ok=True)
+    x = float(pathlib.Path("input.txt").read_text())
+    (folder / "x.csv").write_text(f"a\\n{x + n}\\n")
+    (folder / "time").write_text(f"clock 12:30:01 value {x * n}\\n")
+"""
+    (tmp_path / "input.txt").write_text("1.5", encoding="ascii")
+    code, out = run(tmp_path, "init", "--runs", "2", "--", "python3", "-c", program)
+    assert code == 0, out
+    checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    assert {one["outputs"]: one["options"] for one in checks.values()} == {
+        "{iteration}/{name}.csv": {"iteration_step": 0.0125},
+        "{iteration}/time": {"iteration_step": 0.0125, "ignore": ["times"]},
+    }
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "run")[0] == 0
+    (tmp_path / "0.025/x.csv").write_text("a\n9\n", encoding="ascii")
+    code, out = run(tmp_path, "check")
+    assert (code, "x/a: in iteration 2 only" in out) == (1, True)
