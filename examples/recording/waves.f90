@@ -32,7 +32,7 @@ program waves
         if (n == wrong_step) u(nx / 2, old) = u(nx / 2, old) + 1e-3_real64
         energy = (u(1:nx, old) - u(1:nx, new))**2
         call recorder%prepare(n)
-        call recorder%expose("energy", energy, atol=1e-9)
+        call recorder%expose("energy", energy, atol=1d-9)
         call recorder%expose("u", u(1:nx, old))
         call recorder%complete()
         old = new
