@@ -143,13 +143,13 @@ void Online::tell_of(const Batch& batch, const Recorded& one) const {
         std::snprintf(size, sizeof size, ", by at least %.3g x the bound",
                       rounded_down(one.compared.least_share));
     std::fprintf(stderr,
-                 "ciwrap: rank %d: %s%s%s %s the reference in iteration %lld%s (%llu of %llu "
-                 "blocks)\n",
+                 "ciwrap: rank %d: %s%s%s %s the reference in iteration %lld%s (%llu of %llu %s)\n",
                  rank_, one.name.c_str(), point.empty() ? "" : "@", point.c_str(),
                  one.surely_differs() ? "differs from" : "does not match",
                  static_cast<long long>(batch.iteration), size,
                  static_cast<unsigned long long>(one.compared.suspects.size()),
-                 static_cast<unsigned long long>(one.compared.leaf_count));
+                 static_cast<unsigned long long>(one.compared.leaf_count),
+                 one.compared.leaf_count == 1 ? "block" : "blocks");
 }
 
 void Online::Answer::tell() const {

@@ -67,6 +67,54 @@ def test_a_run_whose_reference_is_killed_goes_on(program: list[str]) -> None:
     assert "have not closed their journals" in text
 
 
+# Records without a rest, and says in a file how many checkpoints it has handed over.
+HASTY = r"""
+#include <ciwrap/record.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(int count, char** words) {
+    static double x[20000];
+    const int file = open(words[count - 1], O_RDWR | O_CREAT, 0600);
+    if (ftruncate(file, sizeof(long)) != 0)
+        return 2;
+    volatile long* const done = (volatile long*)mmap(NULL, sizeof(long), PROT_READ | PROT_WRITE,
+                                                     MAP_SHARED, file, 0);
+    ciwrap_run* run = ciwrap_open("hasty", 0, 1);
+    for (;; ++*done) {
+        ciwrap_array array = CIWRAP_ARRAY("x", x, 20000);
+        x[*done % 20000] += 1;
+        ciwrap_prepare(run, *done, "");
+        ciwrap_expose(run, &array);
+        ciwrap_complete(run);
+    }
+}
+"""
+
+
+def test_a_killed_program_lacks_at_most_its_last_eight_checkpoints(tmp_path: Path) -> None:
+    """As the page says; mostly none of a program that computes between them."""
+    need_library()
+    source, done = tmp_path / "hasty.c", tmp_path / "done"
+    source.write_text(HASTY)
+    program = build("cc", ["-std=gnu11", f"-I{include_folder()}", source], tmp_path / "hasty")
+    for number in range(5):
+        run = tmp_path / f"run{number}"
+        done.unlink(missing_ok=True)
+        with subprocess.Popen([program, done], env=recording(run)) as process:
+            until = time.monotonic() + 30
+            while not (done.exists() and any(done.read_bytes())) and time.monotonic() < until:
+                time.sleep(0.001)
+            time.sleep(0.02 * number)
+            process.send_signal(signal.SIGKILL)
+        count = int.from_bytes(done.read_bytes(), sys.byteorder)
+        (path,) = journal_paths(run)
+        written = [one.iteration for one in JournalReader(path).checkpoints()]
+        assert written == list(range(len(written)))
+        assert count > 0
+        assert len(written) >= count - 8
+
+
 KILLED = """
 import os, sys, numpy as np, ciwrap
 r = ciwrap.Recorder()

@@ -106,7 +106,7 @@ def test_what_does_not_match_and_what_differs_are_told_apart(filled: list[str]) 
     code, text = ciwrap(*against("a", "report"), "-o", "b", "--", *filled, "0:0.97", "1:2.5", "2:9")
     assert code == ExitCode.DIFFER, text
     assert text.count("ciwrap: rank 0:") == 2, text
-    assert "x does not match the reference in iteration 0 (1 of 1 blocks)" in text
+    assert "x does not match the reference in iteration 0 (1 of 1 block)" in text
     assert "x differs from the reference in iteration 2, by at least" in text
     watched = ciwrap("watch", "b")[1]
     assert "does not match since iteration 0 (rank 0, 1 of 1 block)" in watched
