@@ -75,6 +75,9 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 _EQUATION = re.compile(r"\b(new|B) = (.)")
 _SHARES = re.compile(r"(?<=[<>]) (?=\d)|(?<=\d) (?=%)")
+# What a hyphen would break: a number with an exponent, an option of a command.
+_UNBROKEN = re.compile(r"\b\d[\d.]*e-\d+\b|(?<![^\s>`(])--?[A-Za-z][\w-]*")
+_CODE = re.compile("`([^`]+)`")
 
 
 class PageHead(Struct, frozen=True):
@@ -96,7 +99,9 @@ def page_head(
     kind: str, started_at: str, version: str, environment: Mapping[str, str] | None = None
 ) -> PageHead:
     """The head of the page of one result. environment: where the commit stands, if it is known."""
-    commit = safe_name((environment or {}).get("git_commit", ""), 20)
+    known = environment or {}
+    # `-dirty` follows it where files had been changed.
+    commit = commit_of(known) and commit_of(known) + "".join(known["git_commit"].partition("-")[1:])
     times = time_words(started_at), safe_name(started_at, 40)
     return PageHead(safe_name(kind), *times, safe_name(version), commit)
 
@@ -126,6 +131,7 @@ def templates() -> jinja2.Environment:
         finalize=_writable,
     )
     environment.filters["nice"] = nice
+    environment.filters["unbroken"] = unbroken
     environment.filters["counted"] = plural
     return environment
 
@@ -154,13 +160,21 @@ def time_words(text: str) -> str:
 
 
 def nice(text: object) -> Markup:
-    """The text as it breaks into lines: indices and shares stay whole, a minus is no hyphen, and a
-    name that is written from right to left does not change places with the numbers after it.
+    """The text as it breaks into lines: indices, shares and numbers stay whole, a minus is no
+    hyphen, and a name that is written from right to left does not change places with the numbers
+    after it. What stands between backticks is code.
     """
     whole = _BRACKETS.sub(lambda match: match[0].replace(" ", "\u00a0"), str(text))
     whole = _SHARES.sub("\u00a0", whole).replace(" x the", "\u00a0\u00d7 the")
     whole = _EQUATION.sub("\\1\u00a0=\u00a0\\2", whole.replace("= -golden", "= \u2212golden"))
-    return Markup(_RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(whole))))
+    marked = _RIGHT_TO_LEFT.sub(r"<bdi>\g<0></bdi>", str(escape(whole)))
+    marked = _UNBROKEN.sub(r'<span class="nw">\g<0></span>', marked)
+    return Markup(_CODE.sub(r"<code>\1</code>", marked))
+
+
+def unbroken(command: str) -> Markup:
+    """A command as it breaks into lines: not within an option."""
+    return Markup(_UNBROKEN.sub(r'<span class="nw">\g<0></span>', str(escape(command))))
 
 
 @cache
@@ -376,7 +390,7 @@ def _matching_row(row: Row, columns: Columns) -> str:
 
 
 def _check_cell(row: Row, columns: Columns) -> str:
-    return f"<td><bdi>{escape(row.check)}</bdi></td>" if columns.check else ""
+    return f'<td class="ch"><bdi>{escape(row.check)}</bdi></td>' if columns.check else ""
 
 
 def _name_cell(row: Row) -> str:
@@ -409,7 +423,10 @@ def render_html(run: RunResult) -> str:
         thumbs=any(has_thumbnail(group) for group in groups),
     )
     rows = rows_of(groups, card_of_group, columns)
-    messages, commands = messages_of(run), commands_of(run)
+    top, commands = top_of_page(run), commands_of(run)
+    # What the top says is not said again.
+    said = {*top.earlier, *top.sentences}
+    messages = [one for one in messages_of(run) if f"{one.text}." not in said]
     environments = environments_of(run)
     counts = Counter(group.verdict for group in groups)
     coverage = run.coverage
@@ -423,7 +440,7 @@ def render_html(run: RunResult) -> str:
     page = SimpleNamespace(
         title=title(run),
         hue=run.verdict.value,  # the class that colours the head of the page
-        top=top_of_page(run),
+        top=top,
         counts=tuple(
             (verdict, _chip_words(verdict, counts[verdict]))
             for verdict in Verdict.worst_first()

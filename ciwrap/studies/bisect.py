@@ -31,6 +31,7 @@ from ciwrap.report.lead import lead as findings_lead
 from ciwrap.report.page import cards_of, page_head, render_page, time_words
 from ciwrap.report.text import (
     beyond_text,
+    capital,
     plural,
     portable,
     portable_text,
@@ -324,7 +325,7 @@ def not_found_text(document: BisectDocument) -> str:
     """Why there is no answer."""
     return (
         f"not found: one of these {plural(len(document.candidates), 'commit')} moved a number, and"
-        " the rest cannot be compared"
+        " the others could not be compared"
     )
 
 
@@ -350,6 +351,7 @@ def _what_moved(result: RunResult) -> str:
 
 
 MOST_STEPS = 200
+_MOST_SHOWN = 10
 
 
 def render_bisect_html(document: BisectDocument) -> str:
@@ -362,9 +364,9 @@ def render_bisect_html(document: BisectDocument) -> str:
         lead = [f"{_commit(found)}, by {safe_name(found.author, 80)}, {time_words(found.when)}."]
         lead += findings_lead(result)
     page = SimpleNamespace(
-        title=not_found_text(document) if found is None else found_text(document),
+        title=capital(not_found_text(document)) if found is None else found_text(document),
         lead=tuple(lead),
-        commands=() if found is None else (("what it changed", f"git show {found.name[:10]}"),),
+        commands=_next_steps(document),
         hue="not_comparable" if found is None else "differ",
         runs=plural(len(document.steps), "run"),
         ends=f"between {document.good[:10]} (good) and {document.bad[:10]} (bad)",
@@ -376,6 +378,14 @@ def render_bisect_html(document: BisectDocument) -> str:
     )
     head = page_head("bisect", document.started_at, document.ciwrap_version)
     return render_page("bisect.html.j2", head, page)
+
+
+def _next_steps(document: BisectDocument) -> tuple[tuple[str, str], ...]:
+    """The command that shows what was changed, as (what for, the command)."""
+    if document.found is not None:
+        return (("what it changed", f"git show {document.found.name[:10]}"),)
+    names = [one.name[:10] for one in document.candidates[:_MOST_SHOWN]]
+    return (("what they changed", f"git show {' '.join(names)}"),) if names else ()
 
 
 def _commit(one: Commit) -> str:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 _SHORT_SECONDS = 0.02
 _MUCH_MEMORY = 0.4
 _COMMIT_DIGITS = 12
+_USUAL_MARGIN, _USUAL_CONFIDENCES = 0.05, (0.95, 0.99)
 _BUSY = 0.5
 
 
@@ -219,9 +220,12 @@ def sorted_plot(sides: Sequence[TimedSide]) -> Markup:
         for time, y in zip(seconds, heights, strict=True):
             steps.append(f"H{number(frame.x(time / most))}V{number(y)}")
         said = f"{side.name}: median {time_text(side.spread.median)}"
-        parts.append(path(steps, "lt" if side.name == "A" else "cv", said))
+        is_dotted = side.name == "A" and len(sides) > 1
+        parts.append(path(steps, "lt" if is_dotted else "cv", said))
         x, y = frame.x(seconds[-1] / most), heights[-1]
-        parts.append(text(x, y - 5, side.name, class_="lb"))
+        # Two ends may lie as close together as letters are wide.
+        anchor = "end" if seconds[-1] * 1.08 < most else "start"
+        parts.append(text(x, y - 5, side.name, anchor, "lb"))
     parts.append(axes(frame, "time of a run", ""))
     return chart("The share of runs that took no longer than a time", join(parts))
 
@@ -288,6 +292,7 @@ def next_steps(document: TimingDocument) -> tuple[tuple[str, str], ...]:
         is_here = (sides[1].revision or "").startswith("working tree")
         revisions = f"--base {base}" if is_here or not head else f"--base {base} --head {head}"
         words = command_words(f"ciwrap time {revisions}", commands[:1])
+    words += _options_of(document, found)
     if found.verdict is not TimingVerdict.INCONCLUSIVE:
         return (("have CI fail where B takes longer", f"{words} --gate"),)
     if found.more_pairs is not None:
@@ -295,8 +300,18 @@ def next_steps(document: TimingDocument) -> tuple[tuple[str, str], ...]:
     beside = document.beside
     if beside is not None and beside.verdict is not TimingVerdict.INCONCLUSIVE:
         other = "cpu" if document.decides == "time" else "time"
+        words = words.replace(f" --decides {document.decides}", "")
         return (("decide by the other kind of time", f"{words} --decides {other}"),)
     return ()
+
+
+def _options_of(document: TimingDocument, found: PairedComparison) -> str:
+    """What the verdict rests on, where it is not what ciwrap takes by itself."""
+    options = f" --margin {found.margin:g}" if found.margin != _USUAL_MARGIN else ""
+    if found.confidence not in _USUAL_CONFIDENCES:
+        options += f" --confidence {found.confidence:g}"
+    options += f" --decides {document.decides}" if document.decides != "time" else ""
+    return options + (" --duet" if document.duet else "")
 
 
 def _hue(document: TimingDocument) -> str:

@@ -81,6 +81,14 @@ class VerdictSeries(msgspec.Struct, frozen=True):
     check: str
     points: tuple[VerdictPoint, ...]
 
+    @property
+    def bad_since(self) -> int:
+        """The position of the first of the newest results, none of which matches; the number of
+        all if the newest one matches.
+        """
+        bad = takewhile(lambda one: not one.verdict.is_good, reversed(self.points))
+        return len(self.points) - len(list(bad))
+
 
 class TimePoint(msgspec.Struct, frozen=True):
     """How long a command took in one result."""
@@ -201,6 +209,10 @@ def find_trends(
         for key, points, levels in _measured(found.memory, margin, snapshots)
     )
     measured: list[TimeSeries | MemorySeries] = [*times, *memory]
+    checks = tuple(
+        VerdictSeries(check, tuple(starmap(VerdictPoint, points)))
+        for check, points in sorted(found.verdicts.items())
+    )
     goldens = tuple(walk for one in manifests if (walk := _walk(one)) is not None)
     return TrendDocument(
         schema_version=1,
@@ -211,14 +223,12 @@ def find_trends(
         shares=shares,
         times=times,
         goldens=goldens,
-        checks=tuple(
-            VerdictSeries(check, tuple(starmap(VerdictPoint, points)))
-            for check, points in sorted(found.verdicts.items())
-        ),
+        checks=checks,
         memory=memory,
         warnings=(
             *_repeated_warning(found.repeated),
             *(text for one in shares if (text := _share_warning(one)) is not None),
+            *_verdict_warnings(checks, shares),
             *(text for one in measured for text in _measured_warnings(one)),
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
         ),
@@ -358,10 +368,23 @@ def _share_warning(one: ShareSeries) -> str | None:
     if one.slope is not None and one.until_bound is not None and one.until_bound <= one.since:
         return (
             f"{name} uses {percent_text(one.newest)} of its bound and grows by"
-            f" {percent_text(one.slope.per_step)} of it with each result:"
+            f" {percent_text(one.slope.per_step)} of the bound with each result;"
             f" {reached_words(one.until_bound)}"
         )
     return None
+
+
+def _verdict_warnings(
+    checks: Sequence[VerdictSeries], shares: Sequence[ShareSeries]
+) -> Iterator[str]:
+    """A line for each check whose newest result does not match, unless one of its variables has
+    one.
+    """
+    warned = {one.check for one in shares if one.is_lost or one.newest > 1}
+    for one in checks:
+        if one.check and one.check not in warned and one.bad_since < len(one.points):
+            since = moment_text(one.points[one.bad_since].moment)
+            yield f"{safe_name(one.check)} does not match since {since}"
 
 
 def _beyond_words(share: float) -> str:

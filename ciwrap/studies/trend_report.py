@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from math import isfinite
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, TypeAlias
@@ -42,9 +43,11 @@ if TYPE_CHECKING:
     from ciwrap.studies.trend import (
         GoldenWalk,
         MemorySeries,
+        SharePoint,
         ShareSeries,
         TimeSeries,
         TrendDocument,
+        VerdictPoint,
         VerdictSeries,
     )
 
@@ -88,11 +91,16 @@ def slope_words(one: ShareSeries) -> str:
     if one.change_points:
         last = one.change_points[-1]
         since = moment_text(one.points[last.position].moment)
-        return f"{share_percent(last.before)} became {share_percent(last.after)} since {since}"
+        return f"{_level_text(last.before)} became {_level_text(last.after)} since {since}"
     if one.slope is None:
         return "no trend" if one.is_enough else "too few results to tell a trend"
     sign = "+" if one.slope.per_step >= 0 else "-"
     return f"{sign}{percent_text(abs(one.slope.per_step))} with each result"
+
+
+def _level_text(level: float) -> str:
+    """Of a level of shares, which are not told apart from twice the bound on."""
+    return percent_text(level) if level < _FAR else "twice the bound or more"
 
 
 def change_words(one: Measured, change: float) -> str:
@@ -172,11 +180,7 @@ def verdict_words(one: VerdictSeries) -> str:
     newest = one.points[-1].verdict
     if newest.is_good:
         return words
-    since = next(
-        (at for at in range(total - 1, 0, -1) if one.points[at - 1].verdict.is_good),
-        0,
-    )
-    return f"{words}; {newest.words} since {moment_text(one.points[since].moment)}"
+    return f"{words}; {newest.words} since {moment_text(one.points[one.bad_since].moment)}"
 
 
 def walk_words(walk: GoldenWalk) -> str:
@@ -330,9 +334,15 @@ MOST_SERIES = 60
 def render_trend_html(document: TrendDocument) -> str:
     """The page of a trend, self-contained as that of a comparison is."""
     warned = len(document.warnings)
+    first, *others = document.warnings[:MOST_WARNINGS] or ["nothing to warn of"]
+    title, *more = first.split("; ")
+    shares, checks = document.shares[:MOST_SERIES], shown_checks(document)
     page = SimpleNamespace(
-        title=_title(document),
-        hue="vary" if warned else "match",
+        title=safe_name(title if warned else capital(title), 300),
+        hue=_hue(document),
+        has_slope=any(one.slope is not None for one in shares),
+        has_beyond=any(point.share > 1 for one in shares for point in one.points),
+        has_far=any(point.share > _FAR for one in shares for point in one.points),
         counts=tuple(
             plural(count, noun)
             for count, noun in (
@@ -342,14 +352,13 @@ def render_trend_html(document: TrendDocument) -> str:
             )
             if count
         ),
-        # The title is the first.
-        warnings=tuple(f"{safe_name(one, 600)}." for one in document.warnings[1:MOST_WARNINGS]),
-        commands=tuple(_bisections(document)),
+        warnings=tuple(f"{safe_name(one, 600)}." for one in (*map(capital, more), *others)),
+        commands=tuple(islice(_bisections(document), _MOST_COMMANDS)),
         warnings_left_out=max(0, warned - MOST_WARNINGS),
-        shares=tuple(map(_share_card, document.shares[:MOST_SERIES])),
+        shares=tuple(map(_share_card, shares)),
         shares_left_out=max(0, len(document.shares) - MOST_SERIES),
-        checks=tuple(map(_verdict_row, document.checks[:MOST_SERIES])),
-        checks_left_out=max(0, len(document.checks) - MOST_SERIES),
+        checks=tuple(map(_verdict_row, checks[:MOST_SERIES])),
+        checks_left_out=max(0, len(checks) - MOST_SERIES),
         times=tuple(map(_measured_card, document.times[:MOST_SERIES])),
         times_left_out=max(0, len(document.times) - MOST_SERIES),
         memory=tuple(map(_measured_card, document.memory[:MOST_SERIES])),
@@ -375,35 +384,63 @@ def _verdict_row(one: VerdictSeries) -> SimpleNamespace:
     )
 
 
-def _title(document: TrendDocument) -> str:
-    """The first warning: what a reader has to know."""
-    if not document.warnings:
-        return "Nothing to warn of"
-    first, *others = document.warnings
-    more = f" (and {plural(len(others), 'more warning')})" if others else ""
-    return f"{capital(safe_name(first, 300))}{more}"
+def shown_checks(document: TrendDocument) -> Sequence[VerdictSeries]:
+    """All checks, and results as a whole where these say more than the one check there is."""
+    named = [one for one in document.checks if one.check]
+    is_all = len(named) == 1 and all(
+        [point.verdict for point in one.points] == [point.verdict for point in named[0].points]
+        for one in document.checks
+    )
+    return named if is_all else document.checks
+
+
+def _hue(document: TrendDocument) -> str:
+    """The class that colours the head of the page: what is beyond a bound today is no warning of
+    what may come.
+    """
+    is_beyond = any(one.is_lost or one.newest > 1 for one in document.shares)
+    if is_beyond or _bad_checks(document):
+        return "differ"
+    return "vary" if document.warnings else "match"
+
+
+def _bad_checks(document: TrendDocument) -> list[VerdictSeries]:
+    """Those whose newest result does not match."""
+    return [one for one in document.checks if one.check and one.bad_since < len(one.points)]
 
 
 def _bisections(document: TrendDocument) -> Iterator[tuple[str, str]]:
-    """The command that finds the commit of the last step of each share that is drawn first."""
-    for one in document.shares[:_MOST_COMMANDS]:
-        if one.change_points:
-            at = one.change_points[-1].position
-            sides = [_commit_of(one, at - 1), _commit_of(one, at)]
-            if all(sides) and sides[0] != sides[1]:
-                command = f"ciwrap bisect {' '.join(sides)} --check"
-                words = f"which commit moved {safe_name(one.variable, 60)}"
-                yield words, command_words(command, [one.check], " -- COMMAND")
+    """The commands that find the commit since which a check does not match, and that of the last
+    step of each share.
+    """
+    bad = _bad_checks(document)
+    for check in bad:
+        words = f"which commit moved {safe_name(check.check, 60)}"
+        yield from _bisection(words, check.check, check.points, check.bad_since)
+    names = {one.check for one in bad}
+    for share in document.shares:
+        if share.change_points and share.check not in names:
+            words = f"which commit moved {safe_name(share.variable, 60)}"
+            yield from _bisection(
+                words, share.check, share.points, share.change_points[-1].position
+            )
 
 
-def _commit_of(one: ShareSeries, position: int) -> str:
-    commit = one.points[position].moment.commit if position >= 0 else None
-    return commit_of({} if commit is None else {"git_commit": commit})
+def _bisection(
+    words: str, check: str, points: Sequence[SharePoint | VerdictPoint], position: int
+) -> Iterator[tuple[str, str]]:
+    """Between the result at that position and the one before it, if their commits are known."""
+    commits = [points[at].moment.commit for at in (position - 1, position) if at >= 0]
+    known = [commit_of({"git_commit": one or ""}) for one in commits]
+    sides = [one for one in dict.fromkeys(known) if one]
+    if len(sides) == len(commits) > 1:
+        command = f"ciwrap bisect {' '.join(sides)} --check"
+        yield words, command_words(command, [check], " -- COMMAND")
 
 
 def _share_card(one: ShareSeries) -> SimpleNamespace:
-    used = f"Of the bound {now_text(one)}, {most_text(one)}"
-    lines = [f"{used}; {slope_words(one)}."]
+    used = f"{now_text(one)} of the bound, at {most_text(one)}"
+    lines = [f"{capital(used)}; {slope_words(one)}."]
     if one.until_bound is not None:
         lines.append(f"{capital(reached_words(one.until_bound))}.")
     lines += _drawn_lines(len(one.points))
@@ -444,14 +481,15 @@ def trend_summary(document: TrendDocument) -> str:
     lines += [f"- {escaped(warning, 600)}" for warning in document.warnings[:_MOST]]
     if len(document.warnings) > _MOST:
         lines.append(f"- ... and {len(document.warnings) - _MOST} more")
-    if document.checks:
+    checks = shown_checks(document)
+    if checks:
         lines += ["", "| check | verdicts | by result |", "|---|---|---|"]
     lines += [
         f"| {escaped(check_name(one))} | {escaped(verdict_words(one), 300)}"
         f" | `{verdict_marks(one)}` |"
-        for one in document.checks[:_MOST]
+        for one in checks[:_MOST]
     ]
-    rest = len(document.checks) - _MOST
+    rest = len(checks) - _MOST
     lines += ["", f"... and {plural(rest, 'more check')}."] if rest > 0 else []
     if document.shares:
         lines += ["", "| variable | share of the bound | most | | tenths of the bound, by result |"]

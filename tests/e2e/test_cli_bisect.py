@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import time
@@ -388,10 +389,10 @@ def test_the_page_names_the_commit_and_shows_what_it_moved(told: Told) -> None:
     assert outcome.code == 0, outcome
     text = page.read_text()
     assert f"<span>{names[3][:10]} moved density (up to" in text
-    assert f"<code>git show {names[3][:10]}</code>" in text
+    assert f'<code id="next-1">git show {names[3][:10]}</code>' in text
     assert text.count("<b>found</b>") == 1
     for step in outcome.document["steps"]:
-        assert f'<td class="mono nw">{step["commit"]["name"][:10]}</td>' in text
+        assert f'<span class="mono">{step["commit"]["name"][:10]}</span>' in text
     assert 'id="c1" data-v="differ"' in text
     assert sys.executable not in text
 
@@ -403,6 +404,7 @@ def test_the_page_of_a_search_without_an_answer(told: Told) -> None:
     outcome = told.run("bisect", told.good, "HEAD", "--report", str(page))
     assert outcome.code == 3, outcome
     text = page.read_text()
-    assert "not found: one of these 3 commits moved a number" in text
+    assert "<span>Not found: one of these 3 commits moved a number" in text
+    assert re.search(r'<code id="next-1">git show( [0-9a-f]{10}){3}</code>', text)
     assert "Commits that may have moved a number" in text
     assert "ended with exit code 1, so its outputs were not compared" in text

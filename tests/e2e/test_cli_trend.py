@@ -342,7 +342,9 @@ def test_a_line_that_has_passed_the_bound(folder: Project) -> None:
     shares = (*(0.05 + 0.08 * n for n in range(15)), 0.7)
     results = [result(n, [variable("density", share)]) for n, share in enumerate(shares)]
     (warning,) = folder.run("trend", *written(folder, results)).document["warnings"]
-    assert warning.endswith(" with each result: the line through these results has reached it")
+    assert warning.endswith(
+        " of the bound with each result; the line through these results has reached it"
+    )
 
 
 def test_a_job_summary(folder: Project) -> None:
@@ -474,12 +476,13 @@ def test_the_page_shows_each_variable_and_command_over_time(folder: Project) -> 
     ]
     outcome = folder.run("trend", *written(folder, results), "--report", "page.html")
     assert outcome.code == 0, outcome
-    page = (folder.folder / "page.html").read_text()
+    page = (folder.folder / "page.html").read_text().replace("\u00a0", " ")
     warnings = outcome.document["warnings"]
     # The title is the finding.
     title = page.partition("<h1>")[2].partition("</h1>")[0]
-    assert html.escape(warnings[0][1:300]) in title
-    assert f"(and {len(warnings) - 1} more warning" in title
+    assert html.escape(warnings[0]).replace(" x the", " \u00d7 the") in title
+    assert '<body class="differ">' in page
+    assert all(f"{one}." in page for one in warnings[1:])
     assert "<b>evil</b>" not in page
     evil, density, times = charts_of(page)
     for picture, lines in ((evil, 1), (density, 1), (times, 1)):
@@ -492,6 +495,52 @@ def test_the_page_shows_each_variable_and_command_over_time(folder: Project) -> 
     dots = [(float(one.get("cx")), float(one.get("cy"))) for one in density.iter("circle")]
     assert begin == pytest.approx(dots[8], abs=0.5)
     assert end == pytest.approx(dots[29], abs=0.5)
+
+
+def page_of(folder: Project, results: Sequence[RunResult]) -> str:
+    """The page, in whose text `nice` has not marked what stays on one line."""
+    outcome = folder.run("trend", *written(folder, results), "--report", "page.html")
+    assert outcome.code == 0, outcome
+    return (folder.folder / "page.html").read_text().replace("\u00a0", " ")
+
+
+def test_the_title_names_a_check_as_it_is_called(folder: Project) -> None:
+    """What follows the finding stands below it."""
+    shares = [0.05 + 0.03 * n for n in range(20)]
+    page = page_of(folder, [result(n, [variable("rho", one)]) for n, one in enumerate(shares)])
+    assert "<span>mesh: rho uses 62 % of its bound and grows by 3 % of the bound" in page
+    assert '<p class="lead">At this rate it exceeds its bound in about 13 more results.</p>' in page
+    assert '<body class="vary">' in page
+    assert "The dashed line is the rate" in page
+    assert "Triangles" not in page
+
+
+def test_what_is_beyond_its_bound_today_is_no_calm_page(folder: Project) -> None:
+    shares = [0.2] * 8 + [2.6] * 8
+    results = [
+        result(n, [variable("rho", share)], git_commit=f"{n:012x}{0:028x}")
+        for n, share in enumerate(shares)
+    ]
+    page = page_of(folder, results)
+    assert '<body class="differ">' in page
+    assert "20 % became twice the bound or more since 0000000000" in page
+    assert "a share beyond twice the bound is drawn at twice the bound" in page
+    assert "dashed line" not in page
+    (command,) = re.findall(r'<code id="next-1">(.*?)</code>', page)
+    command = re.sub("<.*?>", "", command)
+    assert command == f"ciwrap bisect {7:012x} {8:012x} --check mesh -- COMMAND"
+
+
+def test_a_check_that_does_not_match_is_a_warning(folder: Project) -> None:
+    """A variable that is compared exactly has no share that could be warned of."""
+    good = VariableResult("name", Verdict.MATCH, iteration=1, differing_count=0)
+    bad = VariableResult("name", Verdict.DIFFER, iteration=1, differing_count=1)
+    page = page_of(folder, [result(n, [good if n < 3 else bad]) for n in range(5)])
+    assert "<span>mesh does not match since 0000000000 (2026-01-01)</span>" in page
+    assert '<body class="differ">' in page
+    assert page.count('class="mono"><bdi>') == 1  # there is one check, and no row of all
+    assert '<body class="match">' in page_of(folder, [result(0, [good])])
+    assert "<span>Nothing to warn of</span>" in page_of(folder, [result(0, [good])])
 
 
 def test_the_page_says_what_it_leaves_out(folder: Project) -> None:

@@ -67,7 +67,7 @@ def test_fit_predict_and_plan(folder: Project) -> None:
     assert fitted.code == 0, fitted
     assert fitted.err == ""
     first, *_ = fitted.out.splitlines()
-    assert first.startswith("threads drives the variability of seconds most; it is predicted to")
+    assert first.startswith("the variability of seconds depends most on threads; it is predicted")
     assert first.endswith("% in the mean, from 16 configurations and 128 runs")
     assert "probably optimistic with so few configurations" in fitted.out
     assert "noise floor" in fitted.out

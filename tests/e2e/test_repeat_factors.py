@@ -136,7 +136,7 @@ def test_noise_that_a_factor_makes_larger(project: Project) -> None:
     assert found["off_differing"] == found["off_pairs"] > 0
     assert found["p"] <= 0.05
     assert found["effect"] > 0.5
-    assert "acts on x: |d| is larger with it on" in outcome.out
+    assert "acts on x: the differences are larger with it on" in outcome.out
     assert outcome.document["headline"].endswith("; LOUD acts on x")
 
 
@@ -179,7 +179,7 @@ def test_no_effect_is_said_with_the_power_to_find_one(project: Project) -> None:
 def test_too_few_runs_to_show_an_effect(project: Project) -> None:
     with_program(project, 'np.save("out/x.npy", x[:1] + 1e-9 * noise.normal(size=1))')
     outcome = project.run("repeat", "-n", "4", "--vary", "QUIET=0,1", "--seed", "7")
-    assert "so few runs cannot show any: make more" in outcome.out
+    assert "x: so few runs cannot show an effect, make more" in outcome.out
 
 
 @pytest.mark.parametrize(

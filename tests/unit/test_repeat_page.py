@@ -164,8 +164,30 @@ def test_kinds_in_words() -> None:
     equal = RepeatedVariable("c", "x", Behaviour.EQUAL, (1, 1), 1)
     assert variable_words(equal) == ["equal in all runs"]
     words = variable_words(variable())
-    assert words[:2] == ["2 different results from iteration 10 on", "|d| up to 3 (run 2)"]
+    assert words[:2] == ["2 different results from iteration 10 on", "up to 3 apart (run 2)"]
     assert "doubles every 0.866 iterations" in words
+    assert variable_words(replace(variable(), common_digits=0.01))[4] == "with no digit in common"
+
+
+def test_what_is_not_drawn_has_no_legend_and_no_column() -> None:
+    """A frame is of a factor that acts; runs have factors only where these were switched."""
+    plain = result(variable())
+    assert "A frame marks" not in plain
+    assert '<th scope="col">factors</th>' in plain
+    found = RepeatResult("x", 0, runs=(RepeatedRun(1, 1, {}, 1.0, 0),), variables=(variable(),))
+    assert '<th scope="col">factors</th>' not in render_repeat_html(found)
+    acting = FactorFinding("threads", "c", "x", 4, 4, 2, 0, changes=True)
+    framed = render_repeat_html(RepeatResult("x", 0, runs=runs(), factors=(acting,)))
+    assert "A frame marks what a factor changes" in framed
+    idle = replace(acting, differing=0, changes=False)
+    assert "A frame" not in render_repeat_html(RepeatResult("x", 0, runs=runs(), factors=(idle,)))
+
+
+def test_a_message_may_hold_code() -> None:
+    message = Message(MessageLevel.WARNING, "give it an `atol` of <1e-9>")
+    found = RepeatResult("x", 0, runs=runs(), variables=(variable(),), messages=(message,))
+    page = render_repeat_html(found)
+    assert 'give it an <code>atol</code> of &lt;<span class="nw">1e-9</span>&gt;' in page
 
 
 def test_what_does_not_fit_is_said_to_be_left_out() -> None:

@@ -121,14 +121,18 @@ def test_every_column_has_a_head() -> None:
 
 def test_the_next_step_is_a_command() -> None:
     def step(text: str) -> str:
-        (said,) = re.findall(r"<dt>Next</dt><dd><p>(.*?)</p>", text)
-        return said
+        (said,) = re.findall(r"<dt>Next</dt><dd><div class=.step.><p>(.*?)</button>", text)
+        return re.sub("<.*?>", "", said).replace("Copy", "")
 
     slower = tuple(1.5 * one for one in A)
-    assert step(page(slower)).startswith("Have CI fail where B takes longer: <code>ciwrap time ")
-    assert step(page(slower)).endswith("--gate</code>")
+    assert step(page(slower)).startswith("Have CI fail where B takes longer:ciwrap time ")
+    assert step(page(slower)).endswith(" --gate")
     open_ = page(tuple(one * (1.2 if n % 2 else 0.95) for n, one in enumerate(A)))
-    assert re.search(r"--pairs \d+</code>$", step(open_))
+    assert re.search(r" --pairs \d+$", step(open_))
+    # What was asked for is asked for again.
+    found = compare_pairs(A, slower, margin=0.1, confidence=0.9)
+    told = step(page(slower, comparison=found, decides="cpu", duet=True))
+    assert told.endswith(" --margin 0.1 --confidence 0.9 --decides cpu --duet --gate")
     commits = tuple(
         TimedSide(
             name=name, command="./run", seconds=times, spread=spread_of(times, seed=1),
@@ -139,6 +143,8 @@ def test_the_next_step_is_a_command() -> None:
             ("B", slower, "working tree (bbbb)", "b" * 40),
         )
     )  # fmt: skip
-    assert f"ciwrap time --base {'a' * 12} ./run --gate" in page(slower, sides=commits)
+    assert f"ciwrap time --base {'a' * 12} ./run --gate" in step(page(slower, sides=commits))
     alone = page(A, comparison=None, sides=commits[:1])
     assert "ciwrap time ./run OTHER" in alone
+    assert 'class="lt"' not in alone  # dotted beside another one only
+    assert ", dotted A, solid B" not in alone

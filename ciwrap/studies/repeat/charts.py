@@ -34,6 +34,8 @@ MOST_FACTOR_ROWS = 40
 _ROW = 22.0
 # Of the maps: what they are at most without their names, how long a name may be, and how wide a
 # letter is, about.
+# Room for `10\u207b\u00b9\u00b2` beside the name of the axis.
+_SIZE_LABELS = 64.0
 _CELLS_WIDTH, _LONGEST, _LETTER = 640.0, 24, 7.4
 
 
@@ -136,7 +138,7 @@ def _factor_cell(
 
 def spread_curve(variable: RepeatedVariable) -> Markup:
     """The largest and the typical difference of each iteration, with the bounds drawn in."""
-    frame = Frame()
+    frame = Frame(left=_SIZE_LABELS)
     points = [one for one in variable.by_iteration if one.iteration is not None]
     steps = [one.iteration for one in points if one.iteration is not None]
     first, last = steps[0], steps[-1]
@@ -201,7 +203,7 @@ def run_dots(variable: RepeatedVariable, runs: Sequence[RepeatedRun]) -> Markup 
     ]
     if len(told) < 3 or not any(size for _, size in told):
         return None
-    frame = Frame()
+    frame = Frame(left=_SIZE_LABELS)
     levels = sorted(_levels(variable), key=lambda level: -level[1])
     parts, y_of = _sizes_scale(frame, [size for _, size in told], levels)
     parts += _level_lines(frame, [(words, y_of(size)) for words, size in levels], variable)
@@ -259,7 +261,6 @@ def time_dots(runs: Sequence[RepeatedRun]) -> Markup:
     parts = value_lines(frame, high, lambda tick: f"{tick:g} s")
     y = frame.y(median / high)
     parts.append(line(frame.left, y, frame.right, y, "sg"))
-    parts.append(text(frame.right - 2, y - 4, f"median {seconds_text(median)}", "end", "sl"))
     labelled = some_of([run for run, _ in timed])
     for run, time in timed:
         x = frame.x_among(run, first, last)

@@ -53,6 +53,7 @@ from ciwrap.studies.repeat.charts import MOST_RUNS as MOST_MAP_RUNS
 from ciwrap.studies.repeat.costs import COST_WORDS
 from ciwrap.studies.repeat.result import reach_words
 
+_LEAST_DIGITS = 0.05
 _FIT_WORDS = {
     BoundFit.FITS: "fits",
     BoundFit.TOO_TIGHT: "is too tight",
@@ -71,14 +72,20 @@ def variable_words(one: RepeatedVariable) -> list[str]:
         words[0] += f" from iteration {one.first_iteration} on"
     if one.max_abs is not None:
         run = "" if one.max_abs_run is None else f" (run {one.max_abs_run})"
-        words.append(f"|d| {reach_words('up to', one.max_abs)}{run}")
+        words.append(f"{reach_words('up to', one.max_abs)} apart{run}")
     if relative := relative_text(one.max_rel, one.max_abs):
         words.append(f"relative {relative}")
     if one.varying_share is not None:
-        words.append(f"{percent_text(one.varying_share)} of the values")
+        words.append(f"in {percent_text(one.varying_share)} of the values")
     if one.common_digits is not None:
-        words.append(f"95 % of the values have {one.common_digits:.1f} digits in common or more")
+        words.append(_digits_words(one.common_digits))
     return words + _growth_of(one)
+
+
+def _digits_words(digits: float) -> str:
+    if digits < _LEAST_DIGITS:
+        return "with no digit in common"
+    return f"95 % of the values agree to {digits:.1f} digits or more"
 
 
 def order_words(result: RepeatResult) -> str:
@@ -174,7 +181,7 @@ def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
         name = f"{safe_name(one.check, 40)}: {name}"
     if one.changes is not None:
         share = f"{one.differing} of {plural(one.pairs, 'pair')} of runs differ"
-        size = f", |d| {reach_words('up to', one.max_abs)}" if one.max_abs else ""
+        size = f", {reach_words('up to', one.max_abs)} apart" if one.max_abs else ""
         if one.changes:
             return f"changes {name}: {share}{size}"
         return f"does not change {name}" + (f": {share}" if one.pairs else "")
@@ -187,12 +194,10 @@ def factor_words(one: FactorFinding, *, has_checks: bool = False) -> str:
     p = f"p = {short_number(one.p)}"
     if one.acts:
         word = "larger" if one.effect > 0 else "smaller"
-        return f"acts on {name}: |d| is {word} with it on ({p}); {levels}"
-    power = (
-        f"so many runs find a five-fold spread in {100 * one.power:.0f} % of cases"
-        if one.power
-        else "so few runs cannot show any: make more"
-    )
+        return f"acts on {name}: the differences are {word} with it on ({p}); {levels}"
+    if not one.power:
+        return f"{name}: so few runs cannot show an effect, make more ({p}); {levels}"
+    power = f"so many runs find a five-fold spread in {100 * one.power:.0f} % of cases"
     return f"no effect on {name} found ({p}; {power}); {levels}"
 
 
@@ -241,7 +246,9 @@ def render_repeat_html(result: RepeatResult) -> str:
     timed = [run for run in result.runs if run.seconds is not None]
     page = SimpleNamespace(
         title=capital(safe_name(title, 500)),
-        lead=_code(f"{rest}.") if rest else Markup(""),
+        has_frame=any(one.acts for one in result.factors),
+        has_factors=any(run.factors for run in result.runs),
+        lead=f"{safe_name(rest, 1000)}." if rest else "",
         commands=_commands(result),
         hue=_hue(result),
         counts=tuple(_counts(result)),
@@ -284,15 +291,6 @@ def _hue(result: RepeatResult) -> str:
     if result.exit_code:
         return "differ"
     return "vary" if any(one.varies for one in result.variables) else "match"
-
-
-def _code(sentence: str) -> Markup:
-    """What stands between backticks, as code."""
-    parts = safe_name(sentence, 1000).split("`")
-    return Markup("").join(
-        Markup("<code>{}</code>").format(part) if number % 2 else part
-        for number, part in enumerate(parts)
-    )
 
 
 def _counts(result: RepeatResult) -> Iterator[tuple[str, int, str]]:

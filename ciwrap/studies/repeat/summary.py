@@ -28,7 +28,7 @@ _USEFUL_SHARE = 1e-3
 # Of the sampled elements, this share may have fewer digits than stated.
 _FEWER_DIGITS = 0.05
 _UNRELATED = (
-    "runs differ by {much} the spread of the values, from the first that vary on: is a random seed"
+    "runs differ by {much} the spread of the values as soon as they differ: is a random seed"
     " left open? Fix it before a bound is set. Chaos before the first checkpoint looks the same"
     " (judge it by `capture --ensemble`), and so does what is nothing but rounding, such as a"
     " residual near 0 (give it an `atol`)"

@@ -122,7 +122,7 @@ def _fit_headline(document: VariabilityDocument) -> str:
     if not sure:
         return f"the variability of {value} is {error}"
     names = " with ".join(safe_name(name, 60) for name in sure[0].parameters)
-    return f"{names} drives the variability of {value} most; it is {error}"
+    return f"the variability of {value} depends most on {names}; it is {error}"
 
 
 def next_steps(document: VariabilityDocument) -> tuple[tuple[str, str], ...]:
@@ -416,7 +416,8 @@ def colour_bar(summary: MapSummary) -> Markup:
     parts = _framed_image(cells, 1, len(cells), 20, 2, 420, 14)
     for part in (0.0, 0.25, 0.5, 0.75, 1.0):
         words = short_number(math.exp(low + (high - low) * part))
-        parts.append(text(20 + 420 * part, 32, words))
+        anchor = "start" if part == 0 else "end" if part == 1 else "middle"
+        parts.append(text(20 + 420 * part, 32, words, anchor))
     return chart("Sigma by colour", join(parts), width=460, height=38)
 
 
@@ -565,9 +566,10 @@ _MOST_TERMS = 10
 def render_variability_html(document: VariabilityDocument) -> str:
     """The page of what `fit` or `plan` found, self-contained as that of a comparison is."""
     repeats = document.repeats[0] if document.repeats else None
+    title, *more = headline(document).split("; ")
     page = SimpleNamespace(
-        title=capital(headline(document)),
-        lead=tuple(_lead(document)),
+        title=capital(title),
+        lead=(*(f"{capital(text)}." for text in more), *_lead(document)),
         hue="vary",
         commands=next_steps(document),
         counts=tuple(_counts(document)),
