@@ -16,6 +16,7 @@ import planted_defects as planted
 import pytest
 import report_cases as cases
 import report_scenarios as scenarios
+import study_pages as studies
 
 from ciwrap.report.page import render_html
 
@@ -127,6 +128,7 @@ def test_accessibility(browser: Any, pages: Any, name: str, scheme: str, width: 
 # One of 12,800 checkpoints takes long to write, and looks as the growing one does.
 CASES = [name for name in cases.CASES if name != "long_run"]
 PLANTED = [name for name in planted.DEFECTS if name != "nothing"]
+STUDIES = list(studies.PAGES)
 
 
 @pytest.fixture(scope="session")
@@ -136,15 +138,42 @@ def case_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for name in PLANTED:
         planted.checked(folder / "planted" / name, name)
         found[name] = (folder / "planted" / name / "report.html").as_uri()
+    for name in STUDIES:
+        found[name] = studies.make(name, folder / "studies" / name).as_uri()
     return found
 
 
+# Texts of a chart that lie on each other, and cells that are squeezed to a few letters.
+COLLIDE = """() => {
+  const found = [];
+  for (const chart of document.querySelectorAll("svg.chart")) {
+    const texts = [...chart.querySelectorAll("text")];
+    const boxes = texts.map((one) => [one.textContent, one.getBoundingClientRect()]);
+    boxes.forEach(([words, a], at) => {
+      for (const [others, b] of boxes.slice(at + 1)) {
+        const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (wide > 1.5 && high > 3) found.push(`${words} / ${others}`);
+      }
+    });
+  }
+  for (const cell of document.querySelectorAll("td")) {
+    const words = cell.textContent;
+    if (cell.offsetParent && words.length > 20 && cell.offsetWidth < 80) found.push(words);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1440, 390])
-@pytest.mark.parametrize("name", [*CASES, *PLANTED])
+@pytest.mark.parametrize("name", [*CASES, *PLANTED, *STUDIES])
 def test_every_case_is_accessible_fits_and_is_silent(
-    browser: Any, case_pages: dict[str, str], name: str, width: int
+    browser: Any, case_pages: dict[str, str], name: str, width: int, scheme: str
 ) -> None:
-    context = browser.new_context(bypass_csp=True, viewport={"width": width, "height": 844})
+    context = browser.new_context(
+        bypass_csp=True, viewport={"width": width, "height": 844}, color_scheme=scheme
+    )
     page = context.new_page()
     told: list[str] = []
     page.on("console", lambda message: told.append(message.text))
@@ -161,6 +190,7 @@ def test_every_case_is_accessible_fits_and_is_silent(
         )
         == []
     )
+    told += page.evaluate(COLLIDE)
     told += complaints_of(page)
     context.close()
     assert told == []
@@ -369,6 +399,54 @@ def test_copy(browser: Any, pages: Any) -> None:
     expect(page.locator("#status")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()") == "ciwrap accept wave --reason 'WHY'"
     context.close()
+
+
+def test_every_command_has_a_button_that_copies_it(
+    browser: Any, case_pages: dict[str, str]
+) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    copied = []
+    for name in case_pages:
+        page.goto(case_pages[name])
+        for one in page.locator("#lead .cmd, .accept > .cmd").all():
+            words = one.locator("code").inner_text()
+            assert words.startswith(("ciwrap ", "git show "))
+            one.get_by_role("button", name="Copy").click()
+            assert page.evaluate("navigator.clipboard.readText()") == words
+            copied.append(name)
+    context.close()
+    assert {"repeat", "time_changed", "trend", "bisect", "bisect_open", "variability"} <= set(
+        copied
+    )
+
+
+@pytest.mark.parametrize("name", ["repeat", "time_changed", "trend", "variability", "bisect"])
+def test_a_printed_card_is_broken_in_its_tables_alone(
+    page: Page, case_pages: dict[str, str], name: str
+) -> None:
+    page.goto(case_pages[name])
+    page.emulate_media(media="print")
+    breaks = page.evaluate(
+        "[...document.querySelectorAll('.card')].map((one) =>"
+        " [one.querySelector('table') !== null, getComputedStyle(one).breakInside])"
+    )
+    assert breaks
+    for has_table, inside in breaks:
+        assert inside == ("auto" if has_table else "avoid")
+
+
+def test_names_in_a_printed_table_are_whole(page: Page, pages: Any) -> None:
+    page.goto(pages["not_comparable"])
+    page.set_viewport_size({"width": 703, "height": 1000})  # an A4 page without its margins
+    page.emulate_media(media="print")
+    lines = page.evaluate(
+        "[...document.querySelectorAll('#matrix th, #matrix .ch')].map((one) => {"
+        " const range = document.createRange(); range.selectNodeContents(one);"
+        " return [one.textContent, range.getClientRects().length]; })"
+    )
+    assert ["ocean", 1] in lines
+    assert [words for words, count in lines if count > 1 and " " not in words] == []
 
 
 def test_keys(page: Page, pages: Any) -> None:
