@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import ConfigError, CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import OPTION_NAMES, EntrySource, HistoryReader, Listing, array_of_texts
 from ciwrap.formats.reader import InputFile, check_is_file, guarded
@@ -44,7 +44,6 @@ _PARALLEL = tuple(suffix.replace(".", ".p") for suffix in GRIDS)
 _INDEXES = (".vtm", ".pvd", *_PARALLEL)
 _MOST_LEVELS = 4
 _TIME = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?"
-_XDMF = (".xdmf", ".xmf")
 _MOST_INDEX_BYTES = 64 << 20
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _PARTS = re.compile(rb"(?:Source|file)\s*=\s*[\"']([^\"'<>|:*?]{1,500})[\"']")
@@ -73,13 +72,6 @@ class VtkReader(HistoryReader):
                 f"there is no dimension {rule.axis!r} (known: {TIME})",
                 file=path,
                 key="options.iterations",
-            )
-        if path.suffix.lower() in _XDMF:
-            raise UnsupportedFormatError(
-                "is XDMF, which is not read",
-                file=path,
-                remedy="compare the HDF5 file that it names, and this one as text (format: tokens)"
-                " or not at all (exclude)",
             )
         with guarded(path):
             return _source(path, rule)

@@ -1126,9 +1126,10 @@ OWN_FORMATS = {
         "ciwrap.formats.vtk:VtkReader",
         (
             *(".vtk", ".vti", ".vtp", ".vtr", ".vts", ".vtu"),
-            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".xdmf", ".xmf", ".vtm", ".pvd"),
+            *(".pvti", ".pvtp", ".pvtr", ".pvts", ".pvtu", ".vtm", ".pvd"),
         ),
     ),
+    "xdmf": OwnFormat("ciwrap.formats.xdmf:XdmfReader", (".xdmf", ".xmf")),
     "adios2": OwnFormat("ciwrap.formats.adios2:Adios2Reader", (".bp", ".bp4", ".bp5")),
     "fortran": OwnFormat("ciwrap.formats.fortran:FortranReader", ()),
     "gmsh": OwnFormat("ciwrap.formats.gmsh:GmshReader", (".msh",)),

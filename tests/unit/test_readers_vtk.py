@@ -1,4 +1,4 @@
-"""VTK's XML and legacy files. XDMF is refused.
+"""VTK's XML and legacy files.
 
 Some are written by VTK, which is in the extra `formats-test`: pip install '.[test,formats-test]'
 """
@@ -12,8 +12,7 @@ import pytest
 from optional_libraries import needs
 from vtk_xml import XmlFile
 
-from ciwrap.base.errors import CiwrapError, UnsupportedFormatError
-from ciwrap.formats.find_outputs import find_outputs
+from ciwrap.base.errors import CiwrapError
 from ciwrap.formats.vtk import VtkReader
 from ciwrap.testing import ReaderSuite
 
@@ -134,18 +133,6 @@ def test_truncated_vtk_is_refused(tmp_path: Path) -> None:
         with pytest.raises(CiwrapError) as caught:
             VtkReader().open(path)
         assert str(caught.value).isprintable()
-
-
-def test_xdmf_is_refused(tmp_path: Path) -> None:
-    """The heavy data that it names are compared by themselves."""
-    (tmp_path / "run.xdmf").write_text("<Xdmf><DataItem>heavy.h5:/p</DataItem></Xdmf>")
-    (tmp_path / "heavy.h5").write_bytes(b"any")
-    with pytest.raises(
-        UnsupportedFormatError, match=r"is XDMF, which is not read; compare the HDF5"
-    ):
-        VtkReader().open(tmp_path / "run.xdmf")
-    found = [one.path.name for one in find_outputs(tmp_path, ["."]).files]
-    assert found == ["heavy.h5", "run.xdmf"]
 
 
 def written(path: Path, item: Any, writer: str) -> dict[str, Any]:
