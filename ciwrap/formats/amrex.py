@@ -65,8 +65,9 @@ def _list_plotfile(path: Path, listing: Listing) -> list[str]:
     levels = [f"Level_{number}" for number in range(words.whole() + 1)]
     listing.add_array("low", numbers_in(words.take(axes)))
     listing.add_array("high", numbers_in(words.take(axes)))
-    words.take(len(levels) - 1)  # ratios, which the domains tell as well
-    domains = words.take(len(levels))
+    while not (first := words.take()[0]).startswith("(("):
+        pass  # ratios, also of levels that are not there; the domains tell them as well
+    domains = [first, *words.take(len(levels) - 1)]
     listing.add_array("steps", numbers_in(words.take(len(levels)), "<i8"))
     sizes = [numbers_in(words.take(axes)) for _ in levels]
     listing.add_array("coordinates", np.array(words.whole()))

@@ -72,7 +72,8 @@ def write_plotfile(path: Path, levels: list[tuple[Arrays, Any, list[Box]]], **fa
         for level in range(count)
     ]
     text = f"HyperCLaw-V1.1\n{len(fields)}\n" + "".join(f"{name}\n" for name in fields)
-    text += f"{axes}\n0.25\n{count - 1}\n{'0 ' * axes}\n{'1 ' * axes}\n{'2 ' * (count - 1)}\n"
+    # Some programs write the ratios of all levels that there may be, here one more.
+    text += f"{axes}\n0.25\n{count - 1}\n{'0 ' * axes}\n{'1 ' * axes}\n{'2 ' * count}\n"
     text += f"{' '.join(domains)} \n{'7 ' * count}\n"
     text += "".join(f"{0.5**level} " * axes + "\n" for level in range(count)) + "0\n0\n"
     for level, (arrays, corner, parts) in enumerate(levels):
