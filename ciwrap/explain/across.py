@@ -354,6 +354,8 @@ def _arrays(parts: Parts) -> list[NDArray[Any]]:
 
 # What variables that number the rows of others are called.
 _ID_NAME = re.compile(r"(?:.*[/._])?(?:particle_?|atom_?|cell_?|global_?|g|p)?(?:id|ids|tag|tags)")
+# What variables that say where the rows of others are may be called.
+_POINTS_NAME = re.compile(r"(?:.*[/._])?(?:points?|positions?|coordinates|nodes)")
 _MOST_ID_BYTES = 8 << 20
 _FLOATS = {"f4", "f8"}
 
@@ -455,30 +457,46 @@ def _is_id(one: VariableResult) -> bool:
     return is_whole and len(one.shape or ()) == 1 and _ID_NAME.fullmatch(one.name) is not None
 
 
+def _is_points(one: VariableResult) -> bool:
+    is_real = one.dtype is not None and one.dtype[1] == "f"
+    return is_real and len(one.shape or ()) == 2 and _POINTS_NAME.fullmatch(one.name) is not None
+
+
 def _other_order(findings: Findings, parts_of: PartsOf) -> Iterator[str]:
-    """An id that holds the same values in another order."""
-    for one in findings.results:
-        is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
-        if one.verdict is Verdict.DIFFER and _is_id(one) and not one.aligned_by and is_small:
-            if _are_same_values(one, parts_of):
-                yield (
-                    f"{one.name} holds the same values in another order: try --align-by {one.name}"
-                )
-            return
+    """Coordinates, or an id, that hold the same values in another order."""
+    for is_kind in (_is_points, _is_id):
+        for one in findings.results:
+            is_small = (one.byte_count or 0) <= _MOST_ID_BYTES
+            is_moved = one.verdict is Verdict.DIFFER and not one.aligned_by
+            if is_moved and is_small and is_kind(one):
+                if _are_same_values(one, parts_of):
+                    yield (
+                        f"{one.name} holds the same values in another order: try --align-by"
+                        f" {one.name}"
+                    )
+                    return
+                break
 
 
 def with_id_named(results: Sequence[VariableResult]) -> list[VariableResult]:
-    """The results; where rows stand in another order and an id does so as well, the remedy names it
-    instead of leaving that to the reader.
+    """The results; where rows stand in another order and their coordinates or an id do so as well,
+    the remedy names these instead of leaving that to the reader.
     """
-    names = {one.name for one in results if _is_id(one) and _order_of(one) is not None}
-    if len(names) != 1:
-        return list(results)
-    (name,) = names
-    return [
-        one if (told := _order_of(one)) is None else _with_remedy(one, told, f"align_by: {name}")
-        for one in results
-    ]
+    moved = [one for one in results if _order_of(one) is not None]
+    for is_kind in (_is_points, _is_id):
+        rows = {one.name: (one.shape or (0,))[0] for one in moved if is_kind(one)}
+        if len(rows) == 1:
+            ((name, count),) = rows.items()
+            # VTK's cells are paired by their points.
+            cells = f"{name.removesuffix('points')}cell" if is_kind is _is_points else name
+            return [
+                _with_remedy(one, told, f"align_by: {name}")
+                if (told := _order_of(one)) is not None
+                and ((one.shape or (0,))[0] == count or one.name.startswith(cells))
+                else one
+                for one in results
+            ]
+    return list(results)
 
 
 def _order_of(one: VariableResult) -> Explanation | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ciwrap.cli.main import run
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -108,10 +110,17 @@ def test_the_same_mesh_in_another_order(plates: Any) -> None:
     assert {found[name]["aligned_by"] for name in ("cell_data/q", "cells/types")} == {"m/cells"}
 
 
-def test_without_it_they_differ(plates: Any) -> None:
+def test_what_is_proposed_can_be_followed(plates: Any, capsys: pytest.CaptureFixture[str]) -> None:
     it, mesh = plates(""), Mesh()
     write(it, a=mesh, b=mesh.shuffled(1))
-    assert "points" in not_matching(it.compare(1))
+    found = it.compare(1)
+    for name in ("points", "point_data/u", "cell_data/q"):
+        assert {one["remedy"] for one in found[name]["explanations"]} == {"align_by: m/points"}
+    assert "try --align-by m/points" in capsys.readouterr().out
+    assert run(["compare", "a", "b", "--align-by", "m/points"]) == 0
+    assert run(["compare", "a/m.vtk", "b/m.vtk"]) == 1
+    assert "--align-by points" in capsys.readouterr().out
+    assert run(["compare", "a/m.vtk", "b/m.vtk", "--align-by", "points"]) == 0
 
 
 @pytest.mark.parametrize("where", ["u", "q", "points", "cells", "types"])
