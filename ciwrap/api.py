@@ -108,6 +108,7 @@ def compare_arrays(
     fill_values: float | Sequence[float] = (),
     period: float | Sequence[float] | None = None,
     mixed_precision: bool = False,
+    up_to_sign: str = "none",
     name: str = "array",
 ) -> VariableResult:
     """Compares two arrays element by element; v differs unless |v - g| <= atol + rtol |g|.
@@ -115,9 +116,10 @@ def compare_arrays(
     With `ulps` instead: unless at most so many floats lie between them. fill_values: numbers that
     mean "missing", which equals "missing" alone. period: differences are modulo this, one number or
     one for each component of the last axis (0: none). mixed_precision: float32 against float64 is
-    compared as float32. The result counts elements, and names them by their indices in the array's
-    shape. Another dtype or shape is `not_comparable`, not an exception. Raises UsageError for
-    settings out of range, UnsupportedDtypeError for arrays without a defined comparison.
+    compared as float32. up_to_sign: "whole", or each of the "rows" or "columns", may have the other
+    sign. The result counts elements, and names them by their indices in the array's shape. Another
+    dtype or shape is `not_comparable`, not an exception. Raises UsageError for settings out of
+    range, UnsupportedDtypeError for arrays without a defined comparison.
     """
     settings = _settings(
         "compare_arrays()",
@@ -128,6 +130,7 @@ def compare_arrays(
         fill_values=fill_values,
         period=period,
         mixed_precision=mixed_precision,
+        up_to_sign=up_to_sign,
     )
     ours, theirs = _labelled(golden, name), _labelled(new, name)
     settings = fit_fill_values(settings, ours.dtype)
@@ -167,13 +170,16 @@ class Golden(Struct, frozen=True):
         rank: int | None = None,
         period: float | Sequence[float] | None = None,
         mixed_precision: bool = False,
+        up_to_sign: str = "none",
     ) -> VariableResult:
         """Compares an array with the variable of that identity, by the golden's own bound.
 
         Raises VariableMissingError, and what `check_array` raises.
         """
         golden = self.variable(name, iteration=iteration, rank=rank)
-        return check_array(array, golden, period=period, mixed_precision=mixed_precision)
+        return check_array(
+            array, golden, period=period, mixed_precision=mixed_precision, up_to_sign=up_to_sign
+        )
 
     def to_bytes(self) -> bytes:
         """The golden file's bytes: the same on every machine for the same content.
@@ -271,15 +277,18 @@ def check_array(
     *,
     period: float | Sequence[float] | None = None,
     mixed_precision: bool = False,
+    up_to_sign: str = "none",
 ) -> VariableResult:
     """Compares an array with a golden variable, by the golden's own bound and evidence.
 
-    period and mixed_precision, which no golden keeps: as in `compare_arrays`. Another dtype or
-    shape, or a period where the golden has no data, is `not_comparable`, not an exception. Raises
-    UsageError for settings out of range, UnsupportedDtypeError for arrays without a defined
+    period, mixed_precision and up_to_sign, which no golden keeps: as in `compare_arrays`. Another
+    dtype or shape, or a period where the golden has no data, is `not_comparable`, not an exception.
+    Raises UsageError for settings out of range, UnsupportedDtypeError for arrays without a defined
     comparison.
     """
-    asked = _settings("check_array()", period=period, mixed_precision=mixed_precision)
+    asked = _settings(
+        "check_array()", period=period, mixed_precision=mixed_precision, up_to_sign=up_to_sign
+    )
     made_with = golden.tree.parameters
     settings = replace(
         asked,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
+    from ciwrap.model import ErrorBound
 
 _FLOATS = {2, 4, 8}
 _COMPLEXES = {8, 16}
@@ -321,10 +322,12 @@ class Values(Shaped, ABC):
 
     labels: as in `Signature`. device: the array on a device that these values are; `read` then
     copies. is_written: whether they are numbers written out, of which 0 and 0.0 are one.
+    flipped_count: how many vectors of it are here with the other sign; None where signs count.
     """
 
     labels: Labels = ()
     is_written: bool = False
+    flipped_count: int | None = None
     device: HeldOnDevice | None = None
 
     @property
@@ -584,6 +587,18 @@ def as_doubles(elements: NDArray[Any], dtype: str) -> NDArray[np.float64]:
     if elements.dtype.kind == "c":
         elements = elements.view(elements.real.dtype)
     return elements.astype(np.float64)
+
+
+def slack_of(golden: NDArray[Any], bound: ErrorBound, combine: str = "sum") -> NDArray[np.float64]:
+    """How far floating-point numbers may be from each golden one, about as the core decides it."""
+    size = np.abs(golden)
+    if bound.ulps:
+        return np.asarray(np.spacing(size), dtype=np.float64) * bound.ulps
+    relative = np.asarray(size, dtype=np.float64) * bound.rtol
+    if combine == "sum":
+        return relative + bound.atol
+    pick = np.minimum if combine == "both" else np.maximum
+    return np.asarray(pick(relative, bound.atol), dtype=np.float64)
 
 
 # The label of what stands before the first step of a log.

@@ -456,7 +456,7 @@ def _exact(settings: VariableSettings) -> VariableSettings:
     # On a circle a number far outside of the range would be the image of one of its ends. A missing
     # value would match an end that is a fill value as well.
     exact = settings.with_bound(ErrorBound())
-    return replace(exact, combine="sum", period=(), fill_values=())
+    return replace(exact, combine="sum", up_to_sign="none", period=(), fill_values=())
 
 
 class _Expected(Values):

@@ -29,11 +29,11 @@ from ciwrap.check.two_sides import (
     GOLDEN,
     RUNS,
     Work,
+    as_compared,
     as_dtype,
     common_dtype,
     compare_elements,
     in_dtype,
-    in_one_dtype,
     is_strict_on,
     kept_statistics,
     not_comparable,
@@ -312,7 +312,8 @@ def _by_golden(
     """By the golden's tree, and by its data if it has them.
 
     Digests and residues are of the values as they were. What has to be seen otherwise (on a circle,
-    under a combined bound, in another precision) needs the golden's data, or is not comparable.
+    under a combined bound, with another sign, in another precision) needs the golden's data, or is
+    not comparable.
     """
     golden = reference.golden
     assert golden is not None
@@ -321,6 +322,7 @@ def _by_golden(
     is_cut = is_mixed and parameters.dtype[1:] == "f8"
     common = None if is_mixed else common_dtype(reference.values, new, settings)
     needs_data = bool(settings.period) or settings.combine != "sum" or is_cut
+    needs_data |= settings.up_to_sign != "none"
     # Without its data, only what the golden's own type holds can be compared with it.
     needs_data |= common not in (None, parameters.dtype) and golden.data is not None
     if is_mixed and not needs_data:
@@ -345,6 +347,8 @@ def _needs_data(golden: _core.GoldenVariable, settings: VariableSettings) -> Ciw
     remedy = "set 'evidence: data' and accept the outputs anew"
     if settings.combine != "sum":
         return ParameterMismatchError(f"{kept} with 'combine: {settings.combine}'", remedy=remedy)
+    if settings.up_to_sign != "none":
+        return ParameterMismatchError(f"{kept} up to its sign", remedy=remedy)
     if settings.period:
         return PeriodError(f"{kept} modulo a period", remedy=remedy)
     return DtypeMismatchError(
@@ -361,7 +365,8 @@ def _by_values(
     new: Values,
     settings: VariableSettings,
 ) -> VariableResult:
-    reference, new, settings = in_one_dtype(reference, new, settings)
+    reference, new, settings = as_compared(reference, new, settings)
+    result = replace(result, flipped_count=new.flipped_count)
     if settings.combine != "sum":  # which a period is refused beside
         from ciwrap.check.other_bounds import compare_combined
 

@@ -119,6 +119,7 @@ def refuse_settings(settings: VariableSettings) -> None:
             ("fill_values", settings.fill_values),
             ("mixed_precision", settings.mixed_precision),
             ("combine", settings.combine != "sum"),
+            ("up_to_sign", settings.up_to_sign != "none"),
         )
         if is_set
     ]

@@ -349,8 +349,22 @@ def refuse_other_dtype(reference: Signature, new: Signature, wording: Wording) -
         raise DtypeMismatchError(f"dtype {text}", remedy=wording.remedy)
 
 
-def in_one_dtype(
+def as_compared(
     reference: Values, new: Values, settings: VariableSettings, wording: Wording = RUNS
+) -> tuple[Values, Values, VariableSettings]:
+    """Both sides in one dtype and sign, and the settings for that. Raises DtypeMismatchError, and
+    ParameterMismatchError for a dtype that has no signs.
+    """
+    reference, new, settings = _in_one_dtype(reference, new, settings, wording)
+    if settings.up_to_sign != "none":
+        from ciwrap.check.signs import SignedValues
+
+        new = SignedValues(reference, new, settings)
+    return reference, new, settings
+
+
+def _in_one_dtype(
+    reference: Values, new: Values, settings: VariableSettings, wording: Wording
 ) -> tuple[Values, Values, VariableSettings]:
     """Both sides as they are compared, and the settings for that. Raises DtypeMismatchError."""
     if settings.mixed_precision and is_mixed_precision(reference.dtype, new.dtype):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.values import ArrayValues, storage_dtype
+from ciwrap.arrays.values import ArrayValues, slack_of, storage_dtype
 from ciwrap.base.errors import AlignmentError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.rows import RowOrder
@@ -28,6 +28,8 @@ _MOST_AXES = 3
 _MOST_OF_A_CELL = 64
 # Coordinates that are so little apart, in their own scale, are at one place, whatever the bound.
 _SAME_PLACE = 2.0**-44
+# What lies so near, in the scale of the coordinates, may be the same point.
+_ROUNDING = 1e-6
 
 
 def match_points(
@@ -47,7 +49,7 @@ def match_points(
     axes, count = old.shape
     if len(moved) != axes:
         raise AlignmentError(f"{name!r} has {axes} coordinates {sides[0]}, {len(moved)} {sides[1]}")
-    slack = _slack(bound, golden).reshape(count, axes).T
+    slack = slack_of(golden, bound).reshape(count, axes).T
     if old.shape == moved.shape and bool(np.all(np.abs(moved - old) <= slack)):
         return np.arange(count)  # also where points are too near to each other to be moved
     both = np.concatenate([old, moved], axis=1)
@@ -103,15 +105,6 @@ def _coordinates(name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def _slack(bound: ErrorBound, golden: NDArray[Any]) -> NDArray[np.float64]:
-    """How far a number may be from each golden one."""
-    if bound.ulps:
-        found = np.spacing(np.abs(golden)).astype(np.float64) * bound.ulps
-    else:
-        found = np.abs(golden.astype(np.float64)) * bound.rtol + bound.atol
-    return np.asarray(found, dtype=np.float64)
-
-
 def _place(coordinates: NDArray[Any]) -> str:
     return f"({', '.join(f'{one:.10g}' for one in coordinates.tolist())})"
 
@@ -125,10 +118,12 @@ def _unpaired(
 ) -> AlignmentError:
     """lost: the points of one side without a partner. others: all of the other side."""
     nearest = float(np.abs(others - lost[:, :1]).max(axis=0).min(initial=np.inf))
+    is_rounding = nearest <= _ROUNDING * float(np.abs(others).max(initial=0.0))
     return AlignmentError(
         f"the rows cannot be paired by {name!r}: {lost.shape[1]} points are only {where}, the"
         f" first at {_place(lost[:, 0])}; the nearest one on the other side is {nearest:.3g} away,"
-        f" and the bound of {name!r} is {bound.text}"
+        f" and the bound of {name!r} is {'0' if bound.is_exact else bound.text}",
+        remedy=f"if that is rounding, give {name!r} a wider bound" if is_rounding else None,
     )
 
 

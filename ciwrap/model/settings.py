@@ -708,6 +708,7 @@ class VariableSettings(Struct, frozen=True):
     period: tuple[float, ...] = ()
     mixed_precision: bool = False
     combine: str = "sum"
+    up_to_sign: str = "none"
     strict_dtype: StrictDtype = StrictDtype.OTHER
     strict_shape: bool = True
     strict_count: bool = True
@@ -729,7 +730,8 @@ class VariableSettings(Struct, frozen=True):
     @property
     def is_plain(self) -> bool:
         """Whether the bound is their sum, and numbers are compared as they are."""
-        return not (self.period or self.mixed_precision or self.combine != "sum")
+        has_way = self.period or self.mixed_precision or self.combine != "sum"
+        return not has_way and self.up_to_sign == "none"
 
     @property
     def has_own_trees(self) -> bool:
@@ -875,6 +877,15 @@ _STATED = (
         OnTrees.BEYOND,
         option="How atol and rtol make one bound: sum, both or either.",
     ),
+    Setting(
+        "up_to_sign",
+        one_of("none", "whole", "rows", "columns"),
+        "vectors that mean the same with either sign, as eigenvectors: the `whole` variable is one,"
+        " or each of its `rows` (first axis) or `columns` (last axis). Goldens need their data",
+        OnTrees.BEYOND,
+        in_api=True,
+        option="What may have the other sign: whole, rows or columns.",
+    ),
 )
 # In the order in which they are stated, by name.
 SETTINGS: Mapping[str, Setting] = {one.name: one for one in _STATED}
@@ -901,6 +912,7 @@ class SettingArguments(TypedDict, total=False):
     period: float | Sequence[float] | None
     mixed_precision: bool | None
     combine: str | None
+    up_to_sign: str | None
 
 
 class SettingsLayer(Struct, frozen=True):

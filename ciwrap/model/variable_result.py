@@ -627,6 +627,7 @@ class VariableResult(Struct, frozen=True):
     from. golden_root, root: of its trees, in hexadecimal. byte_count: of the variable.
 
     element_count: of the variable. masked_count: elements that the mask took out of the comparison.
+    flipped_count: vectors that were compared with the other sign; None where signs count.
     has_fill_values: whether elements that hold a fill value on both sides were not compared as
     numbers; how many is not counted. differing_count: elements beyond the bound; None if only
     suspect chunks are known, then the truth lies between the next two. differing_count_at_most: the
@@ -697,6 +698,7 @@ class VariableResult(Struct, frozen=True):
 
     element_count: int | None = None
     masked_count: int | None = None
+    flipped_count: int | None = None
     has_fill_values: bool = False
     differing_count: int | None = None
     differing_count_at_least: int | None = None

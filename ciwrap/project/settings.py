@@ -84,7 +84,10 @@ _PLAIN = VariableSettings()
 EXACT = SettingsLayer(
     {
         name: getattr(_PLAIN, name)
-        for name in ("bound", "scale", "combine", "period", "fill_values", "mixed_precision")
+        for name in (
+            *("bound", "scale", "combine", "period", "fill_values", "mixed_precision"),
+            "up_to_sign",
+        )
     }
 )
 

@@ -225,6 +225,8 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
         notes.append(f"{masked:,} more {'is' if masked == 1 else 'are'} masked")
     elif variable.is_mask_unknown:
         notes.append("less those masked")
+    if variable.flipped_count:
+        notes.append(f"{plural(variable.flipped_count, 'vector')} with the other sign")
     said = plural(rest, "value" if variable.text is None else "number")
     return f"{said} ({'; '.join(notes)})" if notes else said
 

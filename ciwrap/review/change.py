@@ -621,12 +621,16 @@ def _capture(
             variable=identity.text,
             remedy="set 'evidence: data' for it",
         )
-    if settings.combine != "sum" and found.variable.data is None:
-        raise ParameterMismatchError(
-            f"only a golden that keeps the data can be compared with 'combine: {settings.combine}'",
-            variable=identity.text,
-            remedy="set 'evidence: data' for it",
-        )
+    for key, value, plain in (
+        ("combine", settings.combine, "sum"),
+        ("up_to_sign", settings.up_to_sign, "none"),
+    ):
+        if value != plain and found.variable.data is None:
+            raise ParameterMismatchError(
+                f"only a golden that keeps the data can be compared with '{key}: {value}'",
+                variable=identity.text,
+                remedy="set 'evidence: data' for it",
+            )
     if settings.period and found.variable.data is None:
         fits = f", and they do not fit 'data_budget_bytes' ({settings.data_budget_bytes})"
         raise PeriodError(
@@ -665,7 +669,8 @@ def _moved(
     if values.is_text:
         # The bytes of a golden text have no bound of their own.
         return check_golden(old, values, settings, work=work)
-    if settings.combine != "sum" or (settings.period and old.data is not None):
+    is_beyond = settings.period or settings.up_to_sign != "none"
+    if settings.combine != "sum" or (is_beyond and old.data is not None):
         # What a check would say of it; its bound alone does not tell.
         settings = settings.with_bound(bound_of(old.tree.parameters))
         return check_golden(old, values, settings, work=work)

@@ -29,8 +29,8 @@ from ciwrap.check.two_sides import (
     Findings,
     HistoryOptions,
     WrongAnswerError,
+    as_compared,
     chunk_elements,
-    in_one_dtype,
     not_comparable,
     pair_up,
     refuse_incompatible,
@@ -327,7 +327,7 @@ class _Comparison:
                 f"--list holds no numbers of texts; the result says where {identity.text} differs"
             )
         elif result.verdict is Verdict.DIFFER and self._differences is not None:
-            golden, new, settings = in_one_dtype(golden, new, settings)
+            golden, new, settings = as_compared(golden, new, settings)
             settings = in_scale_of(golden, settings, identity)
             circle = None
             if settings.period:

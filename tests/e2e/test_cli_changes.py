@@ -688,7 +688,7 @@ TOLD = {
 NOT_TOLD = {"name", "root", "config_path", "line"}
 TOLD_SETTINGS = {
     *("atol", "rtol", "ulps", "combine", "equal_nan", "fill_values", "period", "mixed_precision"),
-    *("evidence", "mask", "align_by", "across_ranks"),
+    *("evidence", "mask", "align_by", "across_ranks", "up_to_sign"),
 }
 BUDGETS = {"data_budget_bytes", "residues_budget_bytes"}  # the evidence tells
 

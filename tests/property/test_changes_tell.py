@@ -48,6 +48,7 @@ SETTINGS: list[Check] = [
     *({"period": one, "atol": 1e-3} for one in (360, 1.5)),
     *({"evidence": one} for one in ("data", "tree", "residues")),
     {"mask": "m"},
+    {"up_to_sign": "whole"},
     {"mixed_precision": True},
 ]
 STRICT: list[Check] = [{"dtype": False}, {"shape": False}, {"variables": False}, {"count": False}]

@@ -47,6 +47,7 @@ OTHER: dict[str, tuple[str, Any]] = {
     "period": ("[10, 0]", (10, 0)),
     "mixed_precision": ("on", True),
     "combine": ("both", "both"),
+    "up_to_sign": ("rows", "rows"),
 }
 
 

@@ -390,7 +390,7 @@ def _most(found: dict[str, float], least: float) -> str:
 _KEYS = {
     "bound": (
         *("atol", "rtol", "ulps", "combine", "equal_nan", "fill_values"),
-        *("period", "mixed_precision"),
+        *("period", "mixed_precision", "up_to_sign"),
     ),
     "evidence": ("evidence", "data_budget_bytes", "residues_budget_bytes"),
     "variable": ("mask", "align_by"),

@@ -551,6 +551,9 @@ def judgement_changes(old: Judged, new: Judged) -> Iterator[tuple[What, str, boo
     if was.combine != now.combine:
         wider = _COMBINED.index(now.combine) > _COMBINED.index(was.combine)
         yield "bound", f"combine: {was.combine} -> {now.combine}", wider
+    if was.up_to_sign != now.up_to_sign:
+        text = f"up_to_sign: {was.up_to_sign} -> {now.up_to_sign}"
+        yield "bound", text, was.up_to_sign == "none" or now.up_to_sign in ("rows", "columns")
     if was.mask != now.mask:
         text = f"mask: {was.mask or 'none'} -> {now.mask or 'none'}"
         yield "variable", text, now.mask is not None
