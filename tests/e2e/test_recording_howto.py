@@ -218,7 +218,7 @@ def test_a_temporary_container_cannot_be_added(
     ("given", "said"),
     [
         ("std::vector<bool>(3)", "copy anything else into a std::vector"),
-        ("std::vector<Cell>(3)", "copy each member of a struct"),
+        ("std::vector<Cell>(3)", "expose each member of a struct"),
         ("new double[3]", "pointers as ciwrap::array_at(p, length)"),
     ],
 )
@@ -279,6 +279,9 @@ int main() {
     recorder.expose("inner",
                     ciwrap::array_at(cells + 6, ny, nx).strided(nx + 2 * ghosts, 1));
     recorder.expose("block", ciwrap::array_at(cells, 2, ny, 5U));
+    struct Cell { double rho; int id; } mixed[3] = {{1, 0}, {2, 0}, {3, 0}};
+    recorder.expose("member", ciwrap::array_at(&mixed[0].rho, 3)
+                                  .strided(sizeof(Cell) / sizeof(double)));
     recorder.complete();
 }
 """
@@ -295,6 +298,7 @@ def test_cpp_takes_a_pointer_with_extents(tmp_path: Path) -> None:
         "iter 0 / rank 0 / line": root(np.arange(4, dtype="f4"), 1e-3),
         "iter 0 / rank 0 / inner": root(cells.reshape(4, 5)[1:3, 1:4], 0.0),
         "iter 0 / rank 0 / block": root(cells.reshape(2, 2, 5), 0.0),
+        "iter 0 / rank 0 / member": root(np.array([1.0, 2.0, 3.0]), 0.0),
     }
 
 

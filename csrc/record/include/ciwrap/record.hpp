@@ -41,8 +41,8 @@ std::string dtype_of() {
         return (std::is_signed_v<Scalar> ? "i" : "u") + bytes;
     else
         static_assert(!sizeof(Scalar),
-                      "ciwrap records numbers only: copy each member of a struct"
-                      " into a std::vector, and expose that");
+                      "ciwrap records numbers only: expose each member of a struct, as"
+                      " ciwrap::array_at(&cells[0].rho, cells.size()) with its stride");
 }
 
 template <class Array>
