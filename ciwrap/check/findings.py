@@ -59,7 +59,13 @@ from ciwrap.model import (
 )
 from ciwrap.model.results import grouped_plural, names_text
 from ciwrap.model.settings import number_text
-from ciwrap.model.variable_result import BOUND_CLASS, share_interval, step_interval
+from ciwrap.model.variable_result import (
+    BOUND_CLASS,
+    Cause,
+    Explanation,
+    share_interval,
+    step_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -238,10 +244,17 @@ def with_digests(
         differing_count_at_least=at_least if suspect_count else None,
         differing_count_at_most=suspect_elements if suspect_count else None,
         least_share=share,
+        explanations=_became_nan(suspects.least),
         # Equal codes are equal numbers.
         max_abs_difference=0.0 if not suspect_count and parameters.kind == "exact" else None,
         drift_histogram=None if drift is None else tuple(map(int, drift.histogram)),
     )
+
+
+def _became_nan(least: LeastShares | None) -> tuple[Explanation, ...]:
+    """What summaries prove of NaN: how many are new."""
+    count = 0 if least is None else least.nan_count
+    return (Explanation(Cause.ALL_NAN, count, count, words=""),) if count else ()
 
 
 def _proven(least: LeastShares | None, bound: float) -> tuple[int, float | None]:
@@ -711,8 +724,8 @@ def _add_one_sided(
     """
     let_go = set()
     here, there = wording.sides
-    gone = f"is {here}, but not {there}", wording.if_missing
-    new = f"is {there}, but not {here}", wording.if_extra
+    gone = f"only {here}, not {there}", wording.if_missing
+    new = f"only {there}, not {here}", wording.if_extra
     if outcome.errors:
         gone = _as_far_as_read(gone[0])
         new = _as_far_as_read(new[0]) if wording.is_read_twice else new

@@ -143,15 +143,18 @@ class LeastShares(Struct, frozen=True):
 
     shares: by how large a share of the golden's own bound a value of each chunk moved, at least;
     infinite where a value is no number on one side alone, 0 where nothing is proved. has_size:
-    whether that is a distance for sure. summaries: of these chunks of the new values.
+    whether that is a distance for sure. summaries: of these chunks of the new values. nan_count:
+    how many values became NaN in chunks in which the golden has none.
     """
 
     shares: NDArray[np.float64]
     has_size: NDArray[np.bool_]
     summaries: NDArray[np.int64]
+    nan_count: int
 
 
-_SUM = 2  # its column; those before it are the least and the greatest code
+# Columns: the least and the greatest code stand before the sum; whence NaN are counted.
+_SUM, _NAN = 2, 4
 # So many chunks are read at a time, if they lie together.
 _CHUNKS_AT_ONCE = 256
 
@@ -186,7 +189,9 @@ def shares_between(
     Why that is so: docs/reference/cell-codes.md, section 9.
     """
     shares, has_size = _core.least_shares(parameters, scalar_count, leaves, ours, theirs)
-    return LeastShares(shares, has_size, theirs)
+    # Of complex numbers, parts are counted.
+    had_none = (ours[:, _NAN] == 0) & (parameters.scalars_per_element == 1)
+    return LeastShares(shares, has_size, theirs, int(theirs[had_none, _NAN].sum()))
 
 
 def chunk_means(

@@ -178,8 +178,8 @@ class Wording(Struct, frozen=True):
 
 
 RUNS = Wording(
-    "{reference} on one side, {new} on the other",
-    ("on the first side", "on the second side"),
+    "{reference} in A, {new} in B",
+    ("in A", "in B"),
     "write it in both runs",
     "write it in both runs",
     is_read_twice=True,
@@ -187,7 +187,7 @@ RUNS = Wording(
 GOLDEN = Wording(
     "{new}, but the golden has {reference}",
     ("in the golden", "in the outputs"),
-    "have the program write it; if it is gone for good, accept the new outputs",
+    "have the program write it, or accept the new outputs if it is gone for good",
     "accept the new outputs, or name it under 'ignore'",
     "if that is right, accept the new outputs",
 )

@@ -311,7 +311,7 @@ def prune_command(
     for path in (*binaries, *found.snapshots):
         console.print(f"unused  {safe_text(path)}")
     if not (binaries or found.is_other):
-        console.print("no golden is known to be unused (run all tests to find out)")
+        console.print("no unused golden was found (run all tests to find theirs)")
     count = len(binaries) + len(found.snapshots)
     deleted: list[str] = []
     is_done = not dry_run and count > 0 and (yes or _is_wanted(count))

@@ -447,7 +447,7 @@ json_detail_option = section(
         show_default=True,
         expose_value=False,
         callback=keep,
-        help="Which variables --json lists: what diverged first, those that do not match (all if"
+        help="Which variables --json lists: what differed first, those that do not match (all if"
         " there are no more than 1,000), or all.",
     ),
 )

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ciwrap import _core
 from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
 from ciwrap.explain.difference import of_atol
 from ciwrap.golden.store import kept_values
+from ciwrap.golden.trees import build_tree
 from ciwrap.model import Verdict, two_digits_above
 from ciwrap.model.variable_result import FAR_BEYOND, MOST_EXPLANATIONS, Cause, Explanation
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ciwrap import _core
     from ciwrap.arrays.values import Values
     from ciwrap.check.two_sides import Explainer, Findings, Pieces, ReadBoth
     from ciwrap.formats.catalog import Catalog, Rules
@@ -106,7 +107,10 @@ class _Explainer(Struct, frozen=True):
         slack = 4 * max(parameters.atol, 1.0 if parameters.kind == "steps" else 0.0)
         return replace(
             result,
-            explanations=by_means(means[0][leaves], means[1][leaves], slack),
+            explanations=(
+                *result.explanations,
+                *by_means(means[0][leaves], means[1][leaves], slack),
+            ),
             details=replace(result.details, means=drawn),
         )
 
@@ -132,10 +136,40 @@ class _Explainer(Struct, frozen=True):
         if at is not None:
             from ciwrap.explain.swapped import say_swapped
 
-            first = results[at]
+            first = results[at] = _without_values(results[at], golden, outputs)
             results[at] = with_other_iteration(first, golden, lambda other: judge(first, other))
             say_swapped(results, judge)
         explain_ranks(results, lambda first: parts_of_golden(golden, outputs, first))
+
+
+def _without_values(
+    first: VariableResult,
+    golden: Mapping[VariableId, _core.GoldenVariable],
+    outputs: Catalog,
+) -> VariableResult:
+    """The result, which says what a golden without data shows of its numbers all the same."""
+    kept = golden.get(first.id)
+    is_plain = first.text is None and first.aligned_by is None and first.mask is None
+    if kept is None or kept.data is not None or not is_plain or not first.suspect_chunks:
+        return first
+    from ciwrap.explain.by_residues import by_residues, nan_box
+
+    tree, shape = kept.tree, tuple(kept.shape)
+    try:
+        values = outputs.values(first.id)
+        if values.dtype != tree.parameters.dtype or tuple(values.shape) != shape:
+            return first
+        leaves = _core.diff_trees(tree, build_tree(tree.parameters, values, golden=tree).tree)
+        new = values.read(0, values.element_count).reshape(shape)
+    except CiwrapError:  # the result tells of it
+        return first
+    known = [one for one in first.explanations if one.cause is Cause.ALL_NAN]
+    if known:
+        told: Explanation | None = replace(known[0], words=nan_box(tree, new, leaves))
+    else:
+        told = by_residues(tree, new, leaves)
+    # What the means show is the same in fewer words, or a part of it.
+    return first if told is None else replace(first, explanations=(told,))
 
 
 _BOUNDS = (Cause.WIDER_BOUND, Cause.NEAR_ZERO)
@@ -242,7 +276,7 @@ def first_difference(results: Sequence[VariableResult]) -> int | None:
         for at, one in enumerate(results)
         if one.verdict.is_alarm and one.text is None and one.series is None
     ]
-    at = min(found, key=lambda one: results[one].id.sort_key, default=None)
+    at = min(found, key=lambda one: results[one].id.time_key, default=None)
     return None if at is None or (results[at].byte_count or 0) > MOST_BYTES else at
 
 
@@ -295,7 +329,7 @@ def explain_ranks(results: list[VariableResult], parts_of: PartsOf) -> None:
         for at, one in enumerate(results)
         if one.verdict is not Verdict.MATCH and one.rank is not None and not one.aligned_by
     ]
-    at = min(bad, key=lambda one: results[one].id.sort_key, default=None)
+    at = min(bad, key=lambda one: results[one].id.time_key, default=None)
     if at is None or results[at].text is not None or results[at].series is not None:
         return
     from ciwrap.explain.moved import other_decomposition

@@ -129,39 +129,48 @@ def _is_near(
 # Factors between units and other things that have a name; each also the other way round. These are
 # what they are to the last digit: 1000.1 is no unit prefix.
 _EXACT_FACTORS = (
-    (1e3, "a unit prefix: 1000"),
-    (1e6, "a unit prefix: 10^6"),
-    (1e9, "a unit prefix: 10^9"),
-    (1e12, "a unit prefix: 10^12"),
-    (10.0, "10: nanometre and Angstrom, or centimetre and millimetre"),
-    (100.0, "100: metre and centimetre, or percent"),
-    (1e5, "10^5: bar and pascal"),
-    (2.0, "2: counted twice, or diameter and radius"),
-    (4.184, "4.184: calorie and joule"),
-    (1.01325, "1.01325: atmosphere and bar"),
-    (101325.0, "101325: atmosphere and pascal"),
-    (9.80665, "9.80665: kilogram-force and newton"),
-    (3.6, "3.6: m/s and km/h"),
-    (0.3048, "0.3048: foot and metre"),
-    (1.8, "1.8: Fahrenheit and kelvin"),
-    (60.0, "60: minutes and seconds"),
-    (3600.0, "3600: hours and seconds"),
-    (86400.0, "86400: days and seconds"),
+    (1e3, "a unit prefix"),
+    (1e6, "a unit prefix"),
+    (1e9, "a unit prefix"),
+    (1e12, "a unit prefix"),
+    (10.0, "nanometre and Angstrom, or centimetre and millimetre"),
+    (100.0, "metre and centimetre, or percent"),
+    (1e5, "bar and pascal"),
+    (2.0, "counted twice, or diameter and radius"),
+    (4.184, "calorie and joule"),
+    (1.01325, "atmosphere and bar"),
+    (101325.0, "atmosphere and pascal"),
+    (9.80665, "kilogram-force and newton"),
+    (3.6, "m/s and km/h"),
+    (0.3048, "foot and metre"),
+    (1.8, "Fahrenheit and kelvin"),
+    (60.0, "minutes and seconds"),
+    (3600.0, "hours and seconds"),
+    (86400.0, "days and seconds"),
 )
 # These everybody rounds in another way.
 _ROUNDED_FACTORS = (
-    (180 / math.pi, "180/pi: degree and radian"),
-    (2 * math.pi, "2 pi: angular and plain frequency"),
+    (180 / math.pi, "degree and radian"),
+    (2 * math.pi, "angular and plain frequency"),
     (math.pi, "pi"),
     (math.sqrt(2), "the square root of 2"),
-    (96.48533212, "96.485: electronvolt and kJ/mol"),
-    (23.06054783, "23.06: electronvolt and kcal/mol"),
-    (27.211386246, "27.211: hartree and electronvolt"),
-    (0.529177210903, "0.52918: bohr and Angstrom"),
-    (2625.4996394799, "2625.5: hartree and kJ/mol"),
-    (627.5094740631, "627.51: hartree and kcal/mol"),
+    (96.48533212, "electronvolt and kJ/mol"),
+    (23.06054783, "electronvolt and kcal/mol"),
+    (27.211386246, "hartree and electronvolt"),
+    (0.529177210903, "bohr and Angstrom"),
+    (2625.4996394799, "hartree and kJ/mol"),
+    (627.5094740631, "hartree and kcal/mol"),
 )
 _SAME_FACTOR = 2e-4
+
+
+def exact_factors() -> Iterator[tuple[float, str]]:
+    """Factors that are known to the last digit, each both ways, and what they are called."""
+    for factor, words in _EXACT_FACTORS:
+        yield factor, words
+        yield 1 / factor, words
+
+
 _MOST_DIGITS = 15
 _FEW_VALUES = 15
 # The size of a box, as a share of the range that the values in it fill: least, most.
@@ -623,8 +632,12 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
     found: list[Explanation] = []
     if difference.count >= _FEWEST:
         found += _one_kind(moved_places(difference), by_value(difference))
-        if not found or found[0].cause not in MOVES:
-            found += at_faces(difference) or in_a_stripe(difference)
+        faces = at_faces(difference)
+        if faces and faces[0].words:
+            # Values of one row that were copied from the next one are no shifted array.
+            found = [*faces, *found]
+        elif not found or found[0].cause not in MOVES:
+            found += faces or in_a_stripe(difference)
     else:
         found += [one for one in (_round_offset(difference), one_bit(difference)) if one][:1]
     found += by_bound(difference)

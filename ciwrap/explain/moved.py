@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ciwrap.explain.difference import Difference
     from ciwrap.model import ErrorBound
 
-_MOST_ROWS = 4
+MOST_ROWS = 4
 _MOST_LAYERS = 3
 _MANY = 0.2
 # Of the differing elements of what is moved, so many at least have a source.
@@ -69,7 +69,7 @@ def _moves(difference: Difference) -> Iterator[Explanation | None]:
         if shape[axis] <= _MOST_COMPONENTS:
             yield from _exchanged(difference, axis)
     for axis in wide:
-        for rows in range(1, min(_MOST_ROWS, shape[axis] - 1) + 1):
+        for rows in range(1, min(MOST_ROWS, shape[axis] - 1) + 1):
             for by in (rows, -rows):
                 yield _shifted(difference, axis, by)
     yield _other_order(difference)

@@ -47,8 +47,9 @@ def with_growth(results: Sequence[VariableResult]) -> list[VariableResult]:
             by_name.setdefault(one.name, []).append(at)
     found = list(results)
     for places in by_name.values():
-        bad = [at for at in places if results[at].verdict is Verdict.DIFFER]
-        told = _growth([results[at] for at in places]) if bad else None
+        bad = [at for at in places if results[at].verdict.is_alarm]
+        some = [results[at] for at in places]
+        told = (_growth(some) or _rise(some)) if bad else None
         if told is None:
             continue
         at = min(bad, key=lambda one: results[one].id.sort_key)
@@ -65,6 +66,8 @@ def _growth(results: Sequence[VariableResult]) -> Explanation | None:
     """results: of one variable, in all iterations and on all ranks. None unless it is known of each
     by how much it differs.
     """
+    if all(one.verdict is not Verdict.DIFFER for one in results):
+        return None
     is_exact = any(one.bound is None or one.bound.is_exact for one in results)
     largest: dict[int, float] = {}
     for one in results:
@@ -92,6 +95,45 @@ def _growth(results: Sequence[VariableResult]) -> Explanation | None:
         values=(float(iterations[start]), rate, float(beyond)),
         words=words,
     )
+
+
+# By so much of the bound a share has to be known to have risen, and in so many iterations of those
+# that match.
+_LEAST_RISE, _FEWEST_WITHIN = 0.1, 3
+
+
+def _rise(results: Sequence[VariableResult]) -> Explanation | None:
+    """Of a golden without data: what is known of each iteration lies between two shares. They rise
+    for sure, through one in between, until a chunk may differ, and never fall.
+
+    results: as for `_growth`.
+    """
+    shares: dict[int, tuple[float, float]] = {}
+    beyond = min((one.iteration or 0 for one in results if one.verdict.is_alarm), default=0)
+    for one in results:
+        if one.iteration is None or one.verdict is Verdict.NOT_COMPARABLE:
+            return None
+        if one.iteration < beyond:
+            if one.used_interval is None or one.max_bound_share is not None:
+                return None
+            low, high = shares.get(one.iteration, (0.0, 0.0))
+            least, most = one.used_interval
+            shares[one.iteration] = max(low, least), max(high, most)
+    iterations = sorted(shares)
+    if len(shares) < _FEWEST_WITHIN:
+        return None
+    highest = 0.0
+    for at in iterations:
+        if shares[at][1] < highest:
+            return None
+        highest = max(highest, shares[at][0])
+    start, middle = iterations[0], max(iterations, key=lambda at: (shares[at][0], -at))
+    most, least = shares[start][1], shares[middle][0]
+    if least < most + _LEAST_RISE:
+        return None
+    values = (float(start), most, float(middle), least, float(beyond))
+    count = len(iterations)
+    return Explanation(Cause.GROWS, count, count, values=values, words="rises")
 
 
 def _curve(

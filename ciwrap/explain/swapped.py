@@ -30,7 +30,7 @@ def say_swapped(results: list[VariableResult], judge: Judge) -> None:
     of them within the bound, whose numbers they hold.
     """
     checkpoints: dict[object, list[int]] = {}
-    for at in sorted(range(len(results)), key=lambda at: results[at].id.sort_key):
+    for at in sorted(range(len(results)), key=lambda at: results[at].id.time_key):
         one = results[at]
         is_plain = one.text is None and one.aligned_by is None and one.mask is None
         if (

@@ -112,14 +112,14 @@ class Coverage(Struct, frozen=True):
             (self.not_comparable, one, "not comparable"),
             (self.missing, one, "missing"),
             (self.extra, one, "extra"),
-            (self.ignored - self.uncommon, one, "by ignore"),
+            (self.ignored - self.uncommon, one, "(ignore)"),
             (self.uncommon, one, "of iterations left out"),
             (self.without_statistics, one, "without statistics"),
             (self.masked_elements, "value", "masked"),
             (self.masked_unknown, one, "in part by a mask"),
             (self.filled, one, _FILLED),
             (self.unpaired_elements, "value", "of steps on one side only"),
-            (self.excluded_files, "file", "by exclude"),
+            (self.excluded_files, "file", "(exclude)"),
         )
         said = [_counted(count, noun, why) for count, noun, why in parts if count]
         return (*said, "attributes") if self.attributes else tuple(said)
@@ -228,8 +228,10 @@ class Divergence(Struct, frozen=True):
 
 
 def earliest(check: CheckResult, found: Iterable[VariableResult]) -> Divergence | None:
-    """The first by iteration, rank and name of some variables of a check, none of which matches."""
-    first = min(found, key=lambda one: one.id.sort_key, default=None)
+    """The first by iteration, rank and name of some variables of a check, none of which matches;
+    one without an iteration, only if no other has one.
+    """
+    first = min(found, key=lambda one: one.id.time_key, default=None)
     return None if first is None else Divergence(_kind_of(check, first), first)
 
 

@@ -569,6 +569,13 @@ class VariableId(Struct, frozen=True):
         )
 
     @property
+    def time_key(self) -> tuple[bool, int, int, str]:
+        """Orders variables by when they were written: what has no iteration, as a table of totals,
+        is written at the end.
+        """
+        return self.iteration is None, *self.sort_key
+
+    @property
     def text(self) -> str:
         """`iter 10 / rank 0 / x`, without the parts that are None."""
         parts = [] if self.iteration is None else [f"iter {self.iteration}"]

@@ -23,7 +23,7 @@ from ciwrap.base.words import Word
 from ciwrap.model.settings import ErrorBound, Evidence, VariableId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 if TYPE_CHECKING:
     Number = float
@@ -95,10 +95,14 @@ class Explanation(Struct, frozen=True):
     or is rounded. words: what the factor or the type is called, the part of the number that the bit
     is in, what the ranks hold (rows, array), the digits of a fill value that no double is, the one
     face (`the last column`), the variable whose numbers it holds, what stopped ('' for all of the
-    run), or what is to be said beside a bound; of growth `exponential` (the rate is the iterations
-    in which it doubles), `share` or `difference` (by so many bounds, or so much, in each
-    iteration). remedy: a line for ciwrap.yaml. of_means: whether it was seen on the means of
-    suspect chunks alone, which are counted then.
+    run), where in the array all that became NaN is (of a golden without data), or what is to be
+    said beside a bound; of growth `exponential` (the rate is the iterations in which it doubles),
+    `share` or `difference` (by so many bounds, or so much, in each iteration), or `rises` where a
+    golden without data leaves sizes open (the values are then an iteration and the share of the
+    bound that is not passed there, a later one and the share that is, and the first iteration with
+    a suspect chunk). remedy: a line for ciwrap.yaml. of_means: whether it was seen on the means of
+    suspect chunks alone, which are counted then. of_residues: whether it was seen on the residues
+    of a golden without data alone; the values of suspect chunks are counted then.
     """
 
     cause: Cause
@@ -110,6 +114,7 @@ class Explanation(Struct, frozen=True):
     words: str | None = None
     remedy: str | None = None
     of_means: bool = False
+    of_residues: bool = False
 
 
 class IndexBox(Struct, frozen=True):
@@ -122,12 +127,24 @@ class IndexBox(Struct, frozen=True):
         if len(self.first_index) != len(self.last_index):
             raise ValueError("a box's corners have different dimensions")
 
+    def as_slices(self, shape: Sequence[int]) -> str:
+        """`[0, :, 3:17]`, as NumPy would slice an array of this shape."""
+        parts = []
+        for first, last, extent in zip(self.first_index, self.last_index, shape, strict=True):
+            if first == last and extent > 1:
+                parts.append(str(first))
+            elif first == 0 and last == extent - 1:
+                parts.append(":")
+            else:
+                parts.append(f"{first}:{last + 1}")
+        return f"[{', '.join(parts)}]"
+
 
 def layers_text(axis: int, dimensions: int, count: int = 1) -> str:
     """What a part of an array is called that has one index, or a few, along an axis: `column`, `2
     rows`, `3 planes of axis 2`.
     """
-    name = "element"
+    name = "value"
     if dimensions == 2:
         name = ("row", "column")[axis]
     elif dimensions > 2:

@@ -606,7 +606,7 @@ def refuse_other_data(run: Path, capture_path: Path) -> None:
         why = f"{relative_path(run, newer)} was written since"
     if why is not None:
         raise NotComparableError(
-            f"is no longer what its capture describes: {why}",
+            f"has changed since its capture was made: {why}",
             file=run,
             remedy=f"capture it again, or name the capture itself ({capture_path})",
         )

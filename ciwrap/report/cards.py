@@ -160,7 +160,7 @@ _FIRST_TITLES = {
     Verdict.NOT_COMPARABLE: "First not comparable",
 }
 # What stands before the words on the page.
-_TO_DECIDE = "to know whether undecided variables differ"
+_TO_DECIDE = "to decide"
 
 
 def card_of(
@@ -263,7 +263,7 @@ def _causes(result: VariableResult, sides: tuple[str, str]) -> Iterator[SimpleNa
         # The sentence above has said it.
         is_told = result.differing_count is not None and one is result.explanations[0]
         if remedy or not is_told:
-            words = capital(cause_words(one, sides))
+            words = capital(cause_words(one, sides, result.name))
             yield SimpleNamespace(words=words, when=remedy_words(one), remedy=remedy)
 
 

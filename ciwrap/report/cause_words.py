@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ciwrap.model import VariableResult, number_text
 from ciwrap.model.variable_result import Cause, Explanation
 from ciwrap.report.text import (
     GOLDEN_AND_NEW,
+    at_most_text,
+    percent_text,
     plural,
+    rounded_down,
     safe_name,
     share_text,
     short_number,
@@ -22,7 +25,7 @@ def cause_lines(variable: VariableResult, sides: tuple[str, str]) -> Iterator[st
     for one in variable.explanations:
         when = remedy_words(one)
         help_ = f"; {when}: {safe_name(one.remedy)}" if one.remedy else ""
-        yield f"{cause_words(one, sides)}{help_}"
+        yield f"{cause_words(one, sides, variable.name)}{help_}"
 
 
 # In a cell of the table of variables.
@@ -49,7 +52,7 @@ _NAMES = {
     Cause.ONE_RANK: "one rank",
     Cause.ACROSS_RANKS: "cut among the ranks in another way",
     Cause.STRIPE: "one thread's rows",
-    Cause.BOUNDARY: "at the faces",
+    Cause.BOUNDARY: "at the boundary",
     Cause.NEAR_ZERO: "next to zero",
     Cause.WIDER_BOUND: "",
 }
@@ -67,37 +70,41 @@ def cause_name(one: Explanation) -> str:
     return name
 
 
-def cause_words(one: Explanation, sides: tuple[str, str]) -> str:
-    """`in each of them the sign is flipped: new = -golden`; how many, where it is not each."""
-    if one.cause is Cause.WIDER_BOUND:
-        return _passing_words(one)
-    if one.of_means:
-        is_whole = one.held_count >= one.differing_count
-        which = "all" if is_whole else f"{one.held_count:,} of"
-        return (
-            f"in the means of {which} {one.differing_count:,} blocks that may differ,"
-            f" {_cause_words(one, *sides)}, to within the bound"
-        )
-    if one.cause is Cause.ONE_RANK:
-        rank, count = one.values
-        return f"of {count:.0f} ranks only rank {rank:.0f} differs"
-    if one.cause is Cause.ACROSS_RANKS:
-        return _across_ranks_words(one, *sides)
-    if one.cause is Cause.GROWS:
-        return _growth_words(one)
-    if one.cause is Cause.STOPPED:
-        return _stopped_words(one, sides)
+def cause_words(one: Explanation, sides: tuple[str, str], name: str) -> str:
+    """`in all 12 values that differ, the sign is flipped: new = -golden`; how many, where it is not
+    all of them. name: of the variable.
+    """
+    if one.cause in _WHOLE_SENTENCES:
+        return _WHOLE_SENTENCES[one.cause](one, sides, name)
     if one.cause is Cause.BOUNDARY and one.words:
         return f"all in {safe_name(one.words)}, at the boundary of axis {one.axes[0]}"
-    whole = one.held_count >= one.differing_count
-    if whole and one.cause in _OF_THE_ARRAY:
-        return _cause_words(one, *sides)
+    if one.cause is Cause.ALL_NAN and one.words is not None:
+        inside = f", all within {safe_name(one.words)}" if one.words else ""
+        return f"{plural(one.held_count, 'value')} became NaN{inside}"
     if one.cause in (Cause.BOUNDARY, Cause.STRIPE):
-        return f"each lies {_cause_words(one, *sides)}"
-    share = "in each of them" if whole else f"in {one.held_count:,} of {one.differing_count:,}"
+        return f"all {_cause_words(one, *sides)}"
+    is_whole = one.held_count >= one.differing_count
+    if is_whole and one.cause in _OF_THE_ARRAY:
+        return _cause_words(one, *sides)
+    return f"{_which_words(one, is_whole=is_whole)}, {_cause_words(one, *sides)}"
+
+
+def _which_words(one: Explanation, *, is_whole: bool) -> str:
+    """On how many values, or means of blocks, it was seen."""
+    count = f"{one.differing_count:,}"
+    which = f"all {count}" if is_whole else f"{one.held_count:,} of {count}"
+    if one.of_means:
+        return f"in the means of {which} blocks that may differ, to within the bound"
+    if one.of_residues:
+        return f"by the golden's residues, in {which} values of the blocks that may differ"
     if one.differing_count == 1:
-        share = "in it"
-    return f"{share} {_cause_words(one, *sides)}"
+        return "in the one value that differs"
+    return f"in {which} values that differ"
+
+
+def _one_rank_words(one: Explanation) -> str:
+    rank, count = one.values
+    return f"of {count:.0f} ranks only rank {rank:.0f} differs"
 
 
 def _passing_words(one: Explanation) -> str:
@@ -131,17 +138,21 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
     return f"{ranks}, dealt out in another way{but}"
 
 
-def _swapped_words(one: Explanation, golden: str, new: str) -> str:
-    """`new is golden of gauges/level, and the other way round`."""
+def _swapped_words(one: Explanation, sides: tuple[str, str], name: str) -> str:
+    """`vx and vy are swapped: new vx = golden vy`."""
+    mine, other = safe_name(name), safe_name(one.words or "")
+    holds = f"{sides[1]} {mine} = {sides[0]} {other}"
     is_pair = bool(one.values) and one.values[0] == 2
-    round_ = ", and the other way round" if is_pair else ""
-    return f"{new} is {golden} of {safe_name(one.words or '')}{round_}"
+    what = f"{mine} and {other} are swapped" if is_pair else "variables changed places"
+    return f"{what}: {holds}"
 
 
 def _growth_words(one: Explanation) -> str:
     """`the difference doubles every 10 iterations, from iteration 20 on; it is beyond the bound
     from iteration 70 on`.
     """
+    if one.words == "rises":
+        return _rise_words(one)
     start, rate, beyond = one.values
     how = {
         "exponential": f"doubles {_every(round(rate))}",
@@ -152,6 +163,18 @@ def _growth_words(one: Explanation) -> str:
     is_later = beyond > start
     reached = f"; it exceeds the bound from iteration {beyond:.0f} on" if is_later else ""
     return f"the difference {how}, from iteration {start:.0f} on{reached}"
+
+
+def _rise_words(one: Explanation) -> str:
+    """`the difference grows: at most 25 % of the bound in iteration 10, more than 50 % in 60,
+    beyond it or nearly so from 80 on`.
+    """
+    start, most, middle, least, beyond = one.values
+    return (
+        f"the difference grows: {at_most_text(most)} of the bound in iteration {start:.0f}, more"
+        f" than {percent_text(rounded_down(least))} in iteration {middle:.0f}, and the blocks may"
+        f" differ from iteration {beyond:.0f} on"
+    )
 
 
 def _every(iterations: int) -> str:
@@ -171,6 +194,16 @@ def _stopped_words(one: Explanation, sides: tuple[str, str]) -> str:
     where = "" if sides[1] == GOLDEN_AND_NEW[1] else f"in {sides[1]} "
     return f"{where}{subject} {verb}{when} ({arrays})"
 
+
+# What is said of the variable, and not of so many of its values.
+_WHOLE_SENTENCES: Mapping[Cause, Callable[[Explanation, tuple[str, str], str], str]] = {
+    Cause.WIDER_BOUND: lambda one, _, __: _passing_words(one),
+    Cause.ONE_RANK: lambda one, _, __: _one_rank_words(one),
+    Cause.ACROSS_RANKS: lambda one, sides, _: _across_ranks_words(one, *sides),
+    Cause.GROWS: lambda one, _, __: _growth_words(one),
+    Cause.STOPPED: lambda one, sides, _: _stopped_words(one, sides),
+    Cause.SWAPPED: _swapped_words,
+}
 
 # What was seen to hold of the array, not of those of its elements alone that differ.
 _OF_THE_ARRAY = (Cause.OTHER_ORDER, Cause.OTHER_ITERATION)
@@ -213,15 +246,21 @@ def _factor_text(value: float) -> str:
     return number_text(float(f"{value:.{6 + more}g}"))
 
 
+def _transposed_words(one: Explanation, golden: str, new: str) -> str:
+    if one.axes == (0, 1):
+        return f"{new} is {golden} transposed: {new}[i, j] = {golden}[j, i]"
+    return f"{new} is {golden} with axes {' and '.join(map(str, one.axes))} exchanged"
+
+
 def _cause_words(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
     passing = f"; {_passing_words(one)}" if one.values else ""
-    layers = "1 layer" if value == "1" else f"{value} layers"
+    layers = "layer" if value == "1" else f"{value} layers"
     plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
     called = safe_name(one.words or "")
-    named = f" ({called})" if called else ""
+    named = f" ({called}{'' if len(one.values) == 2 else '?'})" if called else ""
     return {
         Cause.SIGN_FLIPPED: f"the sign is flipped: {new} = -{golden}",
         Cause.CONSTANT_OFFSET: f"{new} = {golden} {plus}",
@@ -234,20 +273,14 @@ def _cause_words(one: Explanation, golden: str, new: str) -> str:
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
         f" {', '.join(dict.fromkeys(_six_digits(period) for period in one.values if period))}",
-        Cause.SHIFTED: f"{new} is {golden} moved by {value} along axis {axes}",
-        Cause.TRANSPOSED: f"{new} is {golden} with axes {axes} exchanged",
+        Cause.SHIFTED: f"{new} is {golden} shifted by {value} along axis {axes}",
+        Cause.TRANSPOSED: _transposed_words(one, golden, new),
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
         Cause.EXCHANGED: f"{new} is {golden} with components {_reordered(one.values, axes)}",
         Cause.OTHER_ORDER: f"{new} has the rows of {golden} in another order",
         Cause.OTHER_ITERATION: f"{new} is {golden} of iteration {value}",
-        Cause.SWAPPED: _swapped_words(one, golden, new),
-        Cause.GROWS: "",
-        Cause.STOPPED: "",
-        Cause.ONE_RANK: "",
-        Cause.ACROSS_RANKS: "",
-        Cause.STRIPE: f"in the rows of axis {axes} that thread {value} of"
-        f" {one.values[-1] if one.values else 0:.0f} would be dealt",
-        Cause.BOUNDARY: f"within {layers} of the faces along axis {axes}",
+        Cause.STRIPE: f"in the rows of axis {axes} that OpenMP would deal to thread {value}"
+        f" of {one.values[-1] if one.values else 0:.0f}",
+        Cause.BOUNDARY: f"at the boundary of axis {axes}, in its first or last {layers}",
         Cause.NEAR_ZERO: f"{golden} is next to zero{passing}",
-        Cause.WIDER_BOUND: "",
     }[one.cause]

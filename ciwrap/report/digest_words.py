@@ -16,6 +16,7 @@ from ciwrap.report.text import (
     share_text,
     short_number,
 )
+from ciwrap.report.words import by_more_words
 
 _MOST_RANGES = 3
 
@@ -28,7 +29,7 @@ def by_digests_sentence(variable: VariableResult) -> str:
     suspect = f"{variable.suspect_chunks or 0:,}"
     chunks = f"{suspect} of {plural(variable.chunk_count or 0, 'block')}"
     bound = "" if variable.bound is None or variable.bound.is_exact else variable.bound.text
-    beyond = f" beyond {bound}" if bound else ""
+    beyond = by_more_words(variable)
     if at_least:
         count = f"from {at_least:,} to {at_most:,}"
         count = count if at_most > at_least else f"at least {at_least:,}"
@@ -105,8 +106,8 @@ def _lost_words(variable: VariableResult) -> str:
     new = variable.new_values
     words = "" if new is None else lost_words(new)
     if new is None or not words:
-        return ", or is not a number on one side (NaN, infinite, missing)"
-    return f", or is not a number on one side: of their {new.number_count:,} new numbers {words}"
+        return ", or is NaN, infinite or missing on one side"
+    return f", or is not a number: of their {new.number_count:,} new values, {words}"
 
 
 def decide_words(verdicts: Iterable[Verdict]) -> str:
@@ -114,9 +115,8 @@ def decide_words(verdicts: Iterable[Verdict]) -> str:
     if Verdict.UNDECIDED not in verdicts:
         return ""
     return (
-        "to know whether undecided variables differ, compare the data of both runs (ciwrap"
-        " compare OLD NEW); recorded runs have none, and a golden of files keeps them with"
-        " 'evidence: data', from the next acceptance on"
+        "to decide, run the old version again, then `ciwrap compare OLD NEW`; to keep values next"
+        " time, set 'evidence: data' before you accept"
     )
 
 

@@ -178,7 +178,7 @@ def _plane_figures(
     plane = _where(picture, shape)
     part = _part_words(picture)
     count = picture.cell_elements
-    worst = f"each cell: the worst of {count} values" if count > 1 else ""
+    worst = f"each pixel shows the largest of {count} values" if count > 1 else ""
     if picture.block_elements:
         worst = "values in the order in which they are stored"
     wide, values = image_width(*_sides(picture, shape)), _value_bar(picture, shape)
@@ -196,7 +196,7 @@ def _plane_figures(
         largest = result.max_abs_difference or 0.0
         # The scale leaves out the largest fiftieth; of the parts of complex numbers none is known.
         is_off = largest > 1.01 * limit and not picture.part and not picture.block_elements
-        off = f"up to {short_number(largest)}, off the scale" if is_off else ""
+        off = f"the largest, {short_number(largest)}, is beyond the colour scale" if is_off else ""
         yield _figure(name, image + bar, plane, worst, off)
     if picture.block_elements:  # the chunks that are suspect are marked on the new values
         return

@@ -96,7 +96,7 @@ _Leading = tuple[CheckResult, Divergence]
 
 def _earliest(found: Iterable[tuple[CheckResult, Divergence | None]]) -> _Leading | None:
     known = [(check, one) for check, one in found if one is not None]
-    return min(known, key=lambda pair: pair[1].variable.id.sort_key, default=None)
+    return min(known, key=lambda pair: pair[1].variable.id.time_key, default=None)
 
 
 def _largest(run: RunResult) -> _Leading | None:
@@ -294,7 +294,7 @@ def _uncompared(run: RunResult) -> Iterator[str]:
         if variable.verdict is Verdict.NOT_COMPARABLE
     ]
     if bad:
-        check, first = min(bad, key=lambda pair: pair[1].id.sort_key)
+        check, first = min(bad, key=lambda pair: pair[1].id.time_key)
         more = f" (the first of {len(bad)})" if len(bad) > 1 else ""
         of_check = f"{safe_name(check_title(check), 80)}: " if len(run.checks) > 1 else ""
         yield f"Not compared{more}: {of_check}{place(first)}: {_with_cause(check, first)}."
@@ -312,7 +312,7 @@ def _with_cause(check: CheckResult, variable: VariableResult) -> str:
     """Why a variable was not compared, and before it what is known of its numbers."""
     words = cut(headline(variable))
     sides = sides_of(check, variable)
-    causes = [cause_words(one, sides) for one in variable.explanations[:1]]
+    causes = [cause_words(one, sides, variable.name) for one in variable.explanations[:1]]
     return "; ".join([*causes, words])
 
 
@@ -383,7 +383,7 @@ def difference_sentence(variable: VariableResult, sides: tuple[str, str]) -> str
         golden, new = safe_name(only.golden, _LONGEST_VALUE), safe_name(only.new, _LONGEST_VALUE)
         parts.append(f"{sides[0]} {golden}, {sides[1]} {new}")
     if variable.explanations and variable.explanations[0].cause is not Cause.WIDER_BOUND:
-        parts.append(cause_words(variable.explanations[0], sides))
+        parts.append(cause_words(variable.explanations[0], sides, variable.name))
     share = variable.max_bound_share
     if share is not None and math.isfinite(share) and not variable_is_exact(variable):
         parts.append(f"up to {beyond_text(share)}")

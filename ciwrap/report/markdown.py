@@ -27,7 +27,7 @@ from ciwrap.report.lead import (
     sentence_on,
     title,
 )
-from ciwrap.report.terminal import accept_command
+from ciwrap.report.terminal import accept_command, accept_when
 from ciwrap.report.text import at_most_text, capital, counts_words, plural, portable, safe_name
 from ciwrap.report.view import card_numbers, more_words, numbers_too_words, row_of
 from ciwrap.report.words import HINT, detail_lines, headline, sides_of, unlisted_words
@@ -98,7 +98,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     accept = accept_command(run)
     if accept:
         fence = "`" * max([3, *(len(ticks) + 1 for ticks in re.findall("`+", accept))])
-        lines += ["If the new numbers are right:", "", f"{fence}sh", accept, fence, ""]
+        lines += [f"{capital(accept_when(run))}:", "", f"{fence}sh", accept, fence, ""]
     return _first_lines(lines)
 
 
@@ -147,7 +147,8 @@ def _groups(run: RunResult, groups: Sequence[Group], link: str) -> list[str]:
     bad = [at for at, group in enumerate(groups) if group.verdict is not Verdict.MATCH]
     if not bad:
         return []
-    lines = ["| | variable | where | differing | worst, of the bound |", "|---|---|---|--:|--:|"]
+    head = "| | variable | where | how many differ | largest, x the bound |"
+    lines = [head, "|---|---|---|--:|--:|"]
     for at in bad[:MOST_GROUPS]:
         card = f"{address}#c{numbers[at]}" if link and at in numbers else address
         lines.append(_group(groups[at], with_check=len(run.checks) > 1, link=card))

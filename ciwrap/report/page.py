@@ -51,7 +51,7 @@ from ciwrap.report.lead import (
     rate_text,
     title,
 )
-from ciwrap.report.terminal import accept_command
+from ciwrap.report.terminal import accept_command, accept_when
 from ciwrap.report.text import (
     bytes_text,
     capital,
@@ -458,6 +458,7 @@ def render_html(run: RunResult) -> str:
         commands=commands[:MOST_COMMANDS],
         more_commands=max(0, len(commands) - MOST_COMMANDS),
         accept=accept_command(run),
+        accept_when=capital(accept_when(run)),
         accepts=_accepts(run),
         cards_title="Closest to their bounds" if is_match else "Findings",
         cards=cards,

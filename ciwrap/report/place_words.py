@@ -43,7 +43,7 @@ def box_words(variable: VariableResult) -> str:
     if faces and faces[0].words and faces[0] is variable.explanations[0]:
         return f"in {text}"  # the cause says what that is called
     if faces and is_nearly_all:
-        return f"at the faces along axis {' and '.join(map(str, faces[0].axes))}"
+        return f"at the boundary of axis {' and '.join(map(str, faces[0].axes))}"
     # A few elements span a box, and are not spread over it.
     if is_nearly_all and (variable.differing_count or 0) < _FEW and variable.first_index:
         return f"first at {index_text(variable.first_index)}"
@@ -118,17 +118,9 @@ def _share_of(box: IndexBox, shape: Sequence[int]) -> float:
 
 
 def box_text(box: IndexBox, shape: Sequence[int]) -> str:
-    """`[0, :, 3:17]`, as NumPy would slice it."""
-    parts = []
-    for first, last, extent in zip(box.first_index, box.last_index, shape, strict=True):
-        if first == last and extent > 1:
-            parts.append(str(first))
-        elif first == 0 and last == extent - 1:
-            parts.append(":")
-        else:
-            parts.append(f"{first}:{last + 1}")
+    """`[0, :, 3:17]`, as NumPy would slice it; for those who count as Fortran does, so as well."""
     ranges = zip(box.first_index, box.last_index, strict=True)
-    return f"[{', '.join(parts)}]{in_fortran([*ranges])}"
+    return f"{box.as_slices(shape)}{in_fortran([*ranges])}"
 
 
 def suspect_place(variable: VariableResult) -> str:
@@ -146,14 +138,16 @@ def suspect_place(variable: VariableResult) -> str:
 
 
 def range_text(item: ChunkRange, shape: Sequence[int]) -> str:
-    """Elements that follow one another in storage: `[100:120, :]` where that is a box of the array,
-    else `[0, 3] to [3, 127] in storage order`.
+    """The box of the array that holds elements which follow one another in storage, along the axis
+    on which the first and the last one part: `[98:120, :]`.
     """
     first, last = item.first_index, item.last_index
     if len(first) != len(shape) or not shape:
-        return f"{index_text(first)} to {index_text(last)} in storage order"
+        return f"{index_text(first)} to {index_text(last)}"
     axis = next((at for at in range(len(shape)) if first[at] != last[at]), len(shape) - 1)
-    rest = range(axis + 1, len(shape))
-    if all(first[at] == 0 and last[at] == shape[at] - 1 for at in rest):
-        return box_text(IndexBox(first, last), shape)
-    return f"{index_text(first)} to {index_text(last)} in storage order"
+    rest = len(shape) - axis - 1
+    ends = tuple(shape[axis + 1 :])
+    box = IndexBox(
+        (*first[: axis + 1], *([0] * rest)), (*last[: axis + 1], *(end - 1 for end in ends))
+    )
+    return box_text(box, shape)

@@ -50,11 +50,13 @@ from ciwrap.report.words import (
     HINT,
     OF_TWO_RUNS,
     arrays_words,
+    became_nan,
     bounds_line,
     detail_lines,
     evidence_words,
     headline,
     left_out_words,
+    lost_to,
     sides_of,
     total_words,
     used_share,
@@ -298,14 +300,26 @@ def is_of_runs(check: CheckResult) -> bool:
 
 def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
     """A line for each name that differs or is undecided anywhere: verdict, name and words; the
-    first to diverge comes first.
+    first to differ comes first. What the first difference has in common is said of it already.
     """
     ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
     groups = by_name(ordered)
+    firsts = (check.first_divergence, check.first_numeric_divergence)
+    told = {one.variable.name for one in firsts if one is not None}
     for name, bad in by_name(one for one in ordered if one.verdict.is_alarm).items():
         verdict = Verdict.worst(one.verdict for one in bad)
         where = where_listed(check, groups[name], alarms_only=True)
-        yield verdict, name, _words(where, bad)
+        cause = "" if name in told else _first_cause(bad)
+        yield verdict, name, "; ".join(filter(None, (cause, _words(where, bad))))
+
+
+def _first_cause(bad: list[VariableResult]) -> str:
+    """`sign flipped`: what the first one has in common, and whether that is so of all."""
+    from ciwrap.report.cause_words import cause_name
+    from ciwrap.report.place_words import is_the_same_cause
+
+    name = next((name for one in bad[0].explanations if (name := cause_name(one))), "")
+    return name if not name or is_the_same_cause(bad[0], bad) else f"at first {name}"
 
 
 def _words(where: str, bad: list[VariableResult]) -> str:
@@ -351,13 +365,15 @@ def _how_much(bad: list[VariableResult]) -> Iterator[str]:
     least = min((one.guaranteed_share or 0.0 for one in bad), default=0.0)
     if moved or proven:
         yield f"a value moved by more than {share_text(rounded_down(max(moved + proven)))}"
+    elif nan := sum(map(became_nan, bad)):
+        yield f"{plural(nan, 'value')} became NaN"
     elif least:
         nan = sum(one.new_values.nan_count for one in bad if one.new_values is not None)
         how_far = share_text(rounded_down(least))
         yield (
             f"{plural(nan, 'new number')} there {'is' if nan == 1 else 'are'} NaN"
             if nan
-            else f"a value moved by more than {how_far}, or is not a number on one side"
+            else f"a value moved by more than {how_far}, or is NaN, infinite or missing on one side"
         )
 
 
@@ -384,6 +400,13 @@ def accept_command(run: RunResult, why: str = "WHY") -> str:
     for check in _to_accept(run):
         names.setdefault(check.accept_options or ProjectOptions(), []).append(check.name)
     return "\n".join(_command(some, options, why) for options, some in names.items())
+
+
+def accept_when(run: RunResult) -> str:
+    """Under which condition the new numbers are to be accepted."""
+    bad = (one for check in _to_accept(run) for one in check.variables if one.verdict.is_alarm)
+    lost = next((words for one in bad if (words := lost_to(one))), "")
+    return f"if {lost} is right there" if lost else "if the new numbers are right"
 
 
 def _to_accept(run: RunResult) -> list[CheckResult]:
@@ -431,9 +454,10 @@ def render_hint(result: RunResult, console: Console) -> None:
     from ciwrap.report.top import next_steps
 
     for what, words in next_steps(result):
-        console.print(Text(f"  {what}: {safe_text(words)}", style="dim"))
+        command = f": {safe_text(words)}" if words else ""
+        console.print(Text(f"  {what}{command}", style="dim"))
     if command := accept_command(result, "..."):
-        console.print(Text(f"  if the new numbers are right: {safe_text(command)}", style="dim"))
+        console.print(Text(f"  {accept_when(result)}: {safe_text(command)}", style="dim"))
 
 
 def title_words(result: RunResult, total: int) -> str:

@@ -34,19 +34,24 @@ from ciwrap.report.text import (
     beyond_text,
     capital,
     percent_text,
+    plural,
     range_words,
     rounded_down,
+    safe_name,
     share_text,
     size_text,
 )
 from ciwrap.report.where import where_listed
 from ciwrap.report.words import (
     arrays_words,
+    became_nan,
     counted_lost,
     has_distance,
     headline,
     lost_count,
+    lost_to,
     sides_of,
+    special_counts,
     variable_is_exact,
 )
 
@@ -99,7 +104,8 @@ def _facts(
         sides = sides_of(check, variable)
         count = "not in the outputs" if check.source_path is None else f"only in {sides[0]}"
         place = where_listed(check, sorted(every, key=lambda one: one.id.sort_key))
-        size = f"{arrays_words(len(check.missing_variables), 0)} of {check.variable_count:,}"
+        every_array = sum(one.variable_count for one in run.checks)
+        size = f"{arrays_words(len(check.missing_variables), 0)} of {every_array:,}"
     facts = (
         ("What", f"{where}: {count}"),
         ("Where", place),
@@ -116,7 +122,7 @@ def _cause(check: CheckResult, variable: VariableResult) -> str:
     # That it is one rank is said where it is.
     telling = [one for one in known if one.cause is not Cause.ONE_RANK]
     if telling:
-        return "; ".join(cause_words(one, sides) for one in telling[:2])
+        return "; ".join(cause_words(one, sides, variable.name) for one in telling[:2])
     if variable.new_values is not None and (lost := lost_words(variable.new_values)):
         return f"the new values hold {lost}"
     if variable.differing_count is None:
@@ -125,33 +131,86 @@ def _cause(check: CheckResult, variable: VariableResult) -> str:
 
 
 def next_steps(run: RunResult) -> tuple[tuple[str, str], ...]:
-    """The commands that look further than the result, for the first check that does not match."""
+    """What looks further than the result, for the first check that does not match: (what for, the
+    command), without a command where it is the program that is to be looked at.
+
+    Which commit moved it, where it began, and the values, if nobody kept them; of what was not
+    compared, what is expected.
+    """
     told = leading(run)
     bad = [check for check in run.checks if not check.verdict.is_good]
     check = told[0][0] if told else next(iter(bad), None)
-    if check is None or check.verdict.is_good:
+    if check is None or check.verdict.is_good or run.kind not in ("check", "run", "compare"):
         return ()
-    if run.kind not in ("check", "run"):
-        return _of_two_runs(check) if run.kind == "compare" else ()
+    began = _where_it_began(check, told[0][1]) if told else ""
+    look = [(began, "")] if began else []
+    if run.kind == "compare":
+        return (*look, *_of_two_runs(check))
     found = []
-    if check.verdict.is_alarm and (commits := _commits(run, check)) is not None:
+    is_alarm = check.verdict.is_alarm
+    if is_alarm and (commits := _commits(run, check)) is not None:
         command = "" if run.kind == "run" else " -- COMMAND"
         words = command_words(f"ciwrap bisect {' '.join(commits)} --check", [check.name], command)
         found.append(("which commit moved it", words))
+    found += look
     # A recorded run has no values, and is no output of the configuration's command.
     has_values = check.source_path is None
-    is_open = told and check.verdict.is_alarm and told[0][1].variable.differing_count is None
-    if is_open and has_values:
-        found.append(("with the values of both runs", "ciwrap compare OLD NEW"))
-    if check.golden_bytes is not None:
+    is_open = told and told[0][1].variable.differing_count is None
+    if is_alarm and is_open and has_values:
+        words = command_words("ciwrap compare OLD . --check", [check.name])
+        found.append(("every value, once the old version has run in the folder OLD", words))
+    if not is_alarm and check.golden_bytes is not None:
         found.append(("what the golden holds", command_words("ciwrap show", [check.name])))
     return tuple(found)
+
+
+def _where_it_began(check: CheckResult, first: Divergence) -> str:
+    """`look at what computes u on rank 2 between iterations 40 and 50`; nothing where a file could
+    not be read, which the message says.
+    """
+    variable = first.variable
+    name, when = safe_name(variable.name), _when_it_began(check, variable)
+    on_rank = "" if variable.rank is None else f" on rank {variable.rank}"
+    stopped = [one for one in variable.explanations if one.cause is Cause.STOPPED]
+    if stopped and stopped[0].words:
+        return f"look at what happened to {safe_name(stopped[0].words)}{when}: its log, its errors"
+    if not first.kind.is_alarm:
+        return ""
+    if lost := lost_to(variable):
+        return f"look at what makes {name} {lost}{on_rank}{when}"
+    return f"look at what computes {name}{on_rank}{when}"
+
+
+def _when_it_began(check: CheckResult, first: VariableResult) -> str:
+    """` between iterations 40 and 50`: since the last one in which it matched, as far as the result
+    lists what matches; of what grows, since it does.
+    """
+    if first.iteration is None or not check.is_history:
+        return ""
+    grows = [one for one in first.explanations if one.cause is Cause.GROWS]
+    if grows:
+        return f" from iteration {grows[0].values[0]:.0f} on"
+    before = [
+        one.iteration
+        for one in check.variables
+        if (one.name, one.rank) == (first.name, first.rank)
+        and one.verdict is Verdict.MATCH
+        and one.iteration is not None
+        and one.iteration < first.iteration
+    ]
+    if before:
+        return f" between iterations {max(before)} and {first.iteration}"
+    return f" up to iteration {first.iteration}"
 
 
 def _of_two_runs(check: CheckResult) -> tuple[tuple[str, str], ...]:
     if check.golden_path is None or check.source_path is None:
         return ()
     sides = [check.golden_path, check.source_path]
+    told = [one for one in check.variables if one.verdict.is_alarm]
+    if told and all(one.differing_count is None for one in told):
+        # Captures have no values to list.
+        return (("every value, if the folders of both runs are left", "ciwrap compare A B"),)
     what, options = "every variable", " --verbose"
     if check.verdict.is_alarm:
         what, options = "every value that differs", " --list differences.csv"
@@ -226,20 +285,25 @@ def _size(variable: VariableResult) -> str:
         against = range_words(effect, variable.max_abs_difference or 0.0)
         return f"up to {beyond_text(share)}{f' ({against})' if against else ''}"
     new = variable.new_values
+    if variable.differing_count is None and (nan := became_nan(variable)):
+        return f"{plural(nan, 'value')} became NaN"
     if variable.differing_count is None and new is not None and lost_words(new):
-        return f"of {new.number_count:,} new numbers there, {lost_words(new)}: no distance"
+        return f"of the {new.number_count:,} new values there, {lost_words(new)}"
     if share is None and variable.least_share:
         return f"at least {share_text(rounded_down(variable.least_share))}"
     if share is None and variable.moved_elements:
         return moved_words(first_moved(variable))
     if variable.differing_count is None and variable.guaranteed_share:
-        return f"more than {percent_text(rounded_down(variable.guaranteed_share))} of the bound"
+        least = percent_text(rounded_down(variable.guaranteed_share))
+        return f"more than {least} of the bound; this golden cannot show how much more"
     if variable.differing_count is None and variable.verdict.is_alarm:
         is_tree = variable.evidence is not Evidence.RESIDUES
         return f"not known: the golden is {'a tree' if is_tree else 'residues'} alone"
     parts = []
     if lost := lost_count(variable):
-        parts.append(f"{counted_lost(variable, lost)} without a number on one side")
+        is_nan = Cause.ALL_NAN in {one.cause for one in variable.explanations}
+        whats = [(lost, "became NaN")] if is_nan else special_counts(variable)
+        parts += [f"{counted_lost(variable, count)} {what}" for count, what in whats]
     if has_distance(variable):
         parts.append(f"largest |difference| {size_text(variable.max_abs_difference or 0.0)}")
     return "; ".join(parts)

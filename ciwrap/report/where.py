@@ -194,6 +194,15 @@ _MARKS = {
     PointState.FIRST_ONLY: "A",
     PointState.SECOND_ONLY: "B",
 }
+_LEGEND = {
+    ".": ". match",
+    "~": "~ within the bound",
+    "!": "! undecided",
+    "#": "# beyond",
+    "?": "? not compared",
+    "A": "A only in A",
+    "B": "B only in B",
+}
 _WORDS = {
     Trend.FROM_THE_START: "from the start",
     Trend.JUMPS: "jumps",
@@ -316,17 +325,15 @@ def timeline_lines(timelines: Sequence[Timeline]) -> Iterator[str]:
     iterations = sorted(number for number in numbers if number is not None)
     if not iterations:
         return
-    yield (
-        f"over iterations {iterations[0]} to {iterations[-1]}"
-        " (. match, ~ within the bound, ! undecided, # beyond, ? not compared,"
-        " A or B: in that run only)"
-    )
     step = -(-len(iterations) // _MOST_MARKS)
+    marks = [_marks(one, iterations, step) for one in told[:_MOST_LINES]]
+    legend = [words for mark, words in _LEGEND.items() if any(mark in one for one in marks)]
+    yield f"over iterations {iterations[0]} to {iterations[-1]} ({', '.join(legend)})"
     if step > 1:
         yield f"each mark is the worst of {step} iterations"
     width = max(len(safe_name(one.name, 30)) for one in told[:_MOST_LINES])
-    for one in told[:_MOST_LINES]:
-        line = f"{safe_name(one.name, 30):{width}}  {_marks(one, iterations, step)}"
+    for one, drawn in zip(told, marks, strict=False):
+        line = f"{safe_name(one.name, 30):{width}}  {drawn}"
         if one.trend is not None:
             line += f"  {_trend_words(one)}"
         yield line.rstrip()

@@ -15,6 +15,7 @@ from ciwrap.model import (
     Verdict,
 )
 from ciwrap.model.settings import FILL_LABELS
+from ciwrap.model.variable_result import Cause
 from ciwrap.report.text import (
     A_AND_B,
     GOLDEN_AND_NEW,
@@ -102,6 +103,20 @@ def _declared_by(variable: VariableResult) -> str:
     """` (_FillValue)`: the attributes that declare which numbers are missing, if any do."""
     names = [name for name, _ in variable.labels if name in FILL_LABELS]
     return f" ({', '.join(names)})" if names else ""
+
+
+def became_nan(variable: VariableResult) -> int:
+    """How many values surely became NaN."""
+    return sum(one.held_count for one in variable.explanations if one.cause is Cause.ALL_NAN)
+
+
+def lost_to(variable: VariableResult) -> str:
+    """`NaN`, or `infinite`: what new values are that have been numbers, as far as is known."""
+    new = {one.new for one in told_elements(variable)}
+    new |= {one.new for one in variable.moved_elements}
+    if became_nan(variable) or "nan" in new:
+        return "NaN"
+    return "infinite" if new & {"inf", "-inf"} else ""
 
 
 def counted_lost(variable: VariableResult, count: int) -> str:
@@ -234,7 +249,7 @@ def elements_words(variable: VariableResult, note: str = "") -> str:
 def match_title(coverage: Coverage, kind: str) -> str:
     """The verdict on what matches, in a few words: never more than was compared.
 
-    kind: of the result, since the first side of `compare` and `record` need not be a golden.
+    kind: of the result, since what `compare` and `record` compare with need not be a golden.
     """
     if coverage.left_out:
         return f"Numbers match, but {left_out_words(coverage, kind)}"
@@ -244,13 +259,13 @@ def match_title(coverage: Coverage, kind: str) -> str:
 def left_out_words(coverage: Coverage, kind: str) -> str:
     """`3 variables of the golden were not compared (ignore)`."""
     count = coverage.left_out
-    side = "first side" if kind in OF_TWO_RUNS else "golden"
+    side = "A" if kind in OF_TWO_RUNS else "the golden"
     verb = "was" if count == 1 else "were"
     is_named = count != coverage.let_go and coverage.ignored != coverage.uncommon
     reasons = ["ignore"] if is_named else []
     reasons += ["of iterations left out"] if coverage.uncommon else []
     reasons += ["gone, not strict"] if coverage.let_go else []
-    left_out = f"{plural(count, coverage.unit)} of the {side}"
+    left_out = f"{plural(count, coverage.unit)} of {side}"
     return f"{left_out} {verb} not compared ({'; '.join(reasons)})"
 
 
@@ -307,14 +322,24 @@ def _differ_sentence(variable: VariableResult, *, with_percent: bool) -> str:
 
 
 def differ_words(variable: VariableResult, *, is_one: bool) -> str:
-    """What elements do that are not as they should be: `differ beyond atol=1e-6 rtol=0`.
+    """What values do that are not as they should be: `differ by more than the bound (atol=1e-6)`.
 
     is_one: whether one element does.
     """
     if variable.expectation == "range":
         return f"{'lies' if is_one else 'lie'} out of the range"
-    text = bound_text(variable)
-    return f"{'differs' if is_one else 'differ'}{f' beyond {text}' if text else ''}"
+    return f"{'differs' if is_one else 'differ'}{by_more_words(variable)}"
+
+
+def by_more_words(variable: VariableResult) -> str:
+    """` by more than the bound (atol=1e-6)`; nothing for a bound of 0."""
+    bound = variable.bound
+    if bound is None or bound.is_exact:
+        return ""
+    said = " ".join(part for part in bound.text.split() if part not in ("atol=0", "rtol=0"))
+    which = {"both": ", the smaller counts", "either": ", the larger counts"}
+    scale = "" if variable.bound_scale is None else f", atol: {variable.bound_scale}"
+    return f" by more than the bound ({said}{which.get(variable.combine or '', '')}{scale})"
 
 
 def alike_words(variable: VariableResult) -> str:

@@ -22,7 +22,7 @@ from ciwrap.model.results import grouped_plural, with_brief_ones
 from ciwrap.model.variable_result import HistoryFacts, PointState, Timeline, TimelinePoint, Trend
 from ciwrap.runs.capture_index import key_order
 from ciwrap.runs.comparer import UnitComparer
-from ciwrap.runs.differences import explain_first, parts_of_side
+from ciwrap.runs.differences import draw_worst, explain_first, parts_of_side
 from ciwrap.runs.questions import rules_between, unused_settings, with_bound_notes
 from ciwrap.runs.sides import recorded_again
 from ciwrap.runs.spread import Spread
@@ -163,8 +163,10 @@ def _explain(
     *,
     is_drawn: bool,
 ) -> None:
-    """Says of what does not match why. is_drawn: whether a report is to show the first of it."""
+    """Says of what does not match why. is_drawn: whether a report is to show it."""
     explain_first(outcome, resources, sides, rules, is_drawn=is_drawn)
+    if is_drawn:
+        draw_worst(outcome, resources, sides, rules, _MOST_DETAILED_BYTES)
     explain_ranks(outcome.results, partial(_parts_of, sides))
 
 
@@ -233,8 +235,8 @@ def _refuse_unpaired(outcome: Findings) -> None:
     if not both:
         return
     error = NotComparableError(
-        "is on both sides, but its iteration or rank stands in the path on one side, and in the"
-        " file on the other, so the two were not compared with each other",
+        "is in both runs, but one has its iteration or rank in the path, and the other in the file,"
+        " so the two were not compared with each other",
         remedy="write both runs in one way",
     )
     unpaired = [one for one in outcome.extra if one.id in both]
@@ -355,7 +357,7 @@ def _leave_out_after(outcome: Findings, ended_in: int, rules: Rules, path: Path)
     if not gone:
         return
     outcome.notes.append(
-        f"the second run was ended since it diverged in iteration {ended_in}; left out:"
+        f"the run was ended since it differed in iteration {ended_in}; left out:"
         f" {grouped_plural(len(gone), 'variable')} that it did not come to"
     )
     is_good = all(one.verdict is Verdict.MATCH for one in outcome.results)

@@ -30,7 +30,7 @@ from ciwrap.explain.across import (
 )
 from ciwrap.explain.swapped import say_swapped
 from ciwrap.formats.reader import as_elements
-from ciwrap.model import Verdict
+from ciwrap.model import Verdict, severity
 from ciwrap.runs.sides import Variables
 
 if TYPE_CHECKING:
@@ -425,6 +425,41 @@ def explain_first(
         judge = partial(compared_again, work=replace(work, explain=None))
         outcome.results[at] = with_other_iteration(first, known, partial(judge, first))
         say_swapped(outcome.results, judge)
+
+
+def draw_worst(
+    outcome: Findings,
+    resources: Resources,
+    sides: tuple[Run, Run],
+    rules: Rules,
+    most_bytes: int,
+) -> None:
+    """Gives each variable that differs what a report draws of its worst checkpoint, the worst
+    variable first, as long as no more than so many bytes are read for it in all.
+    """
+    if any(side.is_fingerprint for side in sides):
+        return
+    places: dict[str, int] = {}
+    for at, one in enumerate(outcome.results):
+        if one.verdict is Verdict.DIFFER and one.text is None:
+            worst = places.get(one.name)
+            if worst is None or severity(one) > severity(outcome.results[worst]):
+                places[one.name] = at
+    ordered = sorted(places.values(), key=lambda at: severity(outcome.results[at]), reverse=True)
+    work = Work(resources, explain=explainer)
+    with Checkpoints(sides) as opened:
+        for at in ordered:
+            result = outcome.results[at]
+            size = 2 * (result.byte_count or 0)
+            if result.details is not None or size > most_bytes:
+                continue
+            found = [_holder(opened, sides, result.id, number) for number in (0, 1)]
+            golden, new = found
+            if golden is not None and new is not None:
+                most_bytes -= size
+                outcome.data_bytes_read += size
+                again = looked_at_again(work, result, result.id, (golden, new), rules)
+                outcome.results[at] = _detailed(result, again)
 
 
 def _holder(

@@ -360,7 +360,7 @@ def test_filter_search_and_state_in_the_address(page: Page, pages: Any, browser:
     rows = page.locator("tr[data-v]:visible")
     page.get_by_role("searchbox").fill("case_00042")
     expect(rows).to_have_count(1)
-    expect(page.locator("#shown")).to_have_text("1 of 10,000 listed variables")
+    expect(page.locator("#shown")).to_have_text("1 of 10,000 variables")
     expect(page.locator("article:visible")).to_have_count(0)
     page.wait_for_url("**#q=case_00042")
     page.get_by_role("searchbox").fill("suite/000 case")

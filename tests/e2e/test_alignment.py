@@ -87,7 +87,7 @@ def test_a_lost_row_is_never_a_match(case: Any) -> None:
         it.save("a", f"{name}.npy", array)
         it.save("b", f"{name}.npy", array[rows["id"] != 21])
     found = it.compare(3)
-    assert "1 only on the first side (21)" in found["x"]["reason"]
+    assert "1 only in A (21)" in found["x"]["reason"]
     assert all(one["verdict"] == "not_comparable" for one in found.values())
 
 

@@ -255,8 +255,8 @@ def test_within_a_rank_a_particle_that_left_is_named(tmp_path: Path) -> None:
     }
     assert set(broken) >= {(30, rank, name) for rank in (0, 1) for name in ("x", "v", "charge")}
     assert {key[0] for key in broken} == {30}
-    assert f"1 only on the first side ({lost})" in broken[30, 0, "x"]
-    assert f"1 only on the second side ({lost})" in broken[30, 1, "x"]
+    assert f"1 only in A ({lost})" in broken[30, 0, "x"]
+    assert f"1 only in B ({lost})" in broken[30, 1, "x"]
     states = {
         (point["iteration"], point["rank"]): point["state"]
         for one in check["history"]["timelines"]

@@ -54,7 +54,7 @@ def test_steps_pair_whatever_is_captured(
     for other, expected in (("same", 0), ("later", 3)):
         code, document = ciwrap(tmp_path, "compare", tmp_path / "A", tmp_path / other, *words)
         assert code == expected
-    assert "only on the first side: step 0" in capsys.readouterr().out
+    assert "only in A: step 0" in capsys.readouterr().out
 
 
 def test_a_fingerprint_knows_no_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_missing_outputs(accepted: Project) -> None:
 
 def test_a_file_that_no_reader_knows(accepted: Project) -> None:
     (accepted.folder / "out" / "run.log").write_text("hello")
-    check_fails(accepted, 3, "run.log", "is in the outputs, but not in the golden")
+    check_fails(accepted, 3, "run.log", "only in the outputs, not in the golden")
     accepted.configure("    exclude: '*.log'\n")
     assert accepted.run("check").code == 0
 

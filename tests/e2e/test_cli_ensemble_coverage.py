@@ -56,7 +56,7 @@ def test_what_has_no_statistics_is_counted_and_said_everywhere(
     project.make_runs("new", 3, flags=values, gone=np.ones(2))
     outcome = project.run("check", "--report", "page.html")
     assert outcome.document["verdict"] == "consistent", outcome
-    said = "not compared: 1 variable by ignore, 1 variable without statistics"
+    said = "not compared: 1 variable (ignore), 1 variable without statistics"
     assert said in outcome.out
     coverage = outcome.document["checks"][0]["coverage"]
     assert (coverage["without_statistics"], coverage["ignored"]) == (1, 1)

@@ -155,7 +155,7 @@ def test_masked_elements_of_another_type_are_counted(
         outcome = project.run(*words)
         assert outcome.code == 0, outcome
         assert "compared 2 variables, 8 values; not compared: 2 values masked" in (
-            outcome.out.replace("2 variables by ignore, ", "")
+            outcome.out.replace("2 variables (ignore), ", "")
         )
 
 

@@ -211,7 +211,7 @@ def test_netcdf_of_two_generations_is_the_same(compare: Compare) -> None:
     )
     found = compare("a.nc", "b.nc", "--check", "c")
     assert found["code"] == NOT_COMPARABLE
-    assert "dtype float32 (<f4) on one side, float32 (>f4) on the other" in found["text"]
+    assert "dtype float32 (<f4) in A, float32 (>f4) in B" in found["text"]
 
 
 LONG = "stopped: the residual did not fall"
@@ -421,7 +421,7 @@ def test_tables_as_pandas_writes_them(compare: Compare) -> None:
     assert "1 value NaN without a match" in found["text"]
     found = compare("a.csv", "b.csv")
     assert found["code"] == NOT_COMPARABLE
-    assert "on the first side the text ends with its last number" in found["text"]
+    assert "in A the text ends with its last number" in found["text"]
 
 
 # --- what is no file ------------------------------------------------------------------------------

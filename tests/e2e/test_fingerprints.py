@@ -205,7 +205,7 @@ def test_another_bound_than_it_was_made_with(ten_runs: Path, tmp_path: Path) -> 
     [
         ({"x": np.zeros(7)}, "shape"),
         ({"x": np.zeros(6, "f4")}, "dtype"),
-        ({"y": np.zeros(6)}, "on the first side, but not on the second"),
+        ({"y": np.zeros(6)}, "only in A, not in B"),
     ],
 )
 @pytest.mark.parametrize("is_lost", [True, False])

@@ -199,7 +199,7 @@ def test_two_logs_are_paired_by_step(folder: Path) -> None:
     (folder / "b.log").write_text(shorter, encoding="utf-8")
     code, out = run("compare", "out.log", "b.log", "--check", "run")
     assert code == 3
-    assert "3 matches against 2; only on the first side: step 1 (line 3)" in out
+    assert "3 matches against 2; only in A: step 1 (line 3)" in out
 
 
 def test_no_option_makes_two_counts_alike(folder: Path) -> None:
@@ -645,10 +645,10 @@ def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -
     (folder / "other.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
     code, out = run("compare", "out.log", "other.log", "--check", "run")
     assert code == 3
-    assert "on the second side the text ends with its last number, without a line break" in out
+    assert "in B the text ends with its last number, without a line break" in out
     code, out = run("compare", "other.log", "out.log", "--check", "run")
     assert code == 3
-    assert "on the first side the text ends with its last number" in out
+    assert "in A the text ends with its last number" in out
     # A program that writes no line break at its end is compared with itself.
     assert run("compare", "other.log", "other.log", "--check", "run")[0] == 0
     (folder / "out.log").write_text("E = -17.17\nE = -17.1", encoding="utf-8")
@@ -663,7 +663,7 @@ def test_a_number_that_the_end_of_a_file_may_cut_is_not_compared(folder: Path) -
     assert "in the golden the text ends with its last number" in out
     (folder / "other.log").write_text("E = -17.17\n", encoding="utf-8")
     code, out = run("compare", "other.log", "out.log", "--check", "run")
-    assert (code, "1 match against 2; only on the second side: match 2 (line 2)" in out) == (
+    assert (code, "1 match against 2; only in B: match 2 (line 2)" in out) == (
         3,
         True,
     )

@@ -33,7 +33,7 @@ def test_rows_of_other_ids_are_not_held_against_each_other(
     found = {one["name"]: one for one in document["checks"][0]["variables"]}
     assert found["x"]["verdict"] == "not_comparable"
     assert "cannot be paired by 'id'" in found["x"]["reason"]
-    assert "1 only on the first side (3), 1 only on the second side (4)" in found["x"]["reason"]
+    assert "1 only in A (3), 1 only in B (4)" in found["x"]["reason"]
 
 
 def test_rows_of_the_same_ids_are(tmp_path: Path) -> None:

@@ -22,9 +22,13 @@ CASES = {
             " bound from iteration 70 on"
         ),
         "from iteration 70 on, on all 3 ranks",
-        None,
+        "the difference grows: at most ",
     ),
-    "swapped": ("{new} is {golden} of gauges/level, and the other way round", "", None),
+    "swapped": (
+        "are swapped: {new} gauges/",
+        "",
+        "are swapped: new gauges/",
+    ),
     "rank_missing": (
         "rank 2 wrote nothing from iteration 50 on (18 arrays)",
         "from iteration 50 on, on rank 2 only",
@@ -40,18 +44,18 @@ CASES = {
         "from iteration 50 on, on rank 1 only",
         "the sign is flipped: new = -golden",
     ),
-    "unit": ("new = golden x 0.239006 (4.184: calorie and joule)", "", None),
+    "unit": ("new = golden x 0.239006 (calorie and joule?)", "", None),
     "shift": (
-        "{new} is {golden} moved by 1 along axis 1",
+        "{new} is {golden} shifted by 1 along axis 1",
         "from iteration 40 on, on all 3 ranks",
-        None,
+        "new is golden shifted by 1 along axis 1",
     ),
     "transposed": (
-        "{new} is {golden} with axes 0 and 1 exchanged",
+        "{new} is {golden} transposed: {new}[i, j] = {golden}[j, i]",
         "from iteration 30 on, on rank 2 only",
-        None,
+        "new is golden transposed: new[i, j] = golden[j, i]",
     ),
-    "not_a_number": ("{new} is NaN", "from iteration 70 on, on rank 0 only", "NaN"),
+    "not_a_number": ("{new} is NaN", "from iteration 70 on, on rank 0 only", "values became NaN"),
     "precision": (
         "{new} is {golden} rounded to float32",
         "in all 10 iterations, on all 3 ranks",
@@ -83,11 +87,11 @@ def assert_said(folder: Path, printed: str, cause: str | None, where: str) -> No
     printed = spaced(printed)
     if cause is not None:
         assert cause.lower() in facts["Likely cause"].lower()
-        if cause != "NaN":
+        if "NaN" not in cause:
             # The cause stands before the first numbers.
             numbers = re.search(r"(golden|A) -?[0-9]", printed)
             assert printed.index(cause) < (len(printed) if numbers is None else numbers.start())
-    assert facts["Next"].rpartition(": ")[2] in printed
+    assert facts["Next"].rpartition(": ")[2].strip(".").lower() in printed.lower()
 
 
 def causes_of(folder: Path) -> list[tuple[int, int]]:
@@ -157,7 +161,7 @@ def test_a_new_commit_is_bisected(tmp_path: Path) -> None:
             golden_environment=environment,
         )
         run = RunResult(Verdict.DIFFER, (check,), kind=kind, environment={"git_commit": new})
-        return [command for _, command in next_steps(run)]
+        return [command for _, command in next_steps(run) if command]
 
     old, new = "1" * 40, "2" * 40
     assert steps(old, new) == [f"ciwrap bisect {'1' * 12} {'2' * 12} --check 'my check'"]

@@ -35,8 +35,9 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
     (sentence,) = lead(run)
     assert sentence == (
         f"First difference: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, u: 576 of 13,824 values"
-        f" differ beyond atol=1e-6 rtol=0, all in the last plane of axis 2, [:, :, {last}]; in each"
-        " of them the sign is flipped: new = -golden; up to 785,000 x the bound."
+        " differ by more than the bound (atol=1e-6),"
+        f" all in the last plane of axis 2, [:, :, {last}]; in all 576 values that differ, the sign"
+        " is flipped: new = -golden; up to 785,000 x the bound."
     )
 
 
@@ -131,8 +132,8 @@ def test_what_could_not_be_compared_comes_with_its_reason(tmp_path: Path) -> Non
         "Numbers differ, and not everything could be compared",
         "out/cut.npy: is truncated",
         "Shape 30x19, but the golden has 30x20",
-        "Is in the golden, but not in the outputs",
-        "in each of them new is NaN",
+        "Only in the golden, not in the outputs",
+        "values that differ, new is NaN",
     ):
         assert reason in words
 

@@ -76,7 +76,7 @@ def test_what_only_the_new_run_has_is_counted(project: Project) -> None:
     outcome = project.run("check", "--report", "r.html")
     assert outcome.code == 0
     assert outcome.out.startswith("match  3 variables\n")
-    assert "not compared: 1 variable by ignore\n" in outcome.out
+    assert "not compared: 1 variable (ignore)\n" in outcome.out
     assert "left_out_variables" not in outcome.document["checks"][0]
     assert "All compared numbers match" in page_of(project)
 

@@ -119,7 +119,7 @@ def test_mixed_precision_is_only_taken_when_asked_for(case: Any) -> None:
         it.save("a", "x.npy", values.astype("<f4"))
         it.save("b", "x.npy", values)
         found = it.compare(code)["x"]
-        said = "dtype float32 (<f4) on one side, float64 (<f8) on the other"
+        said = "dtype float32 (<f4) in A, float64 (<f8) in B"
         assert code == 0 or said in found["reason"]
     # By the bound of the coarser: one step of float32 is a difference.
     values[5] = np.nextafter(np.float32(values[5]), np.float32(9))

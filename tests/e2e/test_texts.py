@@ -84,7 +84,7 @@ def test_a_line_without_partner_is_never_a_match(tmp_path: Path) -> None:
     new = GOLDEN.replace(" done\n", "")
     found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e9")
     assert found.code == 3
-    words = "1 line has no partner on the other side (1 on the first side, 0 on the second side)"
+    words = "1 line has no partner on the other side (1 in A, 0 in B)"
     assert words in found.out
     assert found.variable("a")["text"]["unpaired"][0]["golden"]["line"] == 5
     left_out = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--ignore-lines", "done")
@@ -379,9 +379,7 @@ def test_a_number_that_the_end_of_a_text_may_cut_is_not_compared(tmp_path: Path)
     whole, cut = b"E = -17.1601\n", b"E = -17.1"
     found = _compare(tmp_path, whole, cut, "--atol", "1")
     assert found.code == 3
-    assert (
-        "on the second side the text ends with its last number, without a line break" in found.out
-    )
+    assert "in B the text ends with its last number, without a line break" in found.out
     assert _compare(tmp_path, cut, whole, "--atol", "1").code == 3
     assert _compare(tmp_path, cut, cut + b"6", "--atol", "1").code == 0
     assert _compare(tmp_path, whole, b"E = -17.1 eV", "--atol", "1").code == 3

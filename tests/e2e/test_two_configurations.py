@@ -70,7 +70,7 @@ def test_a_configuration_above(two: Project) -> None:
     two.accept("--config", "sub/ciwrap.yaml")
     for options in (("--config", "above.yml"), ("--config", "sub/ciwrap.yaml")):
         assert unused(two, *options) == []
-        assert "no golden is known to be unused" in two.run("prune", "--yes", *options).out
+        assert "no unused golden was found" in two.run("prune", "--yes", *options).out
     assert sorted(path.stem for path in (inner / "golden").glob("*.golden")) == ["above", "inner"]
 
 

@@ -168,7 +168,7 @@ def test_a_run_of_a_part_forgets_what_is_of_another_state(
     ini.write_text(f"{ini.read_text()}markers = fast\n")
     if arguments[0] != "-n":
         two.run(*arguments)
-        assert "no golden is known to be unused" in pruned(two)
+        assert "no unused golden was found" in pruned(two)
         assert len(two.goldens()) == 3
         return
     assert two.subprocess(*arguments).returncode == 0
@@ -181,7 +181,7 @@ def test_tests_named_on_the_command_line(two: Suite, more: tuple[str, ...]) -> N
     two.write(LESS)
     done = two.subprocess("tests/test_it.py::test_b", "-p", "no:hypothesispytest", *more)
     assert done.returncode == 0, done.stdout
-    assert "no golden is known to be unused" in pruned(two)
+    assert "no unused golden was found" in pruned(two)
     assert len(two.goldens()) == 3
 
 
@@ -190,7 +190,7 @@ def test_a_file_that_cannot_be_collected(two: Suite) -> None:
     two.write("import no_such_module")
     two.run("--continue-on-collection-errors")
     two.run()
-    assert "no golden is known to be unused" in pruned(two)
+    assert "no unused golden was found" in pruned(two)
     assert len(two.goldens()) == 3
 
 
@@ -200,7 +200,7 @@ def test_a_run_that_was_interrupted(two: Suite, where: str) -> None:
     """While tests are collected, and while they run: those behind it did not say what they use."""
     two.write(f"{where}raise KeyboardInterrupt\ndef test_b(ciwrap): ciwrap.check(2.0)")
     assert two.subprocess().returncode == 2
-    assert "no golden is known to be unused" in pruned(two)
+    assert "no unused golden was found" in pruned(two)
     assert len(two.goldens()) == 3
 
 
@@ -216,7 +216,7 @@ def test_a_test_file_that_changes_while_the_tests_run(two: Suite) -> None:
         " the tests use that are there now, so none is noted for `ciwrap prune`" in result.outlines
     )
     assert "  to delete what no test uses: ciwrap prune" not in result.outlines
-    assert "no golden is known to be unused" in pruned(two)
+    assert "no unused golden was found" in pruned(two)
     two.write(text)
     result = two.run("--ciwrap-unused=delete")
     assert "so none is deleted" in result.stdout.str()

@@ -97,7 +97,7 @@ def test_runs_that_check_different_things(suite: Suite) -> None:
     text = result.stdout.str()
     assert "run 2 of 2 did not make the check tests/test_it.py::test_fewer::b" in text
     assert "run 2 makes this check, run 1 did not" in text
-    assert "is on the second side, but not on the first side" in text
+    assert "only in B, not in A" in text
     assert "run 1 of 2 does not match the first run" in text
 
 

@@ -25,7 +25,7 @@ def test_review_without_a_terminal_tells_what_to_type(changed: Suite) -> None:
     done = changed.cli("review", "--json", "review.json")
     assert done.returncode == 0
     assert "would be replaced  tests/test_it.py::test_a::a" in done.stdout
-    assert "100 of 100 values differ beyond atol=0.001" in done.stdout
+    assert "100 of 100 values differ by more than the bound (atol=0.001)" in done.stdout
     assert "  ciwrap accept tests/test_it.py::test_a::a --reason '...'" in done.stdout
     document = json.loads((changed.root / "review.json").read_text())
     assert [check["largest_bound_share"] for check in document["checks"]] == [
@@ -306,7 +306,7 @@ def test_review_at_a_terminal(changed: Suite) -> None:
             ("[q]uit:", "r"),
         ],
     )
-    assert "100 of 100 values differ beyond atol=0.001" in said
+    assert "100 of 100 values differ by more than the bound (atol=0.001)" in said
     assert "made 20" in said
     assert "1 accepted, 1 rejected" in said
     assert changed.waiting() == {}
@@ -633,7 +633,7 @@ def test_checks_of_the_configuration_wait_too(suite: Suite) -> None:
     assert suite.cli("check", "--pending").returncode == 1
     assert suite.waiting()["mesh"]["kind"] == "changed"
     done = suite.cli("review")
-    assert "1 of 2 values differs beyond atol=1e-6" in done.stdout
+    assert "1 of 2 values differs by more than the bound (atol=1e-6)" in done.stdout
     (suite.root / "out.csv").write_text("x\n1.0\n2.0\n")
     assert suite.cli("check", "--pending").returncode == 0
     assert suite.waiting() == {}

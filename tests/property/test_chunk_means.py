@@ -115,7 +115,7 @@ def test_causes_that_means_tell(seed: int, cause: Cause | None, words: str) -> N
     assert [one.cause for one in result.explanations] == ([] if cause is None else [cause])
     for one in result.explanations:
         assert one.of_means
-        said = cause_words(one, SIDES)
+        said = cause_words(one, SIDES, "x")
         assert said.startswith("in the means of all 40 blocks that may differ, ")
         assert words in said
 

@@ -92,7 +92,7 @@ def test_an_offset_and_a_factor_are_told_in_the_digits_that_they_have(value: flo
         )
         if value != 1e-4 / 3:
             assert found.values == (value,)
-            assert cause_words(found, ("A", "B")).endswith(f"{abs(value):g}")
+            assert cause_words(found, ("A", "B"), "x").endswith(f"{abs(value):g}")
         found = told(golden, golden * value * 1e4 * (1 + noise * random.uniform(-1, 1)), rtol=1e-6)
         assert found is not None
         assert found.cause is Cause.CONSTANT_FACTOR
@@ -115,7 +115,7 @@ def test_a_fill_value_is_named_to_the_digit_and_none_is_offered(kind: str) -> No
         assert found.cause is Cause.FILL_VALUE
         assert found.remedy is None
         if not is_float:
-            assert f"new is {value}, " in cause_words(found, ("golden", "new"))
+            assert f"new is {value}, " in cause_words(found, ("golden", "new"), "x")
         found = told(golden, new, atol=0, fill_values=[value])
         assert found is not None
         assert (found.cause, found.remedy) == (Cause.FILL_VALUE, None)

@@ -83,7 +83,7 @@ def test_growth_is_found_with_its_start_and_its_rate(seed: int) -> None:
     assert rate == pytest.approx(wanted, rel=1e-6)
     assert told.held_count == int(some.sum())
     assert told.differing_count == int(np.count_nonzero(sizes))
-    words = cause_words(told, SIDES)
+    words = cause_words(told, SIDES, "x")
     assert f"from iteration {began:.0f} on" in words
     assert f"exceeds the bound from iteration {beyond:.0f} on" in words
 
@@ -166,7 +166,7 @@ def stopped(golden: set[VariableId], gone: set[VariableId]) -> str:
     ((identity, cause),) = told
     assert cause.differing_count == len(gone)
     assert identity in gone
-    return cause_words(cause, SIDES)
+    return cause_words(cause, SIDES, "x")
 
 
 def test_what_stopped_is_named() -> None:
@@ -271,7 +271,7 @@ def test_no_variables_are_called_swapped_at_random() -> None:
 def found_in(golden: np.ndarray, new: np.ndarray) -> tuple[list[str], str]:
     result = api.compare_arrays(golden, new, atol=1e-6)
     told = [one for one in result.explanations if one.cause is not Cause.WIDER_BOUND]
-    return [cause_words(one, SIDES) for one in told], box_words(result)
+    return [cause_words(one, SIDES, "x") for one in told], box_words(result)
 
 
 @pytest.mark.parametrize(
@@ -341,3 +341,60 @@ def test_three_digits_that_are_all_a_type_has_are_no_round_number() -> None:
         new = golden.copy()
         new[7] += np.float32(random.uniform(0.1, 1))
         assert not any("new = golden" in one for one in found_in(golden, new)[0])
+
+
+def share_point(
+    iteration: int, least: float, most: float, *, rank: int | None = None
+) -> VariableResult:
+    """One array of a golden without data: a change between two shares, or undecided beyond 1."""
+    is_open = most > 1
+    return VariableResult(
+        "u",
+        Verdict.UNDECIDED if is_open else Verdict.MATCH,
+        iteration=iteration,
+        rank=rank,
+        evidence=Evidence.RESIDUES,
+        bound=ErrorBound(1e-6),
+        element_count=10,
+        differing_count=None if is_open else 0,
+        suspect_chunks=int(is_open),
+        chunk_count=1,
+        max_drift_share=None if is_open else most,
+        drift_share_from=None if is_open else least,
+        drift_share_to=None if is_open else most,
+    )
+
+
+RISE = [(0.0, 0.125), (0.125, 0.25), (0.25, 0.5), (0.5, 0.75), (0.9, 2.0), (0.9, 2.0)]
+
+
+def rise_of(shares: Sequence[tuple[float, float]]) -> list[tuple[int | None, str]]:
+    found = with_growth([share_point(10 * at, *one) for at, one in enumerate(shares)])
+    return [
+        (one.iteration, cause_words(cause, SIDES, "u"))
+        for one in found
+        for cause in one.explanations
+    ]
+
+
+def test_a_rise_is_told_where_nobody_knows_the_sizes() -> None:
+    (told,) = rise_of(RISE)
+    words = (
+        "the difference grows: at most 12.5 % of the bound in iteration 0, more than 50 % in"
+        " iteration 30, and the blocks may differ from iteration 40 on"
+    )
+    assert told == (40, words)
+
+
+@pytest.mark.parametrize(
+    "shares",
+    [
+        [(0.0, 0.125)] * 4 + [(0.9, 2.0)] * 2,  # a jump
+        [RISE[0], RISE[3], RISE[0], RISE[3], *RISE[4:]],  # up and down
+        [(0.0, 0.9)] * 4 + [(0.9, 2.0)] * 2,  # nothing is known
+        RISE[2:],  # too few
+        [(0.0, 0.125), (0.0, 0.2), (0.1, 0.3), (0.15, 0.4), (0.9, 2.0)],  # hardly a rise
+    ],
+)
+def test_no_rise_is_claimed_that_may_be_none(shares: list[tuple[float, float]]) -> None:
+    assert rise_of(shares) == []

@@ -59,7 +59,7 @@ def refused(run: Path) -> str | None:
     try:
         refuse_other_data(run, capture_of(run))
     except NotComparableError as error:
-        return error.message.partition("is no longer what its capture describes: ")[2]
+        return error.message.partition("has changed since its capture was made: ")[2]
     return None
 
 

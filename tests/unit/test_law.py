@@ -233,7 +233,7 @@ def test_shapes_that_do_not_fit() -> None:
     square, line, number = (Signature("<f8", shape) for shape in ((2, 3), (6,), ()))
     refuse_incompatible(square, square, RUNS, is_strict=True)
     refuse_incompatible(square, line, RUNS, is_strict=False)
-    with pytest.raises(ShapeMismatchError, match=r"^shape 2x3 on one side, 6 on the other$"):
+    with pytest.raises(ShapeMismatchError, match=r"^shape 2x3 in A, 6 in B$"):
         refuse_incompatible(square, line, RUNS, is_strict=True)
     with pytest.raises(ShapeMismatchError) as caught:
         refuse_incompatible(number, square, GOLDEN, is_strict=False)
@@ -247,10 +247,10 @@ def test_labels_that_do_not_fit() -> None:
     ours = (("dims", "x y"), ("units", "m"))
     refuse_other_labels(ours, ours, RUNS)
     for theirs, text in (
-        ((), "dimension names 'x y' on one side, none on the other"),
-        ((("dims", "x y"),), "label 'units': 'm' on one side, none on the other"),
-        ((("dims", "x y"), ("units", "s")), "label 'units': 'm' on one side, 's' on the other"),
-        ((*ours, ("long", "a")), "label 'long': none on one side, 'a' on the other"),
+        ((), "dimension names 'x y' in A, none in B"),
+        ((("dims", "x y"),), "label 'units': 'm' in A, none in B"),
+        ((("dims", "x y"), ("units", "s")), "label 'units': 'm' in A, 's' in B"),
+        ((*ours, ("long", "a")), "label 'long': none in A, 'a' in B"),
     ):
         with pytest.raises(LabelMismatchError) as caught:
             refuse_other_labels(ours, theirs, RUNS)

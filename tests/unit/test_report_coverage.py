@@ -74,8 +74,8 @@ def test_each_reason_has_a_part_of_the_line() -> None:
     )
     assert check.coverage.text == (
         "compared 2 variables, 1,960 values; not compared: 1 variable not comparable,"
-        " 1 variable missing, 1 variable extra, 3 variables by ignore, 40 values masked,"
-        " 1 variable in part by a mask, fill values of 1 variable, 2 files by exclude,"
+        " 1 variable missing, 1 variable extra, 3 variables (ignore), 40 values masked,"
+        " 1 variable in part by a mask, fill values of 1 variable, 2 files (exclude),"
         " attributes"
     )
     assert (check.coverage.left_out, check.coverage.let_go) == (1, 0)
@@ -160,14 +160,14 @@ OUTPUTS = {
 LEFT_OUT = {"ignored_variables": ids("i", "j"), "left_out_variables": ids("i")}
 # Checks that match, and did not compare everything: what has to be said.
 PARTIAL: dict[str, tuple[CheckResult, str]] = {
-    "ignored": (CheckResult("c", Verdict.MATCH, (match(),), **LEFT_OUT), "2 variables by ignore"),
+    "ignored": (CheckResult("c", Verdict.MATCH, (match(),), **LEFT_OUT), "2 variables (ignore)"),
     "of other iterations": (
         CheckResult("c", Verdict.MATCH, (match(),), ignored_variables=ids("i", "j"), uncommon=1),
-        "1 variable by ignore, 1 variable of iterations left out",
+        "1 variable (ignore), 1 variable of iterations left out",
     ),
     "ignored in the new run": (
         CheckResult("c", Verdict.MATCH, (match(),), ignored_variables=ids("i")),
-        "1 variable by ignore",
+        "1 variable (ignore)",
     ),
     "let go": (
         CheckResult("c", Verdict.MATCH, (match(),), missing_variables=ids("i")),
@@ -187,7 +187,7 @@ PARTIAL: dict[str, tuple[CheckResult, str]] = {
     ),
     "excluded": (
         CheckResult("c", Verdict.MATCH, (match(),), excluded_files=1),
-        "1 file by exclude",
+        "1 file (exclude)",
     ),
     "fill values": (
         CheckResult("c", Verdict.MATCH, (match(has_fill_values=True),)),
@@ -231,8 +231,8 @@ def test_what_compared_everything_says_so(output: str) -> None:
     ("kind", "more", "words"),
     [
         ("check", LEFT_OUT, "1 variable of the golden was not compared (ignore)"),
-        ("compare", LEFT_OUT, "1 variable of the first side was not compared (ignore)"),
-        ("record", LEFT_OUT, "1 variable of the first side was not compared (ignore)"),
+        ("compare", LEFT_OUT, "1 variable of A was not compared (ignore)"),
+        ("record", LEFT_OUT, "1 variable of A was not compared (ignore)"),
         (
             "pytest",
             {"missing_variables": ids("a", "b")},
@@ -271,7 +271,7 @@ def test_a_mismatch_says_what_was_not_compared_besides(output: str, verdict: Ver
     check = CheckResult("c", verdict, (bad, match()), **LEFT_OUT)
     run = RunResult(verdict, (check,))
     text = failure(run) if output == "failure" else OUTPUTS[output](run)
-    assert "2 variables by ignore" in text
+    assert "2 variables (ignore)" in text
     if verdict is Verdict.DIFFER:
         assert "4 values masked" in text
         if output in ("terminal", "page", "junit", "failure"):

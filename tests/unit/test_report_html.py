@@ -173,7 +173,10 @@ def test_what_comes_first() -> None:
     at = 0
     for words in (
         "Numbers differ",
-        "First difference: iteration 2, rank 1, x: 3 of 10 values differ beyond atol=1e-6",
+        (
+            "First difference: iteration 2, rank 1, x: 3 of 10 values differ by more than the bound"
+            " (atol=1e-6)"
+        ),
         "Variables, the first to differ, then the worst",
         "First difference: iteration 2, rank 1, x",
         "First difference: iteration 3, rank 0, y",

@@ -104,7 +104,10 @@ def test_what_github_links_by_itself_is_parted() -> None:
 def test_a_summary_shows_the_sentence_and_the_command() -> None:
     mesh = check("mesh", differ(max_bound_share=42.0), golden_path="golden/mesh.golden")
     text = render_markdown(run_of(mesh))
-    assert "**Difference: x: 1 of 10 values differs beyond atol=1e-6 rtol=0; up to 42 x" in text
+    assert (
+        "**Difference: x: 1 of 10 values differs by more than the bound (atol=1e-6); up to 42 x"
+        in text
+    )
     assert "\nciwrap accept mesh --reason 'WHY'\n" in text
 
 

@@ -65,7 +65,7 @@ def test_a_command_that_decides_is_introduced_once() -> None:
 def test_nan_is_no_share_of_a_bound() -> None:
     new = NewValues(100, 8, 0, 0.0, 1.0, 0.5)
     page = render_html(run_of(undecided(new_values=new)))
-    assert "of 100 new numbers there, 8 NaN: no distance" in page.lower().replace("nan", "NaN")
+    assert "of the 100 new values there, 8 NaN" in page.lower().replace("nan", "NaN")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_differences_of_which_the_same_is_told_are_told_once() -> None:
     render(run_of(*results), make_console(stream, color=False))
     text = stream.getvalue()
     assert "x00, x01, x02, x03 and 36 more" in text
-    assert text.count("in each of them") == 1
+    assert text.count("in all 50 values that differ, ") == 1
 
 
 def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
@@ -175,7 +175,7 @@ def test_counts_and_fill_values_are_told_to_the_last_digit() -> None:
     page = render_html(compared(golden, new))
     assert "-9999, beyond all other finite values, as fill values are" in page
     told = Explanation(Cause.OTHER_ITERATION, 5, 5, values=(123_457.0,))
-    assert cause_words(told, ("A", "B")) == "B is A of iteration 123457"
+    assert cause_words(told, ("A", "B"), "x") == "B is A of iteration 123457"
 
 
 def test_junit_has_a_case_for_each_variable() -> None:
@@ -265,7 +265,7 @@ def test_differences_at_the_faces_are_placed_there() -> None:
     new = golden.copy()
     new[:, [0, -1]] += np.random.default_rng(1).random((60, 2))
     page = render_html(run_of(api.compare_arrays(golden, new, atol=1e-6)))
-    assert "At the faces along axis 1" in page
+    assert "At the boundary of axis 1" in page
     assert "pread over the whole array" not in page
 
 

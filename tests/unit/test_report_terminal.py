@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from typing import Any
 
@@ -24,6 +25,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
+from ciwrap.model.variable_result import Cause, Explanation
 from ciwrap.report.console import make_console
 from ciwrap.report.digest_words import share_interval_words
 from ciwrap.report.terminal import render
@@ -37,6 +39,7 @@ from ciwrap.report.text import (
     safe_text,
     share_text,
 )
+from ciwrap.report.where import timeline_lines, timelines_of
 from ciwrap.report.words import headline, interval_text
 
 BOUND = ErrorBound(1e-6)
@@ -97,7 +100,7 @@ def test_the_verdict_comes_first_and_the_worst_leads() -> None:
 
 def test_a_difference_says_where_and_how_much() -> None:
     text = shown(run_of(differ("density")))
-    assert "3 of 100 values differ beyond atol=1e-6" in text
+    assert "3 of 100 values differ by more than the bound (atol=1e-6)" in text
     assert "first at [3, 7]: golden 1.0, new 1.000042" in text
     assert "42 x the bound" in text
 
@@ -393,3 +396,69 @@ def test_checks_that_differ_otherwise_are_counted_where_there_is_no_room() -> No
     (rest,) = (line for line in lines if "more checks" in line)
     told = sum(line.startswith("  DIFFER") for line in lines)
     assert f"{60 - told} more checks, not shown: {60 - told} differ" in rest
+
+
+def history(*shares: float, **more: Any) -> CheckResult:
+    """`u` in iterations 0, 10, ...; it differs where the share is above 1."""
+    found = [
+        replace(match("u", share) if share <= 1 else differ("u", share, **more), iteration=10 * at)
+        for at, share in enumerate(shares)
+    ]
+    return CheckResult("basin", Verdict.DIFFER, tuple(found), golden_path="golden/basin.golden")
+
+
+@pytest.mark.parametrize(
+    ("shares", "legend"),
+    [
+        ((0.0, 0.5, 3.0), "over iterations 0 to 20 (. match, ~ within the bound, # beyond)"),
+        ((0.0, 3.0), "over iterations 0 to 10 (. match, # beyond)"),
+    ],
+)
+def test_the_legend_has_the_marks_that_are_there(shares: tuple[float, ...], legend: str) -> None:
+    assert next(timeline_lines(timelines_of(history(*shares)))) == legend
+
+
+def test_the_last_lines_say_where_it_began_before_they_offer_to_accept() -> None:
+    lines = shown(RunResult(Verdict.DIFFER, (history(0.0, 0.5, 3.0),))).splitlines()
+    assert lines[-2:] == [
+        "  look at what computes u between iterations 10 and 20",
+        "  if the new numbers are right: ciwrap accept basin --reason '...'",
+    ]
+    lines = shown(RunResult(Verdict.DIFFER, (history(3.0, 3.0),))).splitlines()
+    assert lines[-2] == "  look at what computes u up to iteration 0"
+
+
+@pytest.mark.parametrize(("new", "word"), [("nan", "NaN"), ("-inf", "infinite")])
+def test_what_became_nan_is_looked_for_before_it_is_accepted(new: str, word: str) -> None:
+    element = DifferingElement((3, 7), "1.0", new, None, math.inf)
+    check = history(0.0, 3.0)
+    lost = replace(check.variables[1], first_differences=(element,))
+    lines = shown(
+        RunResult(Verdict.DIFFER, (replace(check, variables=(check.variables[0], lost)),))
+    ).splitlines()
+    assert lines[-2:] == [
+        f"  look at what makes u {word} between iterations 0 and 10",
+        f"  if {word} is right there: ciwrap accept basin --reason '...'",
+    ]
+
+
+def test_every_variable_has_its_cause_in_a_word() -> None:
+    told = (Explanation(Cause.SIGN_FLIPPED, 3, 3),)
+    check = history(0.0, 3.0, 4.0)
+    others = [
+        replace(one, name="v", explanations=told if one.verdict is Verdict.DIFFER else ())
+        for one in history(0.0, 0.5, 4.0).variables
+    ]
+    text = shown(
+        RunResult(Verdict.DIFFER, (replace(check, variables=(*check.variables, *others)),))
+    )
+    assert "DIFFER  v: sign flipped; in iteration 20 only" in text
+    assert "DIFFER  u: from iteration 10 on" in text
+
+
+def test_what_has_no_iteration_is_not_called_the_first() -> None:
+    """Totals that are written at the end differ whenever anything does."""
+    check = history(0.0, 3.0)
+    total = differ("total", 1.5)
+    text = shown(RunResult(Verdict.DIFFER, (replace(check, variables=(total, *check.variables)),)))
+    assert "first difference: iter 10 / u" in text

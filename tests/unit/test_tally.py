@@ -107,7 +107,7 @@ def test_what_is_new_is_not_in_the_golden_whatever_else_cannot_be_read() -> None
     found.errors = [CorruptFileError("is cut off")]
     (reason,) = [one.reason for one in result(BOTH, found).variables if one.id == NEW]
     assert reason is not None
-    assert reason.startswith("is in the outputs, but not in the golden; accept the new outputs")
+    assert reason.startswith("only in the outputs, not in the golden; accept the new outputs")
 
 
 def test_what_is_told_besides() -> None:
@@ -128,11 +128,11 @@ def test_what_is_told_besides() -> None:
         ("error", "a.npy: is cut off"),
         (
             "warning",
-            f"old: is on the first side, but not on the second side, {LOST}",
+            f"old: only in A, not in B, {LOST}",
         ),
         (
             "warning",
-            f"new: is on the second side, but not on the first side, {LOST}",
+            f"new: only in B, not in A, {LOST}",
         ),
     ]
     assert [message.variable for message in told.messages[-2:]] == ["old", "new"]
@@ -142,8 +142,8 @@ def test_what_is_told_besides() -> None:
 def test_variables_on_one_side_have_the_reason_and_the_remedy() -> None:
     told = result(BOTH, outcome(missing=True, extra=True))
     assert {one.name: one.reason for one in told.variables if one.reason} == {
-        "new": f"is in the outputs, but not in the golden; {GOLDEN.if_extra}",
-        "old": f"is in the golden, but not in the outputs; {GOLDEN.if_missing}",
+        "new": f"only in the outputs, not in the golden; {GOLDEN.if_extra}",
+        "old": f"only in the golden, not in the outputs; {GOLDEN.if_missing}",
     }
     assert told.messages == ()
 

@@ -57,7 +57,7 @@
     if (findings) findings.hidden = inFindings.every((item) => item.node.hidden);
     const only = on();
     if (matching) matching.open = wasOpen || words.length > 0 || (only.length === 1 && only[0] === "match");
-    count.textContent = rows === 1 ? `${seen} of 1 listed variable` : seen === rows ? `All ${rows.toLocaleString("en")} listed variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} listed variables`;
+    count.textContent = rows === 1 ? `${seen} of 1 variable` : seen === rows ? `${rows.toLocaleString("en")} variables` : `${seen.toLocaleString("en")} of ${rows.toLocaleString("en")} variables`;
   };
   more?.addEventListener("click", () => { most += 50; apply(); });
   let timer = 0;
