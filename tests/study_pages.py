@@ -59,6 +59,27 @@ def repeat(folder: Path) -> None:
     ciwrap(folder, "repeat", "-n", "6", "--vary", "SUM=fixed,any", "--seed", "7", *REPORT)
 
 
+SUMS = """\
+import os, pathlib
+import numpy as np
+x = np.random.default_rng(1).normal(size=5000)
+order = np.argsort(x) if os.environ["SORTED"] == "1" else slice(None)
+weights = {f"key {n}": (1 + n) ** 0.5 * (-1) ** n for n in range(30)}
+pathlib.Path("out").mkdir(exist_ok=True)
+np.save("out/total.npy", np.add.accumulate(x[order])[-1])
+np.save("out/set_sum.npy", sum(weights[name] for name in set(weights)))
+np.save("out/product.npy", x * x[::-1])
+"""
+
+
+def repeat_factors(folder: Path) -> None:
+    """Two sums, each of which a factor of its own changes, and a field that none changes."""
+    config = "version: 1\nrun: [{python!r}, sim.py]\nchecks:\n  sums: {{outputs: out}}\n"
+    _project(folder, SUMS, config)
+    factors = ("--vary", "SORTED=0,1", "--vary", "hash-seed")
+    ciwrap(folder, "repeat", "-n", "8", *factors, "--seed", "7", *REPORT)
+
+
 def repeat_equal(folder: Path) -> None:
     """All runs are the same."""
     program = "import numpy as np; np.save('x.npy', np.arange(100.0))\n"
@@ -83,7 +104,7 @@ def repeat_fails(folder: Path) -> None:
 
 
 def _busy(steps: int) -> str:
-    return f'{sys.executable} -S -c "sum(i * i for i in range({steps}))"'
+    return f'python3 -S -c "sum(i * i for i in range({steps}))"'
 
 
 def time_changed(folder: Path) -> None:
@@ -265,6 +286,7 @@ PAGES: dict[str, Callable[[Path], None]] = {
     one.__name__: one
     for one in (
         repeat,
+        repeat_factors,
         repeat_equal,
         repeat_fails,
         time_changed,
