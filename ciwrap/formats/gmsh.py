@@ -6,6 +6,7 @@ Source: "Gmsh Reference Manual", "MSH file format" and "MSH file format version 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import Labels
+
 # Sections that mix tags, which no bound may apply to, with numbers.
 _TEXTS = {
     *("PhysicalNames", "Entities", "PartitionedEntities", "Periodic", "GhostElements"),
-    "Parametrizations",
+    *("Parametrizations", "InterpolationScheme"),
 }
 _DATA = {"NodeData", "ElementData", "ElementNodeData"}
 _QUOTED = re.compile(r'"(.*)"')
@@ -47,7 +50,8 @@ class GmshReader(CheckedReader):
         mesh = _Mesh(listing, has_steps=has_steps)
         with guarded(path):
             for section, lines in _sections(data):
-                mesh.add(section, lines)
+                with guarded(path, f"${section}"):
+                    mesh.add(section, lines)
             if not listing.entries:
                 raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
         return EntrySource(path, listing.entries)
@@ -78,23 +82,25 @@ def _sections(data: bytearray) -> Iterator[tuple[str, list[str]]]:
 
 
 class _Rows:
-    """The words of a section, line by line."""
+    """The lines of a section, of which each is taken once. Raises CorruptFileError."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = iter(lines)
 
-    def next(self, least: int = 0) -> list[str]:
-        words = next(self._lines, "").split()
-        if not words or len(words) < least:
+    def take(self, count: int, least: int = 1) -> list[list[str]]:
+        """The words of so many lines, of which each has at least so many."""
+        found = [line.split() for line in islice(self._lines, max(0, count))]
+        if len(found) != count or any(len(row) < least for row in found):
             raise CorruptFileError("ends too early, or has a line that is too short")
-        return words
-
-    def whole(self, count: int) -> list[int]:
-        """The whole numbers of a line, of which there are so many."""
-        found: list[int] = numbers_in(self.next(), "<i8").tolist()
-        if len(found) != count:
-            raise CorruptFileError(f"has a line of {len(found)} numbers where {count} are expected")
         return found
+
+    def wholes(self, count: int) -> list[int]:
+        """The whole numbers of a line, of which there are so many."""
+        (row,) = _table(self.take(1), count, "<i8").tolist()
+        return list(row)
+
+    def whole(self) -> int:
+        return self.wholes(1)[0]
 
     def text(self) -> str:
         found = _QUOTED.fullmatch(next(self._lines, ""))
@@ -102,7 +108,7 @@ class _Rows:
             raise CorruptFileError("has no text in quotes where a name should be")
         return found[1]
 
-    def refuse_more(self) -> None:
+    def end(self) -> None:
         if next(self._lines, None) is not None:
             raise CorruptFileError("has more lines than it says")
 
@@ -114,7 +120,7 @@ def _table(rows: Sequence[Sequence[str]], width: int, dtype: str = "<f8") -> NDA
 
 
 class _Mesh:
-    """Adds the sections of a file to a listing."""
+    """Adds the sections of a file to a listing. Raises CorruptFileError, UnsupportedFormatError."""
 
     def __init__(self, listing: Listing, *, has_steps: bool) -> None:
         self._listing, self._has_steps = listing, has_steps
@@ -122,26 +128,17 @@ class _Mesh:
         self._numbers: dict[str, list[int]] = {}  # of nodes and of elements
 
     def add(self, section: str, lines: list[str]) -> None:
-        """Adds what a section holds. Raises CorruptFileError, UnsupportedFormatError."""
-        with guarded(self._listing.path, f"${section}"):
-            self._add(section, lines)
-
-    def _add(self, section: str, lines: list[str]) -> None:
         rows = _Rows(lines)
         if section == "MeshFormat":
             self._format(lines)
         elif section in _TEXTS:
             self._listing.add_array(section, np.array(lines, object))
-        elif section in ("Nodes", "Elements"):
-            read = self._nodes if section == "Nodes" else self._elements
-            read(rows)
-            rows.refuse_more()
+        elif section in ("Nodes", "ParametricNodes"):
+            self._nodes(rows, has_parameters=section == "ParametricNodes")
+        elif section == "Elements":
+            self._elements(rows)
         elif section in _DATA:
             self._data(section, rows)
-            rows.refuse_more()
-        elif section == "InterpolationScheme":
-            name = rows.text()
-            self._listing.add_array(f"{section}/{name}", numbers_in(" ".join(lines[1:]).split()))
         elif section != "Comments":
             raise CorruptFileError("is a section that is not known")
 
@@ -151,111 +148,102 @@ class _Mesh:
             what = f"of version {words[0]}, {'text' if words[1:2] == ['0'] else 'binary'}"
             raise UnsupportedFormatError(
                 f"is a mesh {what}; read are 2.2 and 4.1 as text",
-                file=self._listing.path,
                 remedy="write it again: gmsh FILE -save -format msh41",
             )
         self._is_new = words[0] == "4.1"
 
-    def _blocks(self, rows: _Rows) -> Iterator[tuple[int, int, int, int]]:
-        """The four numbers at the head of each block; there are as many items as is said."""
+    def _blocks(self, kind: str, rows: _Rows) -> Iterator[list[int]]:
+        """The four numbers at the head of each block, the last one of which says of how many items
+        it is; before version 4 there is but one.
+        """
         if not self._is_new:
-            yield 0, 0, 0, rows.whole(1)[0]
-            return
-        blocks, count, *_ = rows.whole(4)
-        for _ in range(blocks):
-            dimension, tag, kind, many = rows.whole(4)
-            count -= many
-            yield dimension, tag, kind, many
-        if count:
-            raise CorruptFileError("holds more or fewer items than it says")
+            yield [0, 0, 0, rows.whole()]
+        else:
+            count, said, *_ = rows.wholes(4)
+            heads = []
+            for _ in range(count):
+                heads.append(rows.wholes(4))
+                yield heads[-1]
+            if sum(head[3] for head in heads) != said:
+                raise CorruptFileError("holds more or fewer items than it says")
+            table = np.array(heads, "<i8").reshape(-1, 4)
+            self._listing.add_array(f"{kind}/blocks", table)
+        rows.end()
 
-    def _nodes(self, rows: _Rows) -> None:
-        numbers: list[str] = []
+    def _add_numbers(self, kind: str, words: list[str]) -> None:
+        numbers = numbers_in(words, "<i8")
+        self._numbers[kind] = numbers.tolist()
+        self._listing.add_array(f"{kind}/numbers", numbers)
+
+    def _nodes(self, rows: _Rows, *, has_parameters: bool) -> None:
+        numbers, parameters = list[str](), list[str]()
         places: list[list[str]] = []
-        entities, parameters = [], list[str]()
-        for dimension, tag, has_parameters, count in self._blocks(rows):
-            if self._is_new:
-                numbers += [rows.next()[0] for _ in range(count)]
-                found = [rows.next(3) for _ in range(count)]
-                entities += [(dimension, tag)] * count
-            else:
-                found = [rows.next(4) for _ in range(count)]
-                numbers += [row.pop(0) for row in found]
-            if not has_parameters and any(len(row) != 3 for row in found):
+        for _, _, is_parametric, count in self._blocks("nodes", rows):
+            numbered = rows.take(count, 1 if self._is_new else 4)
+            numbers += [row.pop(0) for row in numbered]
+            found = rows.take(count, 3) if self._is_new else numbered
+            if not (has_parameters or is_parametric) and any(len(row) != 3 for row in found):
                 raise CorruptFileError("has nodes without 3 coordinates")
             places += [row[:3] for row in found]
             parameters += [word for row in found for word in row[3:]]
         self._listing.add_array("nodes", _table(places, 3))
-        self._add_items("nodes", numbers, entities)
+        self._add_numbers("nodes", numbers)
         if parameters:
             self._listing.add_array("nodes/parameters", numbers_in(parameters))
 
     def _elements(self, rows: _Rows) -> None:
-        numbers, types, tags, counts, points = [list[str]() for _ in range(5)]
-        entities = []
-        widths: dict[str, int] = {}
-        for dimension, tag, kind, count in self._blocks(rows):
-            entities += [(dimension, tag)] * (count if self._is_new else 0)
-            for _ in range(count):
-                number, *row = rows.next(2 if self._is_new else 4)
-                if self._is_new:
-                    types.append(str(kind))
-                else:
-                    types.append(row[0])
-                    counts.append(row[1])
-                    (many,) = numbers_in(row[1:2], "<i8").tolist()
-                    tags += row[2 : 2 + max(0, many)]
-                    row = row[2 + max(0, many) :]
-                if len(row) != widths.setdefault(types[-1], len(row)):
+        numbers, heads, tags, nodes = [list[str]() for _ in range(4)]
+        widths: dict[Any, int] = {}
+        for _, _, kind, count in self._blocks("elements", rows):
+            for number, *row in rows.take(count, 2 if self._is_new else 4):
+                called: Any = kind
+                if not self._is_new:
+                    called, many = row[0], int(numbers_in(row[1:2], "<i8")[0])
+                    end = 2 + max(0, many)
+                    heads += row[:2]
+                    tags += row[2:end]
+                    row = row[end:]
+                if len(row) != widths.setdefault(called, len(row)):
                     raise CorruptFileError(f"element {number[:20]} has another number of nodes")
                 numbers.append(number)
-                points += row
-        self._listing.add_array("elements/nodes", numbers_in(points, "<i8"))
-        self._add_items("elements", numbers, entities)
-        for name, words in (("types", types), ("tag_counts", counts), ("tags", tags)):
-            if words:
-                self._listing.add_array(f"elements/{name}", numbers_in(words, "<i8"))
-
-    def _add_items(self, kind: str, words: list[str], entities: list[tuple[int, int]]) -> None:
-        """Adds the numbers of nodes or elements, and of the entities that they are on."""
-        numbers = numbers_in(words, "<i8")
-        self._numbers[kind] = numbers.tolist()
-        self._listing.add_array(f"{kind}/numbers", numbers)
-        if self._is_new:
-            table = np.array(entities, "<i8").reshape(-1, 2)
-            self._listing.add_array(f"{kind}/entities", table)
+                nodes += row
+        self._listing.add_array("elements/nodes", numbers_in(nodes, "<i8"))
+        self._add_numbers("elements", numbers)
+        if heads:
+            types = numbers_in(heads, "<i8").reshape(-1, 2)
+            self._listing.add_array("elements/types", types[:, 0])
+            self._listing.add_array("elements/tag_counts", types[:, 1])
+            self._listing.add_array("elements/tags", numbers_in(tags, "<i8"))
 
     def _data(self, section: str, rows: _Rows) -> None:
         """A result at a step: its texts, its reals (the time), its whole numbers, its rows."""
-        texts = [rows.text() for _ in range(rows.whole(1)[0])]
-        reals = [numbers_in(rows.next())[0] for _ in range(rows.whole(1)[0])]
-        step, width, count, *rest = (rows.whole(1)[0] for _ in range(rows.whole(1)[0]))
+        texts = [rows.text() for _ in range(rows.whole())]
+        reals = [_table(rows.take(1), 1)[0, 0] for _ in range(rows.whole())]
+        step, width, count, *rest = (rows.whole() for _ in range(rows.whole()))
         if not texts or len(rest) > 1 or min(step, width, count) < 0:
             raise CorruptFileError("has no name, or no step, components and number of rows")
+        values = rows.take(count, 2)
+        rows.end()
         name = f"{section}/{texts[0]}"
-        facts: dict[str, Any] = {"rank": rest[0]} if rest and rest[0] else {}
-        numbers, values = [], []
-        for _ in range(count):
-            number, *row = rows.next(2)
-            numbers.append(number)
-            values.append(row)
+        rank = rest[0] if rest and rest[0] else None
+        numbers = numbers_in([row.pop(0) for row in values], "<i8")
         if section == "ElementNodeData":  # each row begins with how many nodes it is for
-            points = numbers_in([row.pop(0) for row in values], "<i8")
-            if points.tolist() != [len(row) / max(1, width) for row in values]:
+            counts = numbers_in([row.pop(0) for row in values], "<i8")
+            if (counts * max(1, width)).tolist() != [len(row) for row in values]:
                 raise CorruptFileError("has rows of another length than they say")
-            self._put(f"{name}/counts", step, points, facts)
-            values = [[word] for row in values for word in row]
-            width = 1
+            self._put(f"{name}/counts", step, rank, counts)
+            values, width = [[word] for row in values for word in row], 1
         scheme = labels_of(None, {"interpolation": texts[1]} if texts[1:] else {})
-        self._put(name, step, _table(values, width), facts | {"labels": scheme})
-        found = numbers_in(numbers, "<i8")
-        if found.tolist() != self._numbers.get("nodes" if section == "NodeData" else "elements"):
-            self._put(f"{name}/numbers", step, found, facts)
+        self._put(name, step, rank, _table(values, width), scheme)
+        over = "nodes" if section == "NodeData" else "elements"
+        if numbers.tolist() != self._numbers.get(over):
+            self._put(f"{name}/numbers", step, rank, numbers)
         if reals:
-            self._put(f"{name}/time", step, np.array(reals), facts)
+            self._put(f"{name}/time", step, rank, np.array(reals))
 
-    def _put(self, name: str, step: int, values: Any, facts: dict[str, Any]) -> None:
-        part = f"[{facts['rank']}]" if "rank" in facts else ""
-        if self._has_steps:
-            facts = facts | {"called": name, "iteration": step}
-        self._listing.add_array(f"{name}[{step}]{part}", values, **facts)
+    def _put(
+        self, name: str, step: int, rank: int | None, values: Any, labels: Labels = ()
+    ) -> None:
+        part = "" if rank is None else f"[{rank}]"
+        facts: dict[str, Any] = {"called": name, "iteration": step} if self._has_steps else {}
+        self._listing.add_array(f"{name}[{step}]{part}", values, rank=rank, labels=labels, **facts)

@@ -130,20 +130,29 @@ def test_meshes_as_gmsh_writes_them(tmp_path: Path, text: str) -> None:
         "nodes/numbers": ((3,), [1, 2, 9]),
         "elements/nodes": ((5,), [1, 2, 1, 2, 9]),
         "elements/numbers": ((2,), [1, 2]),
-        "elements/types": ((2,), [1, 2]),
         "PhysicalNames": ((2,), ["1", '2 6 "body"']),
     }
     old = {
+        "elements/types": ((2,), [1, 2]),
         "elements/tags": ((5,), [5, 4, 6, 1, 0]),
         "elements/tag_counts": ((2,), [2, 3]),
     }
     new = {
         "Entities": ((2,), ["1 0 0 0", "1 0 0 0 0"]),
-        "nodes/entities": ((3, 2), [0, 1, 2, 1, 2, 1]),
+        "nodes/blocks": ((2, 4), [0, 1, 0, 1, 2, 1, 1, 2]),
         "nodes/parameters": ((4,), [0.25, 0.5, 0.75, 1]),
-        "elements/entities": ((2, 2), [1, 4, 2, 1]),
+        "elements/blocks": ((2, 4), [1, 4, 1, 1, 2, 1, 2, 1]),
     }
     assert found == common | (old if text == OLD else new)
+
+
+def test_nodes_with_parameters_of_old(tmp_path: Path) -> None:
+    path = tmp_path / "t.msh"
+    text = OLD.replace("Nodes", "ParametricNodes").replace("9 0 1.5 0", "9 0 1.5 0 1 1 0.5")
+    path.write_text(text.replace("1 0 0 0", "1 0 0 0 0 1", 1))
+    found = told(path)
+    assert found["nodes"][3] == [0, 0, 0, 1, 0, 0, 0, 1.5, 0]
+    assert found["nodes/parameters"][3] == [0, 1, 1, 1, 0.5]
 
 
 def test_data_over_nodes_and_elements(tmp_path: Path) -> None:
