@@ -39,7 +39,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.files import LFS_POINTER, inner_name, inner_path, is_packed, suffixes_of
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob, steps_of
-from ciwrap.formats.reader import InputFile, Reader
+from ciwrap.formats.reader import Reader, first_bytes
 from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -253,8 +253,8 @@ def _known_logs(files: Sequence[OutputFile]) -> Iterator[str]:
             said.add(preset)
             yield (
                 f"{file.path.name} is a log of {program_of(preset)}:"
-                f" --format '{glob_of(file.path)}={preset}' (ciwrap.yaml: 'format: log' and"
-                f" 'use: {preset}') compares its values by name"
+                f" --format '{glob_of(file.path)}={preset}' (ciwrap.yaml: format: log,"
+                f" use: {preset}) compares its values by name"
             )
 
 
@@ -449,9 +449,7 @@ def looks_like_text(path: Path) -> bool:
 
     Raises as `InputFile` does.
     """
-    file = InputFile(path)
-    head = file.read_some(0, SNIFFED_BYTES)
-    file.close()
+    head = first_bytes(path, SNIFFED_BYTES)
     high = sum(byte > 0x7F for byte in head) if not head.isascii() else 0
     if head.translate(None, bytes((*_TEXT_BYTES, *range(0x80, 0x100)))):
         return False

@@ -87,7 +87,6 @@ class _Frd:
         if form in ("2", "3"):
             raise UnsupportedFormatError(
                 "is a binary file of CalculiX, which is not read",
-                file=self._listing.path,
                 remedy="have CalculiX write text: *NODE FILE, not *NODE OUTPUT",
             )
         if form not in _WIDTHS:

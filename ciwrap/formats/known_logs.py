@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ciwrap.base.errors import CiwrapError
-from ciwrap.formats.reader import InputFile
+from ciwrap.formats.reader import first_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,9 +23,7 @@ _SIGNS = {
 def preset_of(path: Path) -> str | None:
     """The name of the shipped rules for a log; None for any other file."""
     try:
-        file = InputFile(path)
-        head = file.read_some(0, _FIRST_BYTES)
-        file.close()
+        head = first_bytes(path, _FIRST_BYTES)
     except CiwrapError:
         return None  # whoever opens it says why
     return next((one for one, (_, signs) in _SIGNS.items() if any(s in head for s in signs)), None)

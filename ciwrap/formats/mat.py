@@ -12,7 +12,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below, limit_memory
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import reader_named
-from ciwrap.formats.reader import MEANING, CheckedReader, InputFile, Source, guarded, library
+from ciwrap.formats.reader import MEANING, CheckedReader, Source, first_bytes, guarded, library
 from ciwrap.model.settings import OWN_FORMATS
 
 _HEAD_BYTES = 128
@@ -34,9 +34,7 @@ class MatReader(CheckedReader):
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["mat"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        file = InputFile(path)
-        head = file.read_some(0, _HEAD_BYTES)
-        file.close()
+        head = first_bytes(path, _HEAD_BYTES)
         if not head:
             raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
         if head.startswith((b"MATLAB 7.3 MAT-file", b"\x89HDF\r\n")):

@@ -80,7 +80,6 @@ class _Foam(FoamText):
         if element is None:
             raise UnsupportedFormatError(
                 f"holds a {kind[:40]}, which is not read",
-                file=self.listing.path,
                 remedy="compare it with '--format tokens'",
             )
         self.entry = "values"
@@ -99,7 +98,6 @@ class _Foam(FoamText):
             if key.startswith("#"):
                 raise UnsupportedFormatError(
                     f"has a directive, {key[:40]}, whose result is not in the file",
-                    file=self.listing.path,
                     remedy="compare it with '--format tokens'",
                 )
             if key in "(){}[]":

@@ -434,6 +434,14 @@ def whole_file(path: Path) -> bytearray:
     return data
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """Up to so many bytes that a file begins with. Raises as `InputFile` does."""
+    file = InputFile(path)
+    data = file.read_some(0, count)
+    file.close()
+    return data
+
+
 def check_is_file(path: Path) -> None:
     """Raises for what is not a regular file that can be read, and for an empty one."""
     file = InputFile(path)

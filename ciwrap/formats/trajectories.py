@@ -12,7 +12,6 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -39,6 +38,7 @@ from ciwrap.formats.reader import (
     VariableInfo,
     as_elements,
     check_is_file,
+    first_bytes,
     guarded,
     labels_of,
     library,
@@ -634,8 +634,7 @@ class GromacsReader(CheckedReader):
 
 def _is_trr(path: Path) -> bool:
     """As the file begins; as it is called where it begins as neither TRR nor XTC."""
-    with closing(InputFile(path)) as file:
-        start = file.read_some(0, len(_TRR))
+    start = first_bytes(path, len(_TRR))
     return start == _TRR or (start not in _XTC and path.suffix.lower() == ".trr")
 
 
@@ -647,8 +646,7 @@ def _refuse_double(path: Path) -> None:
     """Raises UnsupportedFormatError for a TRR file in double precision, which MDAnalysis would
     round to single without a word.
     """
-    with closing(InputFile(path)) as file:
-        head = file.read_some(0, _SIZES.size)
+    head = first_bytes(path, _SIZES.size)
     if len(head) < _SIZES.size:
         return  # MDAnalysis will say so
     sizes = _SIZES.unpack(head)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ciwrap.base.errors import ConfigError, CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import OPTION_NAMES, EntrySource, HistoryReader, Listing, array_of_texts
-from ciwrap.formats.reader import InputFile, check_is_file, guarded
+from ciwrap.formats.reader import check_is_file, first_bytes, guarded
 from ciwrap.formats.vtk_arrays import Grid, array_of, arrays_of, is_covered
 from ciwrap.formats.vtk_legacy import read_legacy
 from ciwrap.formats.vtk_xml import (
@@ -92,9 +92,7 @@ def _named_in(path: Path) -> list[Path]:
     """The files that a file names, outside of comments."""
     if path.suffix.lower() not in _INDEXES or not path.is_file():
         return []
-    file = InputFile(path)
-    text = _COMMENT.sub(b"", file.read_some(0, _MOST_INDEX_BYTES))
-    file.close()
+    text = _COMMENT.sub(b"", first_bytes(path, _MOST_INDEX_BYTES))
     names = {html.unescape(name.decode("utf-8", "replace")) for name in _PARTS.findall(text)}
     return [path.parent / name for name in names]
 
