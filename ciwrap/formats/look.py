@@ -227,7 +227,7 @@ def survey(
     inputs: Collection[str] = (),
 ) -> Survey:
     """Opens the files below the folder. Hidden ones, virtual environments and the folders named in
-    leave_out are passed over, and so are the paths in `inputs`.
+    leave_out are passed over, and so are the paths in `inputs` and what is read with another file.
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
@@ -237,9 +237,12 @@ def survey(
     paths = list(paths_below(folder, choice, leave_out))
     kept = [path for path in paths if path.relative_to(folder).as_posix() not in inputs]
     outputs = set(kept)
-    for path in kept[:MAX_FILES]:
+    chosen_of = {path: choice.of(path, path.name) for path in kept[:MAX_FILES]}
+    beside = {one for path, file in chosen_of.items() for one in file.reader.companions(path)}
+    for path, chosen in chosen_of.items():
+        if path in beside:
+            continue  # read with the file that names it
         relative = path.relative_to(folder)
-        chosen = choice.of(path, path.name)
         try:
             if "{" in relative.as_posix():
                 skipped.append((relative, "a path with a brace in it cannot be an output"))

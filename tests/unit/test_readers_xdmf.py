@@ -11,6 +11,7 @@ from told_by_readers import told
 
 from ciwrap.base.errors import CiwrapError
 from ciwrap.formats.find_outputs import find_in, reader_named
+from ciwrap.formats.look import survey
 from ciwrap.testing import ReaderSuite
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ def test_a_run_of_dolfinx(tmp_path: Path) -> None:
 def test_the_files_with_the_data_belong_to_it(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run")
     assert [one.path.name for one in find_in(path.parent).files] == ["u.xdmf"]
+    assert [one.path.name for one in survey(path.parent).candidates] == ["u.xdmf"]
     path.write_text("<Xdmf>")  # then they are compared by themselves
     assert [one.path.name for one in find_in(path.parent).files] == ["u.h5", "u.xdmf"]
 
