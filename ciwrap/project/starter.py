@@ -17,7 +17,7 @@ from msgspec import Struct
 from ciwrap.base.files import inner_path, suffixes_of
 from ciwrap.base.patterns import PathPattern
 
-_ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t)[_-]?(\d+)", re.IGNORECASE)
+_ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t|plt)[_-]?(\d+)", re.IGNORECASE)
 _TIME = re.compile(r"\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,2})?")
 _TIME_FIELD = "{iteration}"
 _RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)

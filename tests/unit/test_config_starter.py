@@ -166,6 +166,13 @@ def test_checks_are_told(tmp_path: Path) -> None:
     assert checks[0].outputs == ("out/iter_{iteration:d}/rank_{rank:d}/{name}.npy",)
 
 
+def test_plotfiles_are_a_history() -> None:
+    density = (FoundVariable("Level_0/density", "<f8", (8, 8)),)
+    found = [FoundFile(f"out/plt{step:05d}", density) for step in (0, 10)]
+    (check,) = make_starter(found).checks
+    assert check.outputs == ("out/plt{iteration:d}",)
+
+
 def test_many_places_are_not_all_listed(tmp_path: Path) -> None:
     found = [FoundFile(f"d{n}/x.npy", (FoundVariable("x", "<f8", (2,)),)) for n in range(40)]
     starter = make_starter(found)
