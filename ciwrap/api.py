@@ -33,6 +33,7 @@ from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
 from ciwrap.formats.memory import labels_in
 from ciwrap.golden.manifest import capture
+from ciwrap.golden.scale import refuse_number
 from ciwrap.golden.store import decode, golden_id, read_golden_file
 from ciwrap.golden.trees import bound_of, tree_parameters
 from ciwrap.golden.trees import build_tree as stream_tree
@@ -133,6 +134,7 @@ def compare_arrays(
         up_to_sign=up_to_sign,
     )
     ours, theirs = _labelled(golden, name), _labelled(new, name)
+    refuse_number(ours.labels, settings.bound, name)
     settings = fit_fill_values(settings, ours.dtype)
     work = Work(explain=explainer)
     return compare_values(ours, theirs, settings, VariableId(name), work=work)

@@ -56,7 +56,7 @@ from ciwrap.golden.trees import (
     tree_builder,
     tree_parameters,
 )
-from ciwrap.model import Evidence, VariableId, VariableResult, VariableSettings, Verdict
+from ciwrap.model import ErrorBound, Evidence, VariableId, VariableResult, VariableSettings, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -178,7 +178,8 @@ def _judged(
             return _compare_texts(work, result, reference, new, settings)
         if settings.scale is not None:
             result = replace(result, bound_scale=settings.scale.text)
-            asked = settings = _in_scale(reference, settings, result.id)
+            reference, new, settings = _in_scale(reference, new, settings, result.id)
+            asked, result = settings, replace(result, dtype=new.dtype)
             result = replace(result, bound=settings.bound)
         counts = reference.values.element_count, new.element_count
         facts = new.series
@@ -213,13 +214,22 @@ def _judged(
 
 
 def _in_scale(
-    reference: Reference, settings: VariableSettings, identity: VariableId
-) -> VariableSettings:
-    from ciwrap.golden.scale import in_scale_of
+    reference: Reference, new: Values, settings: VariableSettings, identity: VariableId
+) -> tuple[Reference, Values, VariableSettings]:
+    """Both sides, durations as whole numbers, and the settings with their bound as a number."""
+    from ciwrap.golden.scale import as_counts, in_scale_of
 
-    if reference.golden is None:
-        return in_scale_of(reference.values, settings, identity)
-    return in_scale_of_golden(reference.golden, reference.statistics, settings)
+    golden = reference.golden
+    if settings.scale is not None and settings.scale.is_duration:
+        if golden is not None and golden.data is None:
+            raise _needs_data(golden, settings)
+        refuse_other_labels(reference.signature.labels, new.labels, reference.wording)
+        new, own = as_counts(new, settings, identity)
+        values, _ = as_counts(reference.values, settings, identity)
+        return Reference(values, values.signature, reference.wording), new, own
+    if golden is None:
+        return reference, new, in_scale_of(reference.values, settings, identity)
+    return reference, new, in_scale_of_golden(golden, reference.statistics, settings)
 
 
 def in_scale_of_golden(
@@ -232,6 +242,8 @@ def in_scale_of_golden(
     """
     if settings.scale is None:
         return settings
+    if settings.scale.is_duration:  # trees of durations are exact
+        return settings.with_bound(ErrorBound())
     from ciwrap.golden.scale import in_scale, in_scale_of
 
     identity = golden_id(golden)
@@ -347,6 +359,8 @@ def _needs_data(golden: _core.GoldenVariable, settings: VariableSettings) -> Ciw
     remedy = "set 'evidence: data' and accept the outputs anew"
     if settings.combine != "sum":
         return ParameterMismatchError(f"{kept} with 'combine: {settings.combine}'", remedy=remedy)
+    if settings.scale is not None:
+        return ParameterMismatchError(f"{kept} within {settings.scale.text}", remedy=remedy)
     if settings.up_to_sign != "none":
         return ParameterMismatchError(f"{kept} up to its sign", remedy=remedy)
     if settings.period:

@@ -44,7 +44,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
-from ciwrap.model.settings import FILL_LABELS
+from ciwrap.model.fill_values import FILL_LABELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

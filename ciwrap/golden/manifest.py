@@ -318,8 +318,11 @@ def capture(
     and the errors of reading.
     """
     if settings.scale is not None:
-        from ciwrap.golden.scale import in_scale, statistics_of
+        from ciwrap.golden.scale import in_scale, in_scale_of, statistics_of
 
+        if settings.scale.is_duration:
+            exact = in_scale_of(values, settings, identity)
+            return capture(values, exact, identity, resources=resources, progress=progress)
         statistics = statistics_of(values, settings, identity)
         scaled = in_scale(settings, statistics, identity)
         found = capture(values, scaled, identity, resources=resources, progress=progress)

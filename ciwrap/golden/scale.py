@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import is_bfloat16, widen_bfloat16
+from ciwrap.arrays.values import Values, is_bfloat16, widen_bfloat16
 from ciwrap.base.errors import UnsupportedDtypeError, UsageError
 from ciwrap.base.late import numpy as np
-from ciwrap.model.settings import SCALES
+from ciwrap.model import ErrorBound
+from ciwrap.model.settings import DURATION, SCALES, TIME_UNITS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Values
+    from ciwrap.arrays.values import Labels
     from ciwrap.model import VariableId, VariableSettings
 
 
@@ -122,12 +123,62 @@ def in_scale(
     return settings.with_bound(replace(settings.bound, atol=atol))
 
 
+def as_counts(
+    values: Values, settings: VariableSettings, identity: VariableId
+) -> tuple[Values, VariableSettings]:
+    """Durations, which are kept as text, as whole numbers of their unit, and the settings for these
+    of an atol that is a duration. Raises UsageError for what are no durations.
+    """
+    scale, found = settings.scale, DURATION.fullmatch(dict(values.labels).get("type", ""))
+    if scale is None or found is None or found[2] not in TIME_UNITS:
+        asked = "" if scale is None else f", atol: {scale.text},"
+        raise UsageError(
+            f"a duration{asked} is a bound for arrays of timedelta64 alone",
+            variable=identity.text,
+            remedy="give it for these by their names, as bounds={'NAME': ...}",
+        )
+    from fractions import Fraction
+
+    unit = TIME_UNITS[found[2]] * int(found[1] or 1)
+    atol = Fraction(scale.factor) * TIME_UNITS[scale.statistic] // unit
+    own = settings.with_bound(ErrorBound(float(atol)))
+    return _Counts(values), replace(own, fill_values=(_NOT_A_TIME,))
+
+
+# Missing equals missing only, whatever the bound.
+_NOT_A_TIME = -(1 << 63)
+
+
+class _Counts(Values):
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self.dtype, self.shape, self.labels = "<i8", values.shape, values.labels
+
+    def read(self, first_element: int, count: int) -> NDArray[Any]:
+        texts = self._values.read(first_element, count)
+        return np.where(texts == b"NaT", str(_NOT_A_TIME).encode(), texts).astype("<i8")
+
+
+def refuse_number(labels: Labels, bound: ErrorBound | None, name: str) -> None:
+    """Raises UsageError for a number as the bound of durations, which have units."""
+    kind = dict(labels).get("type", "")
+    if bound is not None and not bound.is_exact and DURATION.fullmatch(kind):
+        raise UsageError(
+            f"holds durations ({kind}), for which {bound.text} is no bound",
+            variable=name,
+            remedy="give atol as a duration: np.timedelta64(2, 'ms'), or '2 ms'",
+        )
+
+
 def in_scale_of(
     values: Values, settings: VariableSettings, identity: VariableId
 ) -> VariableSettings:
     """The settings with their bound as a number, in the scale of these values. Raises as
-    `statistics_of` and `in_scale`.
+    `statistics_of` and `in_scale`. Trees of durations, which are kept as text, are exact.
     """
     if settings.scale is None:
         return settings
+    if settings.scale.is_duration:
+        as_counts(values, settings, identity)  # which refuses what are no durations
+        return settings.with_bound(ErrorBound())
     return in_scale(settings, statistics_of(values, settings, identity), identity)

@@ -6,6 +6,7 @@ numbers are plain Python numbers, never NumPy scalars. Read first `results`, the
 
 from __future__ import annotations
 
+from ciwrap.model.fill_values import fit_fill_values
 from ciwrap.model.results import (
     CheckResult,
     CommandOutcome,
@@ -35,7 +36,6 @@ from ciwrap.model.settings import (
     StrictVariables,
     VariableId,
     VariableSettings,
-    fit_fill_values,
     number_text,
     two_digits_above,
 )

@@ -12,11 +12,10 @@ and text is no number there. Both have the same limits. Formats are listed witho
 
 from __future__ import annotations
 
-import contextlib
+import datetime
 import math
 import numbers
 import re
-import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import total_ordering
@@ -243,9 +242,7 @@ def size_text(value: int) -> str:
 
 def accept_number(value: object) -> float | int:
     if getattr(getattr(value, "dtype", None), "kind", "") == "m":  # to NumPy a whole number
-        raise FormError(
-            f"must be a number, not the duration {value}: durations are compared exactly"
-        )
+        raise FormError(f"must be a number, not the duration {value}, which only atol may be")
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise FormError(f"must be a number, not {shown(value)}")
     try:
@@ -397,15 +394,42 @@ SCALES: Mapping[str, str] = {
 }
 
 
+# Units of durations, in attoseconds.
+TIME_UNITS: Mapping[str, int] = {
+    "as": 1,
+    "fs": 10**3,
+    "ps": 10**6,
+    "ns": 10**9,
+    "us": 10**12,
+    "ms": 10**15,
+    "s": 10**18,
+    "m": 60 * 10**18,
+    "h": 3600 * 10**18,
+    "D": 86400 * 10**18,
+    "W": 604800 * 10**18,
+}
+# As NumPy calls the type of durations in a unit, or in some of it.
+DURATION = re.compile(r"(?:<|>)?(?:m8|timedelta64)\[(\d*)(\w+)\]")
+_DURATION_TEXT = re.compile(r"(\S+)\s+(as|fs|ps|ns|us|ms|s|m|h|D|W)")
+
+
 class ScaledAtol(Struct, frozen=True):
-    """An absolute bound in the scale of a field: a factor times one of SCALES of the golden."""
+    """An absolute bound in the scale of a field: a factor times one of SCALES of the golden; or a
+    duration: a factor times one of TIME_UNITS.
+    """
 
     factor: float
     statistic: str
 
     @property
+    def is_duration(self) -> bool:
+        return self.statistic in TIME_UNITS
+
+    @property
     def text(self) -> str:
-        """`1e-12*max`, which reads back."""
+        """`1e-12*max` or `2 ms`, which reads back."""
+        if self.is_duration:
+            return f"{number_text(self.factor)} {self.statistic}"
         return f"{number_text(self.factor)}*{self.statistic}"
 
 
@@ -419,12 +443,36 @@ def _scaled(text: str) -> ScaledAtol:
     return ScaledAtol(_not_negative(parse_number(factor), factor), statistic)
 
 
+def _in_words(text: str) -> ScaledAtol | None:
+    """A bound that a text says beside its number; None for a number alone."""
+    if "*" in text:
+        return _scaled(text)
+    found = _DURATION_TEXT.fullmatch(text.strip())
+    return None if found is None else _duration(parse_number(found[1]), found[2], text)
+
+
+def _duration(factor: float, unit: str, given: object) -> ScaledAtol:
+    if unit not in TIME_UNITS:
+        raise FormError(f"must be a duration in one of {', '.join(TIME_UNITS)}, not {cut(given)}")
+    return ScaledAtol(_not_negative(factor, given), unit)
+
+
 def _parse_atol(value: object) -> float | int | ScaledAtol:
-    return _scaled(value) if isinstance(value, str) and "*" in value else parse_number(value)
+    found = _in_words(value) if isinstance(value, str) else None
+    return parse_number(value) if found is None else found
 
 
 def _accept_atol(value: object) -> float | int | ScaledAtol:
-    return _scaled(value) if isinstance(value, str) and "*" in value else accept_number(value)
+    if isinstance(value, str):
+        found = _in_words(value)
+        return accept_number(value) if found is None else found
+    numpy_type = DURATION.fullmatch(str(getattr(getattr(value, "dtype", None), "str", "")))
+    if numpy_type is not None and getattr(value, "shape", None) == ():
+        count: Any = value
+        return _duration(int(count.astype("i8")) * int(numpy_type[1] or 1), numpy_type[2], value)
+    if isinstance(value, datetime.timedelta):
+        return _duration(value // datetime.timedelta(microseconds=1), "us", value)
+    return accept_number(value)
 
 
 def _check_atol(value: Any, given: object) -> float | ScaledAtol:
@@ -758,7 +806,7 @@ _STATED = (
         "atol",
         ATOL,
         "the bound: v matches its golden g if abs(v - g) <= atol + rtol * abs(g). `1e-12*max` is in"
-        " the scale of the golden: also `range`, `std`, `rms` or `mean`",
+        " the scale of the golden: also `range`, `std`, `rms` or `mean`. `2 ms` is for durations",
         OnTrees.DECIDES,
         in_api=True,
         option="Absolute error bound; `1e-12*max`: in the scale of A.",
@@ -1050,71 +1098,6 @@ STRICT_KEYS: Mapping[str, tuple[Form, str]] = {
         "whether variables on one side only are errors (true); `allow-new`: those the run lost",
     ),
 }
-
-
-_FLOAT_CODES = {"f2": "<e", "f4": "<f", "f8": "<d", "c8": "<f", "c16": "<d"}
-
-
-# The labels of a variable that say which of its numbers mean "missing".
-FILL_LABELS = ("_FillValue", "missing_value")
-
-
-def fit_fill_values(
-    settings: VariableSettings, dtype: str, labels: Iterable[tuple[str, str]] = ()
-) -> VariableSettings:
-    """The settings with the fill values that are configured, and those that the variable's labels
-    declare, as that dtype holds them.
-
-    They become what the dtype makes of them (-1e18 is another number in float32); one that it
-    cannot hold is dropped, since no element can equal it.
-    """
-    declared = tuple(_declared(labels)) if labels else ()
-    if not (settings.fill_values or declared):
-        return settings
-    held: list[float | int] = []
-    for value in (*settings.fill_values, *declared):
-        fitted = _as_held(value, dtype[1:])
-        # NaN is no member of a list by ==, so compare as text.
-        if fitted is not None and repr(fitted + 0) not in map(repr, held):
-            held.append(fitted + 0)  # -0.0 becomes 0.0
-    return replace(settings, fill_values=tuple(held))
-
-
-def _declared(labels: Iterable[tuple[str, str]]) -> Iterable[float | int]:
-    """The numbers that labels declare as missing, but for NaN, which `equal_nan` rules."""
-    for name, text in labels:
-        for word in text.split() if name in FILL_LABELS else ():
-            with contextlib.suppress(FormError):  # of a text, in which no element is missing
-                number = parse_number(word)
-                if not math.isnan(number):
-                    yield number
-
-
-def _as_held(value: float, kind: str) -> float | int | None:
-    """The value as a scalar of that kind holds it, None if it cannot."""
-    if kind in _FLOAT_CODES or kind == "bf2":
-        try:
-            plain = float(value)
-            if kind == "bf2":
-                return _round_to_bfloat16(plain)
-            code = _FLOAT_CODES[kind]
-            return float(struct.unpack(code, struct.pack(code, plain))[0])
-        except OverflowError:
-            return None
-    if kind[0] in "iu" and value == value and abs(value) != float("inf") and value == int(value):
-        bits = 8 * int(kind[1:])
-        low, high = (0, 1 << bits) if kind[0] == "u" else (-(1 << bits - 1), 1 << bits - 1)
-        return int(value) if low <= value < high else None
-    return None
-
-
-def _round_to_bfloat16(value: float) -> float | None:
-    if not math.isfinite(value):
-        return value
-    # 8 bits, and none below the least of its subnormal numbers; half to even, as round() does.
-    unit = max(math.frexp(value)[1] - 8, -133)
-    rounded = math.ldexp(round(math.ldexp(value, -unit)), unit)
-    return rounded if abs(rounded) < 2.0**128 else None
 
 
 class OwnFormat(NamedTuple):

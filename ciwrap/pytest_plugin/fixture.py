@@ -23,6 +23,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.catalog import Arrangement, Catalog, Rules
 from ciwrap.formats.find_outputs import find_in, name_fault
 from ciwrap.formats.memory import found_arrays
+from ciwrap.golden.scale import refuse_number
 from ciwrap.model import (
     SETTINGS,
     CheckResult,
@@ -117,6 +118,16 @@ class ValueCatalog(Catalog):
                 raise UsageError(
                     f"bounds names {rule.pattern!r}, but no variable has that name", remedy=known
                 )
+
+    def refuse_numbers(self, layer: SettingsLayer, rules: Sequence[VariableRule]) -> None:
+        """Raises UsageError for a number as the bound of durations: of a rule that names them, or
+        where there is nothing else.
+        """
+        for identity, entry in self.entries.items():
+            given = [rule.settings for rule in rules if rule.pattern == identity.name]
+            given += [layer] if len(self.entries) == 1 else []
+            for one in given:
+                refuse_number(entry.info.labels, one.given.get("bound"), identity.name)
 
     def noted(self, result: CheckResult) -> CheckResult:
         """The result, with what was not compared said in it."""
@@ -624,6 +635,7 @@ class CiwrapFixture:
         expected = self._blocks.expected_here
         with catalog:
             catalog.refuse_misspelt(rules)
+            catalog.refuse_numbers(layer, rules)
             check = catalog.kept_exact(check)
             if self.repeats is not None:
                 result, problem = self.repeats.compare(check, catalog, self._item.nodeid)

@@ -14,7 +14,7 @@ from ciwrap.model import (
     VariableResult,
     Verdict,
 )
-from ciwrap.model.settings import FILL_LABELS
+from ciwrap.model.fill_values import FILL_LABELS
 from ciwrap.model.variable_result import Cause
 from ciwrap.report.text import (
     A_AND_B,

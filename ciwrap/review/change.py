@@ -666,7 +666,8 @@ def _moved(
     """
     settings = check.settings_for(identity, catalog.entries[identity].info)
     values = catalog.values(identity, settings.mask)
-    if values.is_text:
+    is_duration = settings.scale is not None and settings.scale.is_duration
+    if values.is_text or (is_duration and old.data is not None):
         # The bytes of a golden text have no bound of their own.
         return check_golden(old, values, settings, work=work)
     is_beyond = settings.period or settings.up_to_sign != "none"
