@@ -98,8 +98,16 @@ class Finder {
         return (has_port || ends(behind)) && cover(rest(), behind, ignore_hosts);
     }
 
+    // at 16h28
+    bool minute(std::string_view behind) {
+        std::string_view end = behind;
+        return take_minute(end) && ends(end) && cover(behind, end, ignore_times);
+    }
+
     bool name() {
         std::string_view behind = rest();
+        if (take_minute_name(behind))
+            return minute(behind);
         if (take_quantity_name(behind, Quantity::time))
             return measure(Quantity::time, behind);
         if (take_quantity_name(behind, Quantity::memory))

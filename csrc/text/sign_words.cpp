@@ -27,21 +27,23 @@ constexpr Words connectors = "per for used usage spent taken is was ";
 
 // How a date is written. Y: a year from 1900 to 2099; M D h m s: two digits each; d: a day of one
 // or two; N: the name of a month; W: of a day of the week; Z: of a time zone. A blank stands for
-// one or more.
+// one or more, H for the letter.
 constexpr std::array<std::string_view, 18> date_forms{
     "Y-M-D",    "Y/M/D",     "Y.M.D",         "D.M.Y",           "D/M/Y",   "M/D/Y",
     "dNY",      "d-N-Y",     "d N Y",         "N d Y",           "N d, Y",  "W d N Y",
     "W, d N Y", "W, N d, Y", "W N d h:m:s Y", "W N d h:m:s Z Y", "W N d Y", "W N d"};
 constexpr std::string_view time_form = "h:m:s";
+constexpr std::string_view minute_form = "hHm";
 
 // Names of what stands behind them. A blank stands for a blank, - or _, or for nothing.
-constexpr std::array<std::string_view, 9> time_names{
-    "cpu time",     "cpu",     "wall time",  "wall clock time", "wall clock",
-    "elapsed time", "elapsed", "clock time", "execution time"};
+constexpr std::array<std::string_view, 11> time_names{
+    "cpu time", "cpu",        "wall time",      "wall clock time",  "wall clock", "elapsed time",
+    "elapsed",  "clock time", "execution time", "computation time", "job time"};
 constexpr std::array<std::string_view, 8> memory_names{
     "resident set size", "memory", "ram", "rss", "vmpeak", "vmrss", "vmhwm", "heap"};
 constexpr std::array<std::string_view, 4> process_names{"pid", "ppid", "process id", "job id"};
 constexpr std::array<std::string_view, 2> host_names{"host name", "node name"};
+constexpr std::array<std::string_view, 1> minute_names{"at"};
 
 // Which pairs of letters a word of the tables begins with: most words of a log are none of them,
 // and are not looked at further.
@@ -65,6 +67,7 @@ constexpr Beginnings make_beginnings() {
     add(memory_names);
     add(process_names);
     add(host_names);
+    add(minute_names);
     return all;
 }
 
@@ -130,10 +133,11 @@ struct OtherPart {
     char part;
     bool (*take)(std::string_view& rest);
 };
-constexpr std::array<OtherPart, 4> other_parts{
+constexpr std::array<OtherPart, 5> other_parts{
     {{'N', [](std::string_view& rest) { return take_word(rest, months); }},
      {'W', [](std::string_view& rest) { return take_word(rest, weekdays); }},
      {'Z', [](std::string_view& rest) { return take_all(rest, is_letter); }},
+     {'H', [](std::string_view& rest) { return take(rest, "h"); }},
      {' ', [](std::string_view& rest) { return take_all(rest, is_blank); }}}};
 
 bool take_part(std::string_view& rest, char part) {
@@ -211,6 +215,18 @@ bool take_date(std::string_view& rest) {
 
 bool take_clock(std::string_view& rest) {
     return take_form(rest, time_form);
+}
+
+bool take_minute_name(std::string_view& rest) {
+    std::string_view behind = rest;
+    if (!take_any_name(behind, minute_names) || !take_all(behind, is_blank))
+        return false;
+    rest = behind;
+    return true;
+}
+
+bool take_minute(std::string_view& rest) {
+    return take_form(rest, minute_form);
 }
 
 // Fraction and zone, which angles could have as well.
