@@ -437,6 +437,7 @@ def text_places(
     ignore: Sequence[str] = (),
     ignore_lines: Sequence[str] = (),
     ignore_places: Sequence[str] = (),
+    sections: Sequence[tuple[str, Sequence[tuple[int, int]], Sequence[tuple[int, int]]]] = (),
     most: int = 1 << 16,
 ) -> list[dict[str, Any]]:
     """The numbers of a text in memory, one for each template and place: the fields of NumberPlace
@@ -478,10 +479,13 @@ def compare_texts(
     ignore: Sequence[str] = (),
     ignore_lines: Sequence[str] = (),
     ignore_places: Sequence[str] = (),
+    sections: Sequence[tuple[str, Sequence[tuple[int, int]], Sequence[tuple[int, int]]]] = (),
     window_bytes: int = 8 << 20,
     engine: str = "auto",
 ) -> dict[str, Any]:
     """Two texts, token by token; each a path, or its bytes. Memory is bounded by the window.
+    sections: a place (as in `ignore_places`, without words if need be; "" for whole lines), and the lines of either
+    side that it is looked for in: ascending ranges, counted from 1, the last line among them.
 
     Returns the fields of TextComparison (csrc/text/text_compare.hpp) by name, texts as bytes. Raises errors of code
     "invalid_argument" for an unknown set, a pattern that fits every line or a place that names no number, "corrupt_file" for a NUL byte, "too_large"

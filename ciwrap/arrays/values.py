@@ -246,17 +246,33 @@ UNREAD_LABEL = ("read by", "no reader")
 TEXT_SETS = ("dates", "times", "paths", "hosts", "pids", "memory")
 
 
+class SectionPlace(Struct, frozen=True):
+    """A place that is left out in a section of a text alone: in the lines from one that the
+    template `start` matches up to one that `end` does (None: to the end). place: as in
+    `ignore_places`, without words if need be; '' for all of these lines.
+    """
+
+    place: str
+    start: str
+    end: str | None = None
+
+    def __str__(self) -> str:
+        where = f"{self.start} ... {self.end or ''}".rstrip()
+        return f"{self.place} in {where}" if self.place else where
+
+
 class TextRules(Struct, frozen=True):
     """What is left out when a text is compared token by token.
 
     ignore: names of sets of words and numbers, of `TEXT_SETS`. ignore_lines: whole
     lines; `*` stands for any text. ignore_places: lines with `{}` for a number that is left out,
-    and `#` for any other.
+    and `#` for any other. sections: such places in parts of the text.
     """
 
     ignore: tuple[str, ...] = ()
     ignore_lines: tuple[str, ...] = ()
     ignore_places: tuple[str, ...] = ()
+    sections: tuple[SectionPlace, ...] = ()
 
 
 class Shaped:

@@ -67,15 +67,16 @@ def compare_texts(
     """
     refuse_settings(settings)
     rules = new.text or reference.text or TextRules()
+    sides = _side(reference), _side(new)
     found = _core.compare_texts(
-        _side(reference),
-        _side(new),
+        *sides,
         atol=settings.bound.atol,
         rtol=settings.bound.rtol,
         equal_nan=settings.equal_nan,
         ignore=rules.ignore,
         ignore_lines=rules.ignore_lines,
         ignore_places=rules.ignore_places,
+        sections=section_rows(rules, *sides),
         engine=work.resources.engine,
     )
     text = _text_result(found, rules)
@@ -104,6 +105,20 @@ def compare_texts(
         inf_mismatch_count=found["inf_mismatch_count"],
         text=text,
     )
+
+
+def section_rows(rules: TextRules, golden: Any, new: Any) -> list[tuple[str, Any, Any]]:
+    """The places of sections, and the lines that these are on both sides, as the core takes them.
+
+    Raises ConfigError for what is no template, and the errors of reading.
+    """
+    if not rules.sections:
+        return []
+    from ciwrap.formats.text_sections import section_ranges
+
+    ours, theirs = (section_ranges(side, rules.sections) for side in (golden, new))
+    places = (one.place for one in rules.sections)
+    return list(zip(places, ours, theirs, strict=True))
 
 
 def refuse_settings(settings: VariableSettings) -> None:
@@ -191,7 +206,7 @@ def _why_not(text: TextResult, found: Mapping[str, Any], wording: Wording) -> st
         )
     left_out = sum(text.ignored_lines)
     if left_out and not found["pair_count"]:
-        return "'ignore_lines' leaves out every line, so nothing was compared"
+        return "every line is left out, so nothing was compared"
     if text.ignored and not text.numbers:
         return f"every number ({text.ignored:,}) is left out, so none was compared"
     return None
@@ -241,10 +256,12 @@ def _text_result(found: Mapping[str, Any], rules: TextRules) -> TextResult:
         )
         for one in found["masked_groups"][:MOST_PLACES]
     ]
+    whole = [("ignore_places", str(one)) for one in rules.sections if not one.place]
+    line_rules = [*(("ignore_lines", pattern) for pattern in rules.ignore_lines), *whole]
     left_out = [
-        MaskedText("ignore_lines", pattern, max(ours, theirs), numbers)
-        for pattern, (ours, theirs, numbers) in zip(
-            rules.ignore_lines, found["lines_left_out"], strict=True
+        MaskedText(by, words, max(ours, theirs), numbers)
+        for (by, words), (ours, theirs, numbers) in zip(
+            line_rules, found["lines_left_out"], strict=True
         )
         if ours or theirs
     ]

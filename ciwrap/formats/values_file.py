@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec.structs import replace
 
-from ciwrap.arrays.values import CUT_LABEL, TEXT_LABEL, TEXT_SETS, FileRegion, Labels, TextRules
+from ciwrap.arrays.values import (
+    CUT_LABEL,
+    TEXT_LABEL,
+    TEXT_SETS,
+    FileRegion,
+    Labels,
+    SectionPlace,
+    TextRules,
+)
 from ciwrap.base.documents import DocumentError, double_of, load_json
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
@@ -243,7 +251,7 @@ def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
     """The rules that `options:` states. Raises ConfigError for what means nothing."""
     ignore = _texts(options, "ignore", path)
     lines = _texts(options, "ignore_lines", path)
-    places = _texts(options, "ignore_places", path)
+    places, sections = _places(options.get("ignore_places", ()), path)
     for one in ignore:
         if one not in TEXT_SETS:
             known = ", ".join(TEXT_SETS)
@@ -261,7 +269,22 @@ def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
                 file=path,
                 key="options.ignore_places",
             )
-    return TextRules(ignore, lines, places)
+    return TextRules(ignore, lines, places, sections)
+
+
+def _places(given: Any, path: Path) -> tuple[tuple[str, ...], tuple[SectionPlace, ...]]:
+    """Those of all lines, and those of sections. Raises ConfigError for what is none."""
+    entries = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    sections = tuple(one for one in entries if isinstance(one, SectionPlace))
+    texts = [one for one in entries if not isinstance(one, SectionPlace)]
+    for one in sections:
+        if one.place and "{}" not in one.place:
+            raise ConfigError(
+                f"{one.place!r} names no number; write '{{}}' for the one to leave out",
+                file=path,
+                key="options.ignore_places",
+            )
+    return _texts({"ignore_places": texts}, "ignore_places", path), sections
 
 
 def _texts(options: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 from msgspec import Struct, field
 
+from ciwrap.arrays.values import SectionPlace
 from ciwrap.base.errors import ConfigError, ConfigMissingError
 from ciwrap.model import SETTINGS, STRICT_KEYS
 from ciwrap.model.settings import (
@@ -542,6 +543,55 @@ SECTION = Section(
         "end": Key(TEXT, "template of the line that ends it; without one, the end of the log"),
     },
 )
+_PLACE = Section(
+    "TextPlace",
+    "A place in a section of a text.",
+    {
+        "place": Key(TEXT, "a line with `{}` for a number that is left out, `#` for any other"),
+        "section": Key(SECTION, "look in these lines only", is_required=True),
+    },
+)
+
+
+def _place(value: Any) -> str | SectionPlace:
+    if not isinstance(value, dict):
+        return str(TEXT.from_text(value))
+    found = _PLACE.from_text(value)
+    section = found["section"]
+    return SectionPlace(found["place"] or "", section["start"], section["end"])
+
+
+def _places(value: Any) -> tuple[str | SectionPlace, ...]:
+    """Places of all lines, and those of sections. Raises FormError."""
+    return read_each(value if isinstance(value, list) else [value], _place)
+
+
+_ONE_PLACE = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["section"],
+            "properties": {
+                "place": {"type": "string"},
+                "section": {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "required": ["start"],
+                    "properties": {"start": {"type": "string"}, "end": {"type": "string"}},
+                },
+            },
+        },
+    ]
+}
+PLACES = Form(
+    _places,
+    _places,
+    schema={"anyOf": [*_ONE_PLACE["anyOf"], {"type": "array", "items": _ONE_PLACE}]},
+)
+
+
 LINES = Section(
     "LogLines",
     "Lines after a match, whose numbers are the values.",
@@ -835,7 +885,9 @@ OPTIONS = Section(
         ),
         "ignore_lines": Key(TEXTS, "tokens: lines that are left out; `*` stands for any text"),
         "ignore_places": Key(
-            TEXTS, "tokens: lines with `{}` for a number that is left out, `#` for any other"
+            PLACES,
+            "tokens: lines with `{}` for a number that is left out, `#` for any other; or a mapping"
+            " with `section`, and `place` unless all of its lines are left out",
         ),
         "iterations": Key(
             TEXT, "files with a history: 'auto', 'none', or the dimension that is time"

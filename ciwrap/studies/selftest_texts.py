@@ -9,6 +9,7 @@ import msgspec
 
 from ciwrap import _core
 from ciwrap.base.late import numpy as np
+from ciwrap.check.texts import section_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,6 +42,7 @@ def places_of(text: bytes, rules: TextRules) -> list[Place]:
         ignore=rules.ignore,
         ignore_lines=rules.ignore_lines,
         ignore_places=rules.ignore_places,
+        sections=section_rows(rules, text, text),
     ):
         template = one["template"].decode("utf-8", "replace")
         if len(template) > _LONGEST_TEMPLATE:

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -138,16 +139,34 @@ unsigned sets_of(const std::vector<std::string>& names) {
     return sets;
 }
 
+using Range = std::pair<std::uint64_t, std::uint64_t>;
+// A place, or no text for whole lines, and lines of either side.
+using SectionRow = std::tuple<std::string, std::vector<Range>, std::vector<Range>>;
+
+std::vector<LineRange> ranges_of(const std::vector<Range>& given) {
+    std::vector<LineRange> ranges;
+    for (const auto& [first, last] : given)
+        ranges.push_back({first, last});
+    return ranges;
+}
+
+LeftOutRules rules_of(const std::vector<std::string>& ignore, std::vector<std::string> lines,
+                      std::vector<std::string> places, const std::vector<SectionRow>& sections) {
+    LeftOutRules rules{sets_of(ignore), std::move(places), std::move(lines), {}};
+    for (const auto& [place, golden, value] : sections)
+        rules.sections.push_back({place, {ranges_of(golden), ranges_of(value)}});
+    return rules;
+}
+
 py::dict compare(const py::object& golden, const py::object& value, double atol, double rtol,
                  bool equal_nan, const std::vector<std::string>& ignore,
                  const std::vector<std::string>& ignore_lines,
-                 const std::vector<std::string>& ignore_places, std::size_t window_bytes,
+                 const std::vector<std::string>& ignore_places,
+                 const std::vector<SectionRow>& sections, std::size_t window_bytes,
                  const std::string& engine_name) {
     TextOptions options;
     options.bound = {atol, rtol, equal_nan};
-    options.ignored_sets = sets_of(ignore);
-    options.ignored_lines = ignore_lines;
-    options.ignored_places = ignore_places;
+    options.left_out = rules_of(ignore, ignore_lines, ignore_places, sections);
     options.window_bytes = window_bytes;
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
     const Side ours = make_side(golden, engine, "the golden text");
@@ -162,17 +181,21 @@ py::dict compare(const py::object& golden, const py::object& value, double atol,
 
 py::list places(const py::object& text, const std::vector<std::string>& ignore,
                 const std::vector<std::string>& ignore_lines,
-                const std::vector<std::string>& ignore_places, std::size_t most) {
+                const std::vector<std::string>& ignore_places,
+                const std::vector<SectionRow>& sections, std::size_t most) {
     const PyBytes bytes(text);
     const std::span<const std::byte> held = bytes.bytes();
     const std::string_view view(reinterpret_cast<const char*>(held.data()), held.size());
-    const std::vector<LinePattern> patterns(ignore_lines.begin(), ignore_lines.end());
+    const LeftOut left_out(rules_of(ignore, ignore_lines, ignore_places, sections));
     py::list rows;
-    for (const NumberPlace& one :
-         number_places(view, LeftOut(sets_of(ignore), ignore_places), patterns, most)) {
+    for (const NumberPlace& one : number_places(view, left_out, most)) {
         py::object by = py::none();
-        if (one.is_in_line_left_out || one.set != 0)
-            by = one.is_in_line_left_out ? py::str("ignore_lines") : name_of(one.set);
+        if (one.line_rule < ignore_lines.size())
+            by = py::str("ignore_lines");
+        else if (one.line_rule < left_out.line_rules())
+            by = name_of(ignored_place);
+        else if (one.set != 0)
+            by = name_of(one.set);
         rows.append(py::dict("template"_a = py::bytes(one.line_template), "number"_a = one.number,
                              "line"_a = one.line, "offset"_a = one.offset, "size"_a = one.size,
                              "left_out_by"_a = by, "is_part"_a = one.is_part));
@@ -243,11 +266,13 @@ void register_text(py::module_& module) {
                py::arg("ignore") = std::vector<std::string>{},
                py::arg("ignore_lines") = std::vector<std::string>{},
                py::arg("ignore_places") = std::vector<std::string>{},
+               py::arg("sections") = std::vector<SectionRow>{},
                py::arg("window_bytes") = std::size_t{8} << 20, py::arg("engine") = "auto");
     module.def("text_places", &places, py::arg("text"), py::kw_only(),
                py::arg("ignore") = std::vector<std::string>{},
                py::arg("ignore_lines") = std::vector<std::string>{},
                py::arg("ignore_places") = std::vector<std::string>{},
+               py::arg("sections") = std::vector<SectionRow>{},
                py::arg("most") = std::size_t{1} << 16);
     module.def("scan_table", &scan, py::arg("lines"), py::arg("delimiter"), py::arg("comments"),
                py::arg("is_known"));

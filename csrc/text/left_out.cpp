@@ -1,6 +1,7 @@
 #include "text/left_out.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "ciwrap/error.hpp"
 #include "text/take_text.hpp"
@@ -19,11 +20,19 @@ bool has_word(std::string_view text) {
 
 }  // namespace
 
-LinePlace::LinePlace(std::string_view text) : text_(text) {
+bool Section::holds(const NumberedLine& line) const {
+    const std::vector<LineRange>& ranges = line.is_golden ? golden : value;
+    const auto after = std::upper_bound(
+        ranges.begin(), ranges.end(), line.number,
+        [](std::uint64_t number, const LineRange& one) { return number < one.first; });
+    return after != ranges.begin() && line.number <= std::prev(after)->last;
+}
+
+LinePlace::LinePlace(std::string_view text, bool is_in_section) : text_(text) {
     if (text.find(left_out_number) == std::string_view::npos)
         throw Error(ErrorCode::invalid_argument,
                     "'" + text_ + "' names no number; write {} for the one to leave out");
-    if (!has_word(text))
+    if (!is_in_section && !has_word(text))
         throw Error(ErrorCode::invalid_argument,
                     "'" + text_ + "' has no word, so it is the place of any number");
 }
@@ -70,18 +79,38 @@ std::string place_of_number(std::string_view line, const std::vector<LinePiece>&
     return has_word(text) ? text : std::string();
 }
 
-LeftOut::LeftOut(unsigned sets, const std::vector<std::string>& places) : sets_(sets) {
-    for (const std::string& one : places)
+LeftOut::LeftOut(const LeftOutRules& rules)
+    : sets_(rules.sets), patterns_(rules.lines.begin(), rules.lines.end()) {
+    for (const std::string& one : rules.places)
         places_.emplace_back(one);
+    for (const SectionLeftOut& one : rules.sections) {
+        if (one.place.empty())
+            whole_.push_back(one.section);
+        else
+            places_within_.push_back({LinePlace(one.place, true), one.section});
+    }
 }
 
-void LeftOut::find(std::string_view line, std::vector<LinePiece>& pieces) const {
-    find_ignored(line, sets_, pieces);
-    if (places_.empty())
+std::size_t LeftOut::rule_over(const NumberedLine& line) const {
+    for (std::size_t i = 0; i < patterns_.size(); ++i)
+        if (patterns_[i].fits(line.text))
+            return i;
+    for (std::size_t i = 0; i < whole_.size(); ++i)
+        if (whole_[i].holds(line))
+            return patterns_.size() + i;
+    return line_rules();
+}
+
+void LeftOut::find(const NumberedLine& line, std::vector<LinePiece>& pieces) const {
+    find_ignored(line.text, sets_, pieces);
+    if (places_.empty() && places_within_.empty())
         return;
     std::vector<LinePiece> found;
     for (const LinePlace& one : places_)
-        one.find(line, pieces, found);
+        one.find(line.text, pieces, found);
+    for (const PlaceWithin& one : places_within_)
+        if (one.section.holds(line))
+            one.place.find(line.text, pieces, found);
     const auto by_begin = [](const LinePiece& a, const LinePiece& b) { return a.begin < b.begin; };
     const auto is_same = [](const LinePiece& a, const LinePiece& b) { return a.begin == b.begin; };
     pieces.insert(pieces.end(), found.begin(), found.end());

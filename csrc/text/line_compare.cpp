@@ -40,9 +40,11 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
     return at;
 }
 
-LineFinding LineComparer::compare(std::string_view golden, std::string_view value) {
+LineFinding LineComparer::compare(const NumberedLine& golden_line, const NumberedLine& value_line) {
     if (!left_out_.is_nothing())
-        pieces_.find(golden, value, left_out_);
+        pieces_.find(golden_line, value_line, left_out_);
+    std::string_view golden = golden_line.text;
+    std::string_view value = value_line.text;
     differing_.clear();
     LineFinding found;
     TokenReader ours(golden, pieces_.golden);

@@ -31,7 +31,7 @@ class LineComparer {
     LineComparer(const TextBound& bound, const LeftOut& left_out)
         : bound_(bound), left_out_(left_out) {}
 
-    LineFinding compare(std::string_view golden, std::string_view value);
+    LineFinding compare(const NumberedLine& golden_line, const NumberedLine& value_line);
 
     // Of the lines that were compared last: the numbers that do not agree, as far as they are kept,
     // and what is left out.

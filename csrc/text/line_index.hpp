@@ -21,7 +21,7 @@ class LineIndex {
         std::size_t begin;
         std::size_t end;  // without the line break
         std::size_t next;
-        std::size_t pattern;  // that leaves it out, of so many
+        std::size_t rule;  // that leaves it out, as in LeftOut::rule_over
     };
 
     void clear() {

@@ -13,9 +13,8 @@ constexpr std::uint64_t lines_between_interrupts = 4096;
 
 class TemplateComparer {
   public:
-    TemplateComparer(TextSource& golden, TextSource& value, const LeftOut& left_out,
-                     const std::vector<LinePattern>& patterns)
-        : golden_(golden), value_(value), left_out_(left_out), patterns_(patterns) {}
+    TemplateComparer(TextSource& golden, TextSource& value, const LeftOut& left_out)
+        : golden_(golden), value_(value), left_out_(left_out) {}
 
     bool compare(const Interrupt& interrupt) {
         for (std::uint64_t turn = 0;; ++turn) {
@@ -25,7 +24,7 @@ class TemplateComparer {
             value_.fill(at_hand);
             if (golden_.is_empty() && value_.is_empty())
                 return true;
-            if (skip_equal_lines() || skip_left_out(golden_) || skip_left_out(value_))
+            if (skip_equal_lines() || skip_left_out(golden_, true) || skip_left_out(value_, false))
                 continue;
             if (golden_.is_empty() || value_.is_empty() || !skip_alike_lines())
                 return false;
@@ -34,20 +33,23 @@ class TemplateComparer {
 
   private:
     bool skip_equal_lines() {
+        if (!left_out_.is_by_text())
+            return false;
         const std::string_view ours = golden_.text();
         const std::size_t size = common_prefix(ours, value_.text());
         const std::size_t end = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
-        golden_.consume(end, 1);
-        value_.consume(end, 1);
+        const auto lines = static_cast<std::uint64_t>(
+            std::count(ours.begin(), ours.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+        golden_.consume(end, lines);
+        value_.consume(end, lines);
         return end > 0;
     }
 
-    bool skip_left_out(TextWindow& window) const {
-        if (patterns_.empty() || window.is_empty())
+    bool skip_left_out(TextWindow& window, bool is_golden) const {
+        if (left_out_.line_rules() == 0 || window.is_empty())
             return false;
         const std::string_view line = window.first_line();
-        if (std::none_of(patterns_.begin(), patterns_.end(),
-                         [&](const LinePattern& one) { return one.fits(line); }))
+        if (left_out_.rule_over({line, window.line_number(), is_golden}) == left_out_.line_rules())
             return false;
         window.consume(window.taken_by(line), 1);
         return true;
@@ -57,7 +59,8 @@ class TemplateComparer {
         const std::string_view golden = golden_.first_line();
         const std::string_view value = value_.first_line();
         if (!left_out_.is_nothing())
-            pieces_.find(golden, value, left_out_);
+            pieces_.find({golden, golden_.line_number(), true},
+                         {value, value_.line_number(), false}, left_out_);
         TokenReader ours(golden, pieces_.golden);
         TokenReader theirs(value, pieces_.value);
         for (Token one = ours.next();; one = ours.next()) {
@@ -74,15 +77,14 @@ class TemplateComparer {
     TextWindow golden_;
     TextWindow value_;
     const LeftOut& left_out_;
-    const std::vector<LinePattern>& patterns_;
     IgnoredPieces pieces_;
 };
 
 }  // namespace
 
 bool have_same_templates(TextSource& golden, TextSource& value, const LeftOut& left_out,
-                         const std::vector<LinePattern>& patterns, const Interrupt& interrupt) {
-    return TemplateComparer(golden, value, left_out, patterns).compare(interrupt);
+                         const Interrupt& interrupt) {
+    return TemplateComparer(golden, value, left_out).compare(interrupt);
 }
 
 }  // namespace ciwrap

@@ -14,6 +14,6 @@ namespace ciwrap {
 // Whether the lines of both texts, but for those that a pattern leaves out, have the same templates
 // in the same order. Reads both from where they are. Throws what reading throws.
 bool have_same_templates(TextSource& golden, TextSource& value, const LeftOut& left_out,
-                         const std::vector<LinePattern>& patterns, const Interrupt& interrupt);
+                         const Interrupt& interrupt);
 
 }  // namespace ciwrap

@@ -8,7 +8,6 @@
 #include "text/left_out.hpp"
 #include "text/line_compare.hpp"
 #include "text/line_index.hpp"
-#include "text/line_pattern.hpp"
 #include "text/same_templates.hpp"
 
 namespace ciwrap {
@@ -36,14 +35,12 @@ class TextComparer {
           value_text_(value),
           golden_(golden),
           value_(value),
-          left_out_(options.ignored_sets, options.ignored_places),
+          left_out_(options.left_out),
           lines_(options.bound, left_out_),
           notes_(left_out_, options.most_groups) {
         if (options.window_bytes < 2 * most_line_bytes)
             throw Error(ErrorCode::invalid_argument, "a window holds 2 MiB at least");
-        for (const std::string& text : options.ignored_lines)
-            patterns_.emplace_back(text);
-        found_.lines_left_out.resize(patterns_.size());
+        found_.lines_left_out.resize(left_out_.line_rules());
     }
 
     TextComparison compare() {
@@ -83,7 +80,7 @@ class TextComparer {
 
     // Lines that are equal to the byte, as many as are at hand. Whether there were any.
     bool take_equal_lines() {
-        if (!options_.bound.equal_nan)
+        if (!options_.bound.equal_nan || !left_out_.is_by_text())
             return false;
         const std::string_view ours = golden_.text();
         const std::string_view theirs = value_.text();
@@ -113,7 +110,7 @@ class TextComparer {
 
     // Whether one of the first two lines is left out of the comparison; it is taken, then.
     bool leave_out_lines() {
-        if (patterns_.empty())
+        if (left_out_.line_rules() == 0)
             return false;
         return leave_out(golden_, found_.golden, true) || leave_out(value_, found_.value, false);
     }
@@ -122,23 +119,16 @@ class TextComparer {
         if (window.is_empty())
             return false;
         const std::string_view line = window.first_line();
-        const std::size_t pattern = pattern_of(line);
-        if (pattern == patterns_.size())
+        const std::size_t rule = left_out_.rule_over({line, window.line_number(), is_golden});
+        if (rule == left_out_.line_rules())
             return false;
-        note_left_out(line, pattern, side, is_golden);
+        note_left_out(line, rule, side, is_golden);
         window.consume(window.taken_by(line), 1);
         return true;
     }
 
-    // The pattern that leaves a line out; as many as there are: none.
-    std::size_t pattern_of(std::string_view line) const {
-        const auto found = std::find_if(patterns_.begin(), patterns_.end(),
-                                        [&](const LinePattern& one) { return one.fits(line); });
-        return static_cast<std::size_t>(found - patterns_.begin());
-    }
-
-    void note_left_out(std::string_view line, std::size_t pattern, TextSide& side, bool is_golden) {
-        LinesLeftOut& lines = found_.lines_left_out[pattern];
+    void note_left_out(std::string_view line, std::size_t rule, TextSide& side, bool is_golden) {
+        LinesLeftOut& lines = found_.lines_left_out[rule];
         ++side.ignored_lines;
         ++(is_golden ? lines.golden_count : lines.value_count);
         if (!is_golden)
@@ -153,8 +143,7 @@ class TextComparer {
         if (!has_same_templates_) {
             const std::unique_ptr<TextSource> golden = golden_text_.again();
             const std::unique_ptr<TextSource> value = value_text_.again();
-            has_same_templates_ =
-                have_same_templates(*golden, *value, left_out_, patterns_, interrupt_);
+            has_same_templates_ = have_same_templates(*golden, *value, left_out_, interrupt_);
         }
         return *has_same_templates_;
     }
@@ -165,9 +154,9 @@ class TextComparer {
         if (golden_.is_empty() || value_.is_empty())
             return false;
         // Reading a line may move the text of its own window, not that of the other.
-        const NumberedLine golden{golden_.first_line(), golden_.line_number()};
-        const NumberedLine value{value_.first_line(), value_.line_number()};
-        const LineFinding found = lines_.compare(golden.text, value.text);
+        const NumberedLine golden{golden_.first_line(), golden_.line_number(), true};
+        const NumberedLine value{value_.first_line(), value_.line_number(), false};
+        const LineFinding found = lines_.compare(golden, value);
         if (!found.is_one_shape || (found.differing > 0 && !has_same_templates()))
             return false;
         add(golden, value, found);
@@ -241,19 +230,20 @@ class TextComparer {
             }
             if (end - at > most_line_bytes)
                 window.refuse_long_line(window.line_number() + index.lines.size());
-            add_line(text.substr(at, end - at), {at, end, std::min(end + 1, text.size()), 0},
-                     index);
+            const NumberedLine line{text.substr(at, end - at),
+                                    window.line_number() + index.lines.size(), &window == &golden_};
+            add_line(line, {at, end, std::min(end + 1, text.size()), 0}, index);
             at = index.bytes();
         }
         return window.has_all() && at == text.size();
     }
 
-    void add_line(std::string_view text, LineIndex::Line line, LineIndex& index) {
-        line.pattern = pattern_of(text);
-        if (line.pattern == patterns_.size()) {
-            left_out_.find(text, scratch_);
+    void add_line(const NumberedLine& numbered, LineIndex::Line line, LineIndex& index) {
+        line.rule = left_out_.rule_over(numbered);
+        if (line.rule == left_out_.line_rules()) {
+            left_out_.find(numbered, scratch_);
             index.kept.push_back(index.lines.size());
-            index.keys.push_back(key_of(text, scratch_));
+            index.keys.push_back(key_of(numbered.text, scratch_));
         }
         index.lines.push_back(line);
     }
@@ -290,7 +280,7 @@ class TextComparer {
     void take_partners(std::size_t golden_line, std::size_t value_line) {
         const NumberedLine golden = line_of(golden_, ours_, golden_line);
         const NumberedLine value = line_of(value_, theirs_, value_line);
-        const LineFinding found = lines_.compare(golden.text, value.text);
+        const LineFinding found = lines_.compare(golden, value);
         if (!found.is_one_shape) {
             // Two templates of one hash.
             lonely_golden_.assign(1, golden);
@@ -316,8 +306,8 @@ class TextComparer {
                 bool is_golden) {
         for (std::size_t i = first; i < last; ++i) {
             const NumberedLine line = line_of(window, index, i);
-            if (index.lines[i].pattern < patterns_.size())
-                note_left_out(line.text, index.lines[i].pattern, side, is_golden);
+            if (index.lines[i].rule < left_out_.line_rules())
+                note_left_out(line.text, index.lines[i].rule, side, is_golden);
             else
                 lonely.push_back(line);
         }
@@ -333,9 +323,10 @@ class TextComparer {
         notes_.add_lines(lonely_golden_, lonely_value_);
     }
 
-    static NumberedLine line_of(const TextWindow& window, const LineIndex& index, std::size_t i) {
+    NumberedLine line_of(const TextWindow& window, const LineIndex& index, std::size_t i) const {
         const LineIndex::Line& line = index.lines[i];
-        return {window.text().substr(line.begin, line.end - line.begin), window.line_number() + i};
+        return {window.text().substr(line.begin, line.end - line.begin), window.line_number() + i,
+                &window == &golden_};
     }
 
     const TextOptions& options_;
@@ -347,7 +338,6 @@ class TextComparer {
     LeftOut left_out_;
     LineComparer lines_;
     TextNotes notes_;
-    std::vector<LinePattern> patterns_;
     std::optional<bool> has_same_templates_;
     TextComparison found_;
     LineIndex ours_;

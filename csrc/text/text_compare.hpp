@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ciwrap/execution.hpp"
+#include "text/left_out.hpp"
 #include "text/text_notes.hpp"
 #include "text/text_number.hpp"
 #include "text/text_window.hpp"
@@ -16,9 +17,7 @@ namespace ciwrap {
 
 struct TextOptions {
     TextBound bound;
-    unsigned ignored_sets = 0;                        // IgnoredSets
-    std::vector<std::string> ignored_places;          // as LinePlace takes them
-    std::vector<std::string> ignored_lines;           // as LinePattern takes them
+    LeftOutRules left_out;
     std::size_t window_bytes = std::size_t{8} << 20;  // in which the partner of a line is searched
     std::size_t most_groups = 200;
 };
@@ -33,7 +32,7 @@ struct TextSide {
     bool is_utf8 = true;
 };
 
-// Lines that one pattern leaves out. numbers: in those of the golden.
+// Lines that one rule leaves out. numbers: in those of the golden.
 struct LinesLeftOut {
     std::uint64_t golden_count = 0;
     std::uint64_t value_count = 0;
@@ -59,7 +58,7 @@ struct TextComparison {
     std::uint64_t number_group_count = 0;
     std::vector<MaskedGroup> masked_groups;
     std::uint64_t masked_group_count = 0;
-    std::vector<LinesLeftOut> lines_left_out;  // one for each of ignored_lines
+    std::vector<LinesLeftOut> lines_left_out;  // by rule, as in LeftOut::rule_over
     std::vector<LineGroup> line_groups;
     std::uint64_t line_group_count = 0;
 };

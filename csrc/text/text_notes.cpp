@@ -33,14 +33,14 @@ unsigned set_over(const std::vector<LinePiece>& pieces, const NumberedLine& line
 unsigned remedy_for(const NumberedLine& golden, const NumberedLine& value,
                     const DifferingNumber& number) {
     IgnoredPieces pieces;
-    pieces.find(golden.text, value.text, LeftOut(ignore_all, {}));
+    pieces.find(golden, value, LeftOut({.sets = ignore_all}));
     return set_over(pieces.golden, golden, number.golden) &
            set_over(pieces.value, value, number.value);
 }
 
 bool is_alike(const NumberedLine& golden, const NumberedLine& value, unsigned sets) {
     IgnoredPieces pieces;
-    pieces.find(golden.text, value.text, LeftOut(sets, {}));
+    pieces.find(golden, value, LeftOut({.sets = sets}));
     return shape_of(golden.text, pieces.golden) == shape_of(value.text, pieces.value);
 }
 
@@ -60,7 +60,7 @@ unsigned pairing_sets(const NumberedLine& golden, const NumberedLine& value, uns
 
 }  // namespace
 
-void IgnoredPieces::find(std::string_view golden_line, std::string_view value_line,
+void IgnoredPieces::find(const NumberedLine& golden_line, const NumberedLine& value_line,
                          const LeftOut& left_out) {
     left_out.find(golden_line, golden);
     left_out.find(value_line, value);
@@ -156,7 +156,7 @@ void TextNotes::add_masked(const NumberedLine& golden, const NumberedLine& value
 
 LineGroup* TextNotes::group_of(const NumberedLine& line) {
     std::vector<LinePiece> pieces;
-    left_out_.find(line.text, pieces);
+    left_out_.find(line, pieces);
     const std::uint64_t key = shape_of(line.text, pieces);
     auto found = line_groups_.find(key);
     if (found == line_groups_.end()) {

@@ -14,12 +14,6 @@
 
 namespace ciwrap {
 
-// A line that was read. number: from 1.
-struct NumberedLine {
-    std::string_view text;
-    std::uint64_t number = 0;
-};
-
 // line, column: from 1; columns are characters where the line is UTF-8, else bytes. text: a number,
 // or the beginning of a line.
 struct TextPlace {
@@ -78,7 +72,8 @@ struct DifferingNumber {
 struct IgnoredPieces {
     std::vector<LinePiece> golden;
     std::vector<LinePiece> value;
-    void find(std::string_view golden_line, std::string_view value_line, const LeftOut& left_out);
+    void find(const NumberedLine& golden_line, const NumberedLine& value_line,
+              const LeftOut& left_out);
 };
 
 class TextNotes {

@@ -13,27 +13,25 @@ constexpr std::size_t most_place_template = 160;
 
 class PlaceFinder {
   public:
-    PlaceFinder(std::string_view text, const LeftOut& left_out,
-                const std::vector<LinePattern>& patterns, std::size_t most)
-        : text_(text), left_out_(left_out), patterns_(patterns), most_(most) {}
+    PlaceFinder(std::string_view text, const LeftOut& left_out, std::size_t most)
+        : text_(text), left_out_(left_out), most_(most) {}
 
     std::vector<NumberPlace> find() {
         std::uint64_t number = 1;
         for (std::size_t at = 0; at < text_.size() && found_.size() < most_; ++number) {
             const std::size_t end = std::min(text_.find('\n', at), text_.size());
-            take_line(text_.substr(at, end - at), number);
+            take_line({text_.substr(at, end - at), number});
             at = end + 1;
         }
         return std::move(found_);
     }
 
   private:
-    void take_line(std::string_view line, std::uint64_t number) {
-        const bool is_left_out =
-            std::any_of(patterns_.begin(), patterns_.end(),
-                        [&](const LinePattern& one) { return one.fits(line); });
-        left_out_.find(line, pieces_);
-        const std::uint64_t shape = mixed(shape_of(line, {}), is_left_out ? 1 : 0);
+    void take_line(const NumberedLine& numbered) {
+        const std::string_view line = numbered.text;
+        const std::size_t rule = left_out_.rule_over(numbered);
+        left_out_.find(numbered, pieces_);
+        const std::uint64_t shape = mixed(shape_of(line, {}), rule);
         TokenReader tokens(line);
         std::uint64_t ordinal = 0;
         for (Token one = tokens.next(); one.kind != Token::Kind::end; one = tokens.next()) {
@@ -41,10 +39,10 @@ class PlaceFinder {
                 continue;
             const unsigned set = set_over(line, one.text);
             if (found_.size() < most_ && seen_.insert(mixed(mixed(shape, ordinal), set)).second)
-                found_.push_back({template_of(line, {}, most_place_template), ordinal + 1, number,
+                found_.push_back({template_of(line, {}, most_place_template), ordinal + 1,
+                                  numbered.number,
                                   static_cast<std::size_t>(one.text.data() - text_.data()),
-                                  one.text.size(), set, is_left_out,
-                                  !stands_alone({line, one.text})});
+                                  one.text.size(), set, rule, !stands_alone({line, one.text})});
             ++ordinal;
         }
     }
@@ -59,7 +57,6 @@ class PlaceFinder {
 
     std::string_view text_;
     const LeftOut& left_out_;
-    const std::vector<LinePattern>& patterns_;
     std::size_t most_;
     std::vector<NumberPlace> found_;
     std::unordered_set<std::uint64_t> seen_;
@@ -69,8 +66,8 @@ class PlaceFinder {
 }  // namespace
 
 std::vector<NumberPlace> number_places(std::string_view text, const LeftOut& left_out,
-                                       const std::vector<LinePattern>& patterns, std::size_t most) {
-    return PlaceFinder(text, left_out, patterns, most).find();
+                                       std::size_t most) {
+    return PlaceFinder(text, left_out, most).find();
 }
 
 }  // namespace ciwrap

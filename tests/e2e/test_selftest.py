@@ -342,3 +342,18 @@ def test_every_place_of_a_text_has_its_turn(tmp_path: Path) -> None:
     assert '"Elapsed: # s" number 1, line 8: left out by times' in out
     project.configure("    format: tokens\n", defaults="atol: 100, rtol: 1e-3")
     assert project.selftest()[0] == 0
+
+
+def test_every_place_of_a_section_has_its_turn(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (tmp_path / "out/run.log").write_text("Step E t\n1 -1.5 0.5\n2 -1.4 0.5\nend\n3 -1.2 0.5\n")
+    place = "{place: '# # {}', section: {start: ^Step, end: end}}"
+    project.configure(f"    format: tokens\n    options: {{ignore_places: [{place}]}}\n")
+    code, document, _ = project.selftest()
+    [check] = document["checks"]
+    numbers = [one for one in check["planted"] if one["damage"] == "beyond-bound"]
+    missed = [one["reason"] for one in numbers if not one["caught"]]
+    assert code == 1
+    # Outside of the section, the third number of such a row is a place of its own.
+    assert missed == ['"# # #" number 3, line 2: left out by ignore_places']
+    assert sum(one["caught"] for one in numbers) == 2 + 1

@@ -185,7 +185,7 @@ def test_every_number_changed_is_a_difference(tmp_path: Path) -> None:
 
 def test_nothing_compared_is_no_match(tmp_path: Path) -> None:
     all_lines = _compare(tmp_path, b"a 1\n", b"a 2\n", "--ignore-lines", "a *")
-    assert (all_lines.code, "leaves out every line" in all_lines.out) == (3, True)
+    assert (all_lines.code, "every line is left out" in all_lines.out) == (3, True)
     numbers = _compare(tmp_path, b"elapsed 1.5 s\n", b"elapsed 2.5 s\n", "--ignore-tokens", "times")
     assert (numbers.code, "is left out, so none was compared" in numbers.out) == (3, True)
 
@@ -384,3 +384,61 @@ def test_a_number_that_the_end_of_a_text_may_cut_is_not_compared(tmp_path: Path)
     assert _compare(tmp_path, cut, cut + b"6", "--atol", "1").code == 0
     assert _compare(tmp_path, whole, b"E = -17.1 eV", "--atol", "1").code == 3
     assert _compare(tmp_path, b"E = 1 eV", b"E = 1 eV\n").code == 0
+
+
+TABLES = b"""\
+Step Energy Time
+1 -76.026 0.51
+2 -76.027 0.52
+
+E = -76.027 H
+Timing:
+ scf | 0.5 |--|
+ xc  | 0.1 |-|
+=====
+done after 2 steps
+"""
+
+
+def test_a_section_can_be_left_out_or_a_place_in_it_alone(tmp_path: Path) -> None:
+    """A column of times in rows without words, and a table of times whose bars change."""
+    new = TABLES.replace(b"0.51", b"0.73").replace(b"0.5 |--|\n", b"0.8 |---|\n other | 1 |\n")
+    assert _compare(tmp_path, TABLES, new).code == 3
+    column = '{place: "# # {}", section: {start: "^Step Energy", end: "E = "}}'
+    table = '{section: {start: "^Timing:", end: "====="}}'
+    option = ("--option", f"ignore_places=[{column}, {table}]")
+    found = _compare(tmp_path, TABLES, new, *option, "--verbose")
+    assert found.code == 0, found
+    masked = [
+        (one["by"], one["template"], one["lines"], one["numbers"])
+        for one in found.variable("a")["text"]["masked"]
+    ]
+    assert masked == [
+        ("ignore_places", "# # ...", 2, 2),
+        ("ignore_places", "^Timing: ... =====", 4, 2),
+    ]
+    assert 'left out by ignore_places: 2 numbers in 4 lines "^Timing: ... ====="' in found.out
+    for changed in (
+        new.replace(b"-76.026", b"-76.021"),
+        new.replace(b"2 steps", b"3 steps"),
+        new.replace(b"E = -76.027", b"E = -76.026"),
+    ):
+        found = _compare(tmp_path, TABLES, changed, *option)
+        assert (found.code, found.variable("a")["text"]["differing"]) == (1, 1)
+    # A section that only one side has hides nothing: its lines have no partner.
+    found = _compare(tmp_path, TABLES, new.replace(b"=====", b"-----"), *option)
+    assert found.code == 3
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ('{place: "# #", section: {start: a}}', "names no number"),
+        ('{place: "# {}", section: {start: "{"}}', "'{' has a single brace"),
+        ('{place: "# {}"}', "section: is required"),
+        ("{section: {end: a}}", "start: is required"),
+    ],
+)
+def test_a_section_that_means_nothing(tmp_path: Path, place: str, words: str) -> None:
+    found = _compare(tmp_path, TABLES, TABLES + b"1 2\n", "--option", f"ignore_places=[{place}]")
+    assert (found.code in (2, 3), words in found.out + found.err) == (True, True), found

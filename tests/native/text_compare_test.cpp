@@ -152,7 +152,7 @@ TEST(TextCompare, RefusesWhatIsNoText) {
     EXPECT_THROW(compare(long_line, "a"), Error);
     EXPECT_THROW(compare(long_line, long_line), Error);
     TextOptions all;
-    all.ignored_lines = {"*"};
+    all.left_out.lines = {"*"};
     EXPECT_THROW(compare("a", "a", all), Error);
 }
 
@@ -190,7 +190,7 @@ TEST(TextCompare, PairsTextsOfTheSameTemplatesByPosition) {
     EXPECT_EQ(found.golden.unpaired_lines + found.value.unpaired_lines, 0u);
     EXPECT_GT(found.differing_count, 9000u);
     // Lines that are left out count for nothing.
-    options.ignored_lines = {"note *"};
+    options.left_out.lines = {"note *"};
     const TextComparison noted = compare("note 1\n" + golden + "note 2\n", value, options);
     EXPECT_EQ(noted.differing_count, found.differing_count);
     EXPECT_EQ(noted.golden.unpaired_lines + noted.value.unpaired_lines, 0u);
@@ -274,6 +274,9 @@ TEST(IgnoredText, CoversWhatItSays) {
     EXPECT_EQ(covered("scf : 0.05s CPU 1m02.10s WALL ( 7 calls)", ignore_times),
               "[0.05s][1m02.10s]");
     EXPECT_EQ(covered("Total wall time: 0:00:03", ignore_times), "[0:00:03]");
+    EXPECT_EQ(covered("- ( at 16h28 )", ignore_times), "[16h28]");
+    EXPECT_EQ(covered("TOTAL JOB TIME: 0.02 SECONDS", ignore_times), "[0.02 SECONDS]");
+    EXPECT_EQ(covered("COMPUTATION TIME = 0.006 SECONDS", ignore_times), "[0.006 SECONDS]");
     EXPECT_EQ(covered("in /home/a/b.in, ./c and 3/4", ignore_paths), "[/home/a/b.in][./c]");
     EXPECT_EQ(covered("from 10.0.0.17:80", ignore_hosts), "[10.0.0.17]");
     EXPECT_EQ(covered("hostname: node17 x", ignore_hosts), "[node17]");
@@ -302,6 +305,10 @@ TEST(IgnoredText, CoversNothingThatMayBeAResult) {
              "dec -12:30:45.2",
              "RA 12:30:45.25",
              "ratio 12:30",
+             "RA 16h28",
+             "at 16h28m12s",
+             "at 26h28",
+             "job time step 3",
              "4.08572E-05-1.30075E-02-2.73575E-03",
              "0.125000-12.500000-100.250000",
              "1.2.3.256",

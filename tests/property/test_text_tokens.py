@@ -471,3 +471,44 @@ TIMED = [
     " -1         3 4.08572E-05-1.30075E-02-2.73575E-03",
     "2 H s 0.5 p 3.25 h 1013 mb",
 ]
+
+
+@given(
+    st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=1, max_size=40),
+    st.lists(st.integers(0, 5), max_size=8),
+    st.sampled_from(["", "# {}", "{} {}"]),
+    st.integers(0, 3),
+    st.integers(0, 1),
+)
+def test_what_a_section_leaves_out_is_what_stands_in_its_lines(
+    rows: list[tuple[int, int, int, int]],
+    lengths: list[int],
+    place: str,
+    later: int,
+    skipped: int,
+) -> None:
+    """Rows without a word, in the same order on both sides, and lines before those of one side."""
+    ranges, covered, at = [], set(), 1 + skipped
+    for length in lengths:
+        if length:
+            ranges.append((at, at + length - 1))
+            covered |= set(range(at, at + length))
+        at += length + 2
+    golden = "".join(f"{a} {b}\n" for a, b, _, _ in rows)
+    new = "".join(f"head {n}\n" for n in range(later))
+    new += "".join(f"{c} {d}\n" for _, _, c, d in rows)
+    moved = [(first + later, last + later) for first, last in ranges]
+    found = _core.compare_texts(
+        golden.encode(),
+        new.encode(),
+        ignore_lines=["head *"],
+        sections=[(place, ranges, moved)],
+    )
+    left_out = {"": (0, 1), "# {}": (1,), "{} {}": (0, 1)}[place]
+    differing = sum(
+        (row[column] != row[column + 2]) and not (number in covered and column in left_out)
+        for number, row in enumerate(rows, 1)
+        for column in (0, 1)
+    )
+    unpaired = [found[side]["unpaired_lines"] for side in ("golden", "new")]
+    assert (found["differing_count"], unpaired) == (differing, [0, 0])

@@ -170,7 +170,7 @@ def _value(value: Any, key: str, *, is_own: bool) -> Any:
     """As it is compared: a set of texts in one order."""
     if not is_own or key not in _SETS or isinstance(value, bool):
         return value
-    return tuple(sorted(_all_of(value)))
+    return tuple(sorted(_all_of(value), key=str))
 
 
 def _formats(old: Check, new: Check) -> Iterator[Change]:
@@ -238,7 +238,7 @@ def words(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _all_of(value: Any) -> set[str]:
+def _all_of(value: Any) -> set[Any]:
     return {value} if isinstance(value, str) else set(value or ())
 
 
