@@ -254,7 +254,7 @@ def _known_logs(files: Sequence[OutputFile]) -> Iterator[str]:
             yield (
                 f"{file.path.name} is a log of {program_of(preset)}:"
                 f" --format '{glob_of(file.path)}={preset}' (ciwrap.yaml: format: log,"
-                f" use: {preset}) compares its values by name"
+                f" use: {preset}) compares its values by name, and no other number"
             )
 
 
