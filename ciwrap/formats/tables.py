@@ -49,9 +49,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-BLOCK_BYTES = 1 << 18
+# Less than what the allocator takes from the system, and gives back, each time.
+BLOCK_BYTES = 96 << 10
 _FIRST_BYTES = 1 << 15  # tell tables from other texts
 MAX_LINE_BYTES = 16 << 20
+_LINE_BREAK = ord("\n")
 _GAPS = re.compile(r"\t| {2,}")
 _WORDS = re.compile(r'"((?:[^"]|"")*)"(?!\S)|([^"\s]\S*)|(\S)')
 
@@ -128,27 +130,29 @@ class RowReader:
 
     def blocks(self) -> Iterator[Block]:
         """All rows in order; blank lines and comments are no rows."""
-        return self.pieces(lambda _lines, _first: None)
+        return self.pieces(lambda _lines, _first, _count: None)
 
-    def pieces(self, take: Callable[[bytes, int], T | None]) -> Iterator[Block | T]:
+    def pieces(self, take: Callable[[bytes, int, int], T | None]) -> Iterator[Block | T]:
         """As `blocks`; but whole lines in ASCII without quotes go to `take` first, with the number
-        of the first, and what it returns stands for them if that is not None.
+        of the first and how many they are, and what it returns stands for them if that is not None.
         """
         pending = b""
         line = 1
         for data in self._data():
-            pending += data
-            end = pending.rfind(b"\n") + 1
-            if not end and len(pending) > MAX_LINE_BYTES:
-                raise self._error("is longer than a table's line may be", line)
-            whole, pending = pending[:end], pending[end:]
-            if not whole:
+            end = data.rfind(b"\n") + 1
+            if not end:
+                pending += data
+                if len(pending) > MAX_LINE_BYTES:
+                    raise self._error("is longer than a table's line may be", line)
                 continue
+            view = memoryview(data)
+            whole, pending = b"".join((pending, view[:end])), bytes(view[end:])
             if whole.isascii() and b'"' not in whole:
-                piece = take(whole, line)
+                count = int(np.count_nonzero(np.frombuffer(whole, np.uint8) == _LINE_BREAK))
+                piece = take(whole, line, count)
                 if piece is not None:
                     yield piece
-                    line += whole.count(b"\n")
+                    line += count
                     continue
             lines = self._text(whole).split("\n")[:-1]
             taken, block = self._block(lines, line)
@@ -188,12 +192,12 @@ class RowReader:
                 break
         return self._text(pending)
 
-    def _data(self) -> Iterator[bytes]:
+    def _data(self) -> Iterator[bytes | bytearray]:
         """The file without the mark of UTF-8 at its beginning."""
         size = self._file.byte_count
         offset = 0
         while offset < size:
-            data = bytes(self._file.read_at(offset, min(BLOCK_BYTES, size - offset)))
+            data = self._file.read_at(offset, min(BLOCK_BYTES, size - offset))
             if b"\0" in data:
                 raise CorruptFileError(
                     "is not text (it holds NUL bytes)",
@@ -695,7 +699,7 @@ class TextSource(Source):
         comments: list[str] = []
         self._header_line: int | None = None
 
-        def facts_of(lines: bytes, _: int) -> _Facts | None:
+        def facts_of(lines: bytes, _first: int, _count: int) -> _Facts | None:
             return None if columns is None else self._facts(lines, columns)
 
         for piece in self._rows.pieces(facts_of):
@@ -893,12 +897,11 @@ class TextSource(Source):
         columns = self._columns(block, len(self._kinds))
         return [self._values(number, cells, block) for number, cells in enumerate(columns)]
 
-    def _plain_values(self, lines: bytes, first_line: int) -> list[NDArray[Any]] | None:
+    def _plain_values(self, lines: bytes, first_line: int, most: int) -> list[NDArray[Any]] | None:
         """The columns of rows that the core reads; None for those that it does not."""
         is_behind_head = first_line > max(self._header_line or 0, self._dialect.skipped)
         if not (is_behind_head and self._empty_is_nan and not self._dialect.widths):
             return None
-        most = lines.count(b"\n")
         columns = [
             np.empty((most, np.dtype(info.dtype).itemsize // 4), np.uint32)
             if kind is Kind.TEXT

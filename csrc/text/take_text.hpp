@@ -6,15 +6,16 @@
 
 namespace ciwrap {
 
-// Each returns whether there was something to take.
+// Each returns whether there was something to take; text is not empty. Its one character says
+// nearly always that there is nothing.
 inline bool take(std::string_view& rest, std::string_view text) {
-    const bool is_there = rest.starts_with(text);
+    const bool is_there = rest.starts_with(text.front()) && rest.starts_with(text);
     rest.remove_prefix(is_there ? text.size() : 0);
     return is_there;
 }
 
 inline bool take_last(std::string_view& rest, std::string_view text) {
-    const bool is_there = rest.ends_with(text);
+    const bool is_there = rest.ends_with(text.back()) && rest.ends_with(text);
     rest.remove_suffix(is_there ? text.size() : 0);
     return is_there;
 }

@@ -28,7 +28,12 @@ bool begins_with_digit(std::string_view text) {
 }
 
 bool is_exponent_letter(char c) {
-    return std::string_view("eEdDqQpP").find(c) != std::string_view::npos;
+    const char letter = lower(c);
+    return letter == 'e' || letter == 'd' || letter == 'q' || letter == 'p';
+}
+
+bool is_mark(char c) {
+    return c == ',' || c == '\'' || c == '.';
 }
 
 bool are_digits(std::string_view text) {
@@ -112,16 +117,16 @@ bool has_exponent(const Around& number) {
     return take_all(rest, is_digit) && (has_letter || !rest.starts_with('.'));
 }
 
-// Digits in groups, 12,345,678, 1'995.5 or 1.995,5: whether that may be one number.
+// Digits and marks in groups, 12,345,678, 1'995.5 or 1.995,5: whether that may be one number.
 bool is_grouped(std::string_view run) {
-    const std::size_t first = std::min(run.find_first_of(",'."), run.size());
+    const std::size_t first = leading(run, is_digit).size();
     if (first == run.size() || first == 0 || first > digits_of_a_group || run[0] == '0')
         return false;
     const char mark = run[first];
     std::string_view rest = run.substr(first);
     while (!rest.empty() && rest[0] == mark) {
         rest.remove_prefix(1);
-        const std::size_t size = std::min(rest.find_first_of(",'."), rest.size());
+        const std::size_t size = leading(rest, is_digit).size();
         if (size != digits_of_a_group)
             return false;
         rest.remove_prefix(size);
@@ -133,8 +138,7 @@ bool is_grouped(std::string_view run) {
 // none (1.2.3). A plain number is none of these, nor is a list such as 1.5,2.5 or 1,2,3.
 bool is_in_marked_digits(const Around& number) {
     const auto goes_on = [](char c, char next) {
-        return is_digit(c) ||
-               (std::string_view(",'.").find(c) != std::string_view::npos && is_digit(next));
+        return is_digit(c) || (is_mark(c) && is_digit(next));
     };
     std::string_view line(number.before.data(),
                           number.before.size() + number.text.size() + number.after.size());
@@ -147,8 +151,8 @@ bool is_in_marked_digits(const Around& number) {
     while (end < line.size() && goes_on(line[end], end + 1 < line.size() ? line[end + 1] : ' '))
         ++end;
     const std::string_view run = line.substr(begin, end - begin);
-    const std::size_t comma = run.find_first_of(",'");
-    if (comma == std::string_view::npos)
+    const std::size_t comma = leading(run, [](char c) { return is_digit(c) || c == '.'; }).size();
+    if (comma == run.size())
         return std::count(run.begin(), run.end(), '.') > 1;
     const bool is_decimal = run[comma] == ',' && comma > 0 && are_digits(run.substr(0, comma)) &&
                             are_digits(run.substr(comma + 1));

@@ -6,6 +6,7 @@
 #include <limits>
 #include <system_error>
 
+#include "base/read_decimal.hpp"
 #include "text/text_number.hpp"
 #include "text/text_tokens.hpp"
 
@@ -122,17 +123,31 @@ bool read_whole(std::string_view text, std::int64_t& value) {
     return std::from_chars(digits.data(), digits.data() + digits.size(), value).ec == std::errc();
 }
 
+// Whether a cell is digits with or without a point and an exponent, as nearly all are, and is read.
+// Such a cell is a number by `number_end`, too: nan and inf end with a letter.
+bool read_digits(std::string_view text, double& value) {
+    const bool ends_with_digit = is_digit(text.back()) || text.back() == '.';
+    const char* const end = text.data() + text.size();
+    if (!ends_with_digit)
+        return false;
+    const std::from_chars_result read = read_decimal(text, value);
+    return read.ec == std::errc() && read.ptr == end;
+}
+
 bool read_real(std::string_view text, double& value) {
     if (text.empty()) {
         value = std::numeric_limits<double>::quiet_NaN();
         return true;
     }
-    if (text.starts_with("-00") || !is_number_cell(text))
+    if (text.starts_with("-00"))
         return false;
-    const std::optional<ReadNumber> number = read_number(text);
-    if (!number || number->is_too_small)
-        return false;
-    value = number->value;
+    if (!read_digits(text, value)) {
+        const std::optional<ReadNumber> number =
+            is_number_cell(text) ? read_number(text) : std::nullopt;
+        if (!number || number->is_too_small)
+            return false;
+        value = number->value;
+    }
     return !(std::fabs(value) >= largest_exact && is_whole_cell(text));
 }
 

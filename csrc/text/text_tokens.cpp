@@ -6,26 +6,6 @@
 namespace ciwrap {
 namespace {
 
-enum CharacterKind : std::uint8_t { other = 0, blank = 1, digit = 2, letter = 4 };
-
-constexpr std::array<std::uint8_t, 256> make_kinds() {
-    std::array<std::uint8_t, 256> kinds{};
-    for (const char c : {' ', '\t', '\r', '\v', '\f'})
-        kinds[static_cast<unsigned char>(c)] = blank;
-    for (unsigned c = '0'; c <= '9'; ++c)
-        kinds[c] = digit;
-    for (unsigned c = 'a'; c <= 'z'; ++c)
-        kinds[c] = kinds[c - 'a' + 'A'] = letter;
-    kinds['_'] = letter;
-    return kinds;
-}
-
-constexpr std::array<std::uint8_t, 256> kinds = make_kinds();
-
-std::uint8_t kind_of(char c) {
-    return kinds[static_cast<unsigned char>(c)];
-}
-
 const char* skip_digits(const char* at, const char* end) {
     while (at < end && is_digit(*at))
         ++at;
@@ -74,22 +54,6 @@ const char* exponent_end(const char* at, const char* end, bool has_point) {
 }
 
 }  // namespace
-
-bool is_blank(char c) {
-    return kind_of(c) == blank;
-}
-
-bool is_digit(char c) {
-    return kind_of(c) == digit;
-}
-
-bool is_letter(char c) {
-    return kind_of(c) == letter;
-}
-
-bool is_identifier(char c) {
-    return kind_of(c) >= digit;
-}
 
 const char* number_end(const char* at, const char* end, char before) {
     if (is_identifier(before))
@@ -196,7 +160,9 @@ struct Step {
 constexpr std::array<std::uint8_t, 256> make_classes() {
     std::array<std::uint8_t, 256> classes{};
     for (unsigned c = 0; c < 256; ++c)
-        classes[c] = kinds[c] == digit ? c_digit : kinds[c] == letter ? c_letter : c_other;
+        classes[c] = is_digit(static_cast<char>(c))    ? c_digit
+                     : is_letter(static_cast<char>(c)) ? c_letter
+                                                       : c_other;
     classes['0'] = c_zero;
     classes['x'] = classes['X'] = c_x;
     classes['.'] = c_point;

@@ -21,14 +21,23 @@ struct LinePiece {
     unsigned set = 0;
 };
 
-bool is_blank(char c);
-bool is_digit(char c);
-bool is_letter(char c);
-// Letters of ASCII, digits and the underscore.
-bool is_identifier(char c);
-// Of letters of ASCII; all else as it is.
-inline char lower(char c) {
+// Of ASCII alone. A line break is no blank.
+constexpr bool is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
+}
+constexpr bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+// Of letters; all else as it is.
+constexpr char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+// A letter or the underscore.
+constexpr bool is_letter(char c) {
+    return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_';
+}
+constexpr bool is_identifier(char c) {
+    return is_digit(c) || is_letter(c);
 }
 inline bool has_sign(std::string_view number) {
     return !number.empty() && (number[0] == '+' || number[0] == '-');
