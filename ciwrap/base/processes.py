@@ -1,4 +1,6 @@
-"""Other processes as the kernel shows them; signals that end this one; clean-up after `with`."""
+"""Other processes as the kernel shows them; signals that end this one; clean-up after `with`; and
+how many threads this one may use beside those of the core.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +65,23 @@ def is_running(pid: int) -> bool:
     except OSError:
         return True  # another user's
     return True
+
+
+_most_threads = 0
+
+
+def use_threads(most: int) -> None:
+    """From now on `thread_count` is this; 0: as many as there are processors to run on."""
+    global _most_threads
+    _most_threads = most
+
+
+def thread_count() -> int:
+    """How many threads to use at once where Python itself starts them, as readers do."""
+    if _most_threads:
+        return _most_threads
+    # Not on macOS.
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -26,6 +26,7 @@ from ciwrap.base.errors import (
     InterruptedCallError,
     UnreadableFileError,
 )
+from ciwrap.base.processes import use_threads
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.cli.commands import (
     LAST_SECTION,
@@ -476,6 +477,11 @@ check_option = click.option(
 )
 
 
+def _keep_threads(context: click.Context, parameter: click.Parameter, value: int) -> None:
+    use_threads(value)
+    keep(context, parameter, value)
+
+
 resource_options = section(
     "Resources",
     click.option(
@@ -495,7 +501,7 @@ resource_options = section(
         type=click.IntRange(0),
         default=0,
         expose_value=False,
-        callback=keep,
+        callback=_keep_threads,
         help="Threads to use; 0 for all.",
     ),
     click.option(

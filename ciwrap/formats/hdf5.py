@@ -13,6 +13,7 @@ from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
+from ciwrap.formats.chunks import chunk_reader
 from ciwrap.formats.entries import (
     MAX_TEXTS,
     EntrySource,
@@ -190,6 +191,8 @@ class _Values:
 
         def make(values: Any) -> FlatReader:
             read_box = box_reader(values) if base is dtype else _inner_boxes(values, len(outer))
+            if field is None and base is dtype and _is_as_stored(self._h5py, values):
+                read_box = chunk_reader(self._h5py, values, dtype) or read_box
             return FlatReader(shape, base, read_box, chunk_rows)
 
         read = self._opened.reader(dataset.name, field, make)
@@ -330,16 +333,23 @@ def _lacks_storage(h5py: Any, dataset: Any, layout: Any) -> bool:
     return bool(dataset.id.get_num_chunks() < wanted)
 
 
-def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:
-    """Where a contiguous dataset lies; None if it is stored otherwise."""
-    offset = dataset.id.get_offset()
-    if offset is None or dataset.chunks is not None or not is_plain(dataset.dtype.base):
-        return None
+def _is_as_stored(h5py: Any, dataset: Any) -> bool:
+    """Whether the bytes of a dataset are its values; not if they are 12 bits of 16, of which the
+    library makes a number.
+    """
+    if not is_plain(dataset.dtype.base):
+        return False
     stored = dataset.id.get_type()
     if isinstance(stored, h5py.h5t.TypeArrayID):
         stored = stored.get_super()
-    if stored != h5py.h5t.py_create(dataset.dtype.base, logical=True):
-        return None  # such as 12 bits of 16, of which the library makes a number
+    return bool(stored == h5py.h5t.py_create(dataset.dtype.base, logical=True))
+
+
+def _region(h5py: Any, path: Path, dataset: Any) -> FileRegion | None:
+    """Where a contiguous dataset lies; None if it is stored otherwise."""
+    offset = dataset.id.get_offset()
+    if offset is None or dataset.chunks is not None or not _is_as_stored(h5py, dataset):
+        return None
     if dataset.nbytes != dataset.id.get_storage_size():
         return None
     if offset + dataset.nbytes > path.stat().st_size:

@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ciwrap.base.errors import CiwrapError, CorruptFileError, UnreadFileError
+from ciwrap.base.processes import use_threads
 from ciwrap.formats.apart import (
     LISTING,
     Child,
@@ -177,6 +178,7 @@ def _serve(questions: IO[bytes], teller: Teller) -> None:
 
 def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> bytes:
     limit_memory(path)
+    use_threads(1)
     Listing.on_progress = teller.still_at_work
     with open_source() as source:
         for info in source.variables:
