@@ -145,7 +145,8 @@ def test_logs_of_known_programs_by_their_rules(tmp_path: Path) -> None:
     code, document = ciwrap(tmp_path, "compare", a, b)
     assert code == 3
     said = [one["text"] for one in document["checks"][0]["messages"]]
-    words = "a.out is a log of Quantum ESPRESSO: --format '*.out=qe' (ciwrap.yaml: format: log, use: qe)"
+    keys = "(ciwrap.yaml: format: log, use: qe)"
+    words = f"a.out is a log of Quantum ESPRESSO: --format '*.out=qe' {keys}"
     assert any(f"{words} compares its values by name" in one for one in said)
     assert ciwrap(tmp_path, "compare", a, b, "--format", "*.out=qe")[0] == 0
     b.write_text(text.format("2Feb", 5))
