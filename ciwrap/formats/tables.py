@@ -521,6 +521,7 @@ _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _SAY_IT_IS_A_TABLE = frozenset(
     {"delimiter", "widths", "header", "types", "iteration", "empty_is_nan"}
 )
+_NO_ROW = "if it is no row, set 'comment: BEGINNING', or set 'format: tokens'"
 _DELIMITER_WORDS = {
     "comma": ",",
     "semicolon": ";",
@@ -822,7 +823,9 @@ class TextSource(Source):
                 raise CorruptFileError(
                     f"line {line}: has {len(row)} cells where {wanted} are expected",
                     file=self.path,
-                    remedy=None if self._is_said else "if it is not a table, set 'format: tokens'",
+                    remedy=_NO_ROW
+                    if self._is_said
+                    else "if it is not a table, set 'format: tokens'",
                 )
         return list(zip(*rows, strict=True))[:column_count]
 
