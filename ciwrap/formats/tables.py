@@ -820,8 +820,9 @@ class TextSource(Source):
         for row, line in zip(rows, lines, strict=True):
             has_end = not self._is_closed or not row[-1].strip()
             if len(row) != column_count + self._is_closed or not has_end:
+                cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise CorruptFileError(
-                    f"line {line}: has {len(row)} cells where {wanted} are expected",
+                    f"line {line}: has {cells} where {wanted} are expected",
                     file=self.path,
                     remedy=_NO_ROW
                     if self._is_said

@@ -125,7 +125,7 @@ def test_numbers_that_doubles_hold(tmp_path: Path) -> None:
     [
         ("", {}, "holds no rows"),
         ("# only\n\n", {}, "holds no rows"),
-        ("a,b\n1,2\n3\n", {}, "line 3: has 1 cells where 2 .*; if it is no row, set 'comment: "),
+        ("a,b\n1,2\n3\n", {}, "line 3: has 1 cell where 2 .*; if it is no row, set 'comment: "),
         ("a,b\n1,2\n3,4,5\n", {}, "line 3: has 3 cells where 2 are expected"),
         ("a,b\n1,2\n3,x\n", {}, "b: line 3, column 2: 'x' is not a number"),
         ("a,b\n1,2\n3,\n", {"empty_is_nan": False}, "line 3, column 2: '' is empty"),
