@@ -705,6 +705,12 @@ def test_no_field_of_a_check_is_forgotten() -> None:
     [
         ("", "options: {ignore_lines: ['step *']}", True),
         ("", "options: {ignore_places: ['t {}']}", True),
+        ("", "options: {ignore_places: ['t {}', {section: {start: Timing}}]}", True),
+        (
+            "options: {ignore_places: ['t {}', {section: {start: Timing}}]}",
+            "options: {ignore_places: [{section: {start: Timing}}, 't {}']}",
+            False,
+        ),
         ("", "options: {ignore: [dates]}", True),
         ("options: {ignore: dates}", "options: {ignore: [dates, times]}", True),
         ("options: {ignore: [dates, times]}", "options: {ignore: [times]}", False),
