@@ -38,6 +38,8 @@ _ONLY_THE_FIRST = (
     "only the first run differs, so the command may go on from what a run leaves; have it remove"
     " that first"
 )
+_APPENDED = "each run appends to it; have the command remove it first"
+_BLOCK_BYTES = 1 << 20
 _MAY_CHANGE = ("# options: {ignore: [dates, times]}    # what two honest runs print anew",)
 _MOST_NAMED = 5
 _MOST_LEFT_OUT = 20
@@ -137,7 +139,21 @@ def _noise(file: FoundFile, runs: SomeRuns) -> Noise:
     # A program that goes on from what it finds does so in each run but the first.
     if noise.problem and earlier[1:] and not _noise_between(file, earlier[1:], last).problem:
         return Noise(problem=_ONLY_THE_FIRST)
+    if noise.problem and all(map(_goes_on, (*earlier, last), (*earlier[1:], last))):
+        return Noise(problem=_APPENDED)
     return noise
+
+
+def _goes_on(first: Path, second: Path) -> bool:
+    """Whether the second file begins with all of the first one, and goes on."""
+    sizes = [one.stat().st_size if one.is_file() else 0 for one in (first, second)]
+    if not 0 < sizes[0] < sizes[1]:
+        return False
+    with first.open("rb") as ours, second.open("rb") as theirs:
+        while block := ours.read(_BLOCK_BYTES):
+            if theirs.read(len(block)) != block:
+                return False
+    return True
 
 
 def _noise_between(file: FoundFile, earlier: Sequence[Path], last: Path) -> Noise:

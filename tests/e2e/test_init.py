@@ -284,10 +284,12 @@ pathlib.Path("run.log").write_text(
 pathlib.Path("t.csv").write_text(f"x,wall\\n{x + n * 1e-13!r},{n * 3.7}\\n{3.0},{n / 7}\\n")
 pathlib.Path("same.blob").write_bytes(b"\\0same")
 pathlib.Path("other.blob").write_bytes(bytes([0, n]))
-pathlib.Path("longer.log").write_text("warning\\n" * n)
+pathlib.Path("longer.log").write_text("warning\\n" * n + "ended\\n")
 pathlib.Path("empty.txt").write_text("")
 pathlib.Path(f"once{n // 2}.log").write_text("of the first run, or of two\\n")
 pathlib.Path("restart.log").write_text("read\\n" if n > 1 else "new\\nguess\\n")
+with open("appended.log", "a") as log:
+    log.write(f"x = {x}\\n" * 3)
 """
 
 
@@ -309,6 +311,7 @@ def test_what_runs_of_a_command_print_anew_is_proposed(tmp_path: Path) -> None:
         "longer.log: the runs differ",
         "other.blob: the runs differ, in bytes",
         "empty.txt: it is empty",
+        "appended.log: each run appends to it; have the command remove it first",
         "once0.log: not every run wrote it",
         "restart.log: only the first run differs, so the command may go on",
         "1 file that the command does not write, taken for inputs",
