@@ -113,8 +113,8 @@ def starter_of_runs(
 def _of_runs(
     files: Sequence[FoundFile], result: Survey, runs: SomeRuns
 ) -> tuple[list[FoundFile], Survey]:
-    """The files with what the runs say of them, texts and unknown ones among them; and the others
-    as skipped.
+    """The files with what the runs say of them, among them texts, unknown ones, and, by their
+    bytes, those that their readers cannot read; and the others as skipped.
     """
     found: list[FoundFile] = []
     skipped: list[tuple[Path, str]] = []
@@ -126,8 +126,14 @@ def _of_runs(
             found.append(_with_noise(file, noise))
         else:
             skipped.append((Path(file.path), noise.problem))
-    rest = replace(result, texts=(), unknown=(), skipped=(*result.skipped, *skipped))
-    return found, rest
+    for path, why in result.skipped:
+        file = _found(path.as_posix(), (), _AS_BYTES)
+        is_equal = "{" not in file.path and _noise(file, runs).problem is None
+        if is_equal:  # which says more than nothing
+            found.append(replace(file, lines=(f"# {safe_text(why)}",)))
+        else:
+            skipped.append((path, why))
+    return found, replace(result, texts=(), unknown=(), skipped=tuple(skipped))
 
 
 def _noise(file: FoundFile, runs: SomeRuns) -> Noise:

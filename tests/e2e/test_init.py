@@ -284,6 +284,8 @@ pathlib.Path("run.log").write_text(
 pathlib.Path("t.csv").write_text(f"x,wall\\n{x + n * 1e-13!r},{n * 3.7}\\n{3.0},{n / 7}\\n")
 pathlib.Path("same.blob").write_bytes(b"\\0same")
 pathlib.Path("other.blob").write_bytes(bytes([0, n]))
+pathlib.Path("same.bin").write_bytes(b"\\0" * 12)
+pathlib.Path("other.bin").write_bytes(bytes([0, n]))
 pathlib.Path("longer.log").write_text("warning\\n" * n + "ended\\n")
 pathlib.Path("empty.txt").write_text("")
 pathlib.Path(f"once{n // 2}.log").write_text("of the first run, or of two\\n")
@@ -305,11 +307,13 @@ def test_what_runs_of_a_command_print_anew_is_proposed(tmp_path: Path) -> None:
     }
     assert checks["t"]["ignore"] == ["wall"]
     assert 1e-13 < float(checks["t"]["variables"]["x"]["atol"]) < 1e-11
-    assert checks["same"]["format"] == "bytes"
-    assert set(checks) == {"run", "t", "same"}
+    outputs = {"run.log", "t.csv", "same.blob", "same.bin"}
+    assert {one["outputs"] for one in checks.values()} == outputs
+    assert [one["format"] for one in checks.values() if "same" in one["outputs"]] == ["bytes"] * 2
     for words in (
         "longer.log: the runs differ",
         "other.blob: the runs differ, in bytes",
+        "other.bin: nothing says which dtype and shape it has",
         "empty.txt: it is empty",
         "appended.log: each run appends to it; have the command remove it first",
         "once0.log: not every run wrote it",
