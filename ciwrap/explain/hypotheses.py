@@ -633,10 +633,11 @@ def explain(difference: Difference) -> tuple[Explanation, ...]:
     if difference.count >= _FEWEST:
         found += _one_kind(moved_places(difference), by_value(difference))
         faces = at_faces(difference)
-        if faces and faces[0].words:
+        is_moved = bool(found) and found[0].cause in MOVES
+        if is_moved and faces and faces[0].words:
             # Values of one row that were copied from the next one are no shifted array.
             found = [*faces, *found]
-        elif not found or found[0].cause not in MOVES:
+        elif not is_moved:
             found += faces or in_a_stripe(difference)
     else:
         found += [one for one in (_round_offset(difference), one_bit(difference)) if one][:1]

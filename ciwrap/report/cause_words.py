@@ -139,11 +139,13 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
 
 
 def _swapped_words(one: Explanation, sides: tuple[str, str], name: str) -> str:
-    """`vx and vy are swapped: new vx = golden vy`."""
+    """`the variables vx and vy are swapped: new vx = golden vy`."""
     mine, other = safe_name(name), safe_name(one.words or "")
     holds = f"{sides[1]} {mine} = {sides[0]} {other}"
     is_pair = bool(one.values) and one.values[0] == 2
-    what = f"{mine} and {other} are swapped" if is_pair else "variables changed places"
+    what = (
+        f"the variables {mine} and {other} are swapped" if is_pair else "variables changed places"
+    )
     return f"{what}: {holds}"
 
 

@@ -43,11 +43,12 @@ def by_digests_sentence(variable: VariableResult) -> str:
         moved = f"{first}{moved_words(first_moved(variable))}"
         least = _least_words(variable)
         return f"{chunks} may differ: {count} of {total} {verb}{beyond}{least}; {moved}"
+    inside = "in it" if variable.suspect_chunks == 1 else "in each"
     note = f" ({bound})" if bound else ""
     share = variable.guaranteed_share
     if share is not None and share >= 0.001:
         return (
-            f"{chunks} may differ: in each, a value moved by more than"
+            f"{chunks} may differ: {inside}, a value moved by more than"
             f" {share_text(rounded_down(share))}{note}{_lost_words(variable)}"
         )
     if share is not None or variable.golden_bound is not None:
@@ -57,7 +58,7 @@ def by_digests_sentence(variable: VariableResult) -> str:
             f" {variable.evidence}{made} cannot tell"
         )
     return (
-        f"{chunks} may differ: in each, a value moved; whether beyond its"
+        f"{chunks} may differ: {inside}, a value moved; whether beyond its"
         f" bound{note}, a golden that is a tree alone cannot tell"
     )
 

@@ -79,6 +79,8 @@ def is_the_same_place(first: VariableResult, results: Iterable[VariableResult]) 
 def _contains(outer: VariableResult, inner: VariableResult) -> bool:
     if outer.shape != inner.shape:
         return False
+    if outer.differing_count is None and outer.suspect_chunks == outer.chunk_count:
+        return inner.suspect_chunks == inner.chunk_count
     if outer.differing_count is not None and outer.differing_count == outer.compared_elements:
         return inner.differing_count == inner.compared_elements
     one, other = outer.differing_box, inner.differing_box

@@ -126,7 +126,7 @@ def _cause(check: CheckResult, variable: VariableResult) -> str:
     if variable.new_values is not None and (lost := lost_words(variable.new_values)):
         return f"the new values hold {lost}"
     if variable.differing_count is None:
-        return "not known: the golden has no values to look at"
+        return "not known: no values were kept to look at"
     return "none of those that ciwrap knows"
 
 
@@ -207,10 +207,12 @@ def _of_two_runs(check: CheckResult) -> tuple[tuple[str, str], ...]:
     if check.golden_path is None or check.source_path is None:
         return ()
     sides = [check.golden_path, check.source_path]
+    runs = [one.removesuffix("/.ciwrap.tree").removesuffix(".tree") for one in sides]
     told = [one for one in check.variables if one.verdict.is_alarm]
     if told and all(one.differing_count is None for one in told):
         # Captures have no values to list.
-        return (("every value, if the folders of both runs are left", "ciwrap compare A B"),)
+        words = command_words("ciwrap compare", runs)
+        return (("every value, if the folders of both runs are left", words),)
     what, options = "every variable", " --verbose"
     if check.verdict.is_alarm:
         what, options = "every value that differs", " --list differences.csv"
@@ -242,6 +244,8 @@ _COMMIT = re.compile("[0-9a-f]{7,12}")
 def _where(check: CheckResult, variable: VariableResult, every: list[VariableResult]) -> str:
     """every: the variable in each checkpoint, also where it was not compared."""
     inside = suspect_place(variable) or box_words(variable)
+    if variable.differing_count is None and variable.chunk_count == 1 and len(every) > 1:
+        inside = ""  # anywhere in it
     compared = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
     if inside and not is_the_same_place(variable, compared):
         inside = f"at first {inside}"
@@ -257,13 +261,21 @@ def _how_much(variable: VariableResult, results: list[VariableResult]) -> str:
     last = _size(worst)
     if worst.max_bound_share is None and worst.moved_elements and worst.known_share:
         last = f"more than {beyond_text(rounded_down(worst.known_share))}"
-    lost = sum(lost_count(one) for one in results)
-    if lost > lost_count(variable) > 0:
-        return f"{first} at first, {lost:,} in all"
+    for count in (lost_count, became_nan):
+        every = sum(map(count, results))
+        if every > count(variable) > 0:
+            return f"{first} at first, {every:,} in all"
     if worst.id == variable.id or not last or last == first:
-        return first
+        is_open = first == _passed_words(variable) != ""
+        return f"{first}; no values were kept that show how much more" if is_open else first
     at = checkpoint_words(worst)
     return f"{first} at first, {last} at {at}" if first and at else last
+
+
+def _passed_words(variable: VariableResult) -> str:
+    """`more than 87.5 % of the bound`: what residues would have let pass."""
+    share = variable.guaranteed_share
+    return f"more than {percent_text(rounded_down(share))} of the bound" if share else ""
 
 
 def worst_words(results: Sequence[VariableResult]) -> str:
@@ -293,9 +305,8 @@ def _size(variable: VariableResult) -> str:
         return f"at least {share_text(rounded_down(variable.least_share))}"
     if share is None and variable.moved_elements:
         return moved_words(first_moved(variable))
-    if variable.differing_count is None and variable.guaranteed_share:
-        least = percent_text(rounded_down(variable.guaranteed_share))
-        return f"more than {least} of the bound; this golden cannot show how much more"
+    if variable.differing_count is None and (passed := _passed_words(variable)):
+        return passed
     if variable.differing_count is None and variable.verdict.is_alarm:
         is_tree = variable.evidence is not Evidence.RESIDUES
         return f"not known: the golden is {'a tree' if is_tree else 'residues'} alone"

@@ -72,7 +72,7 @@ def test_a_combined_bound_is_told_as_it_is(
     shutil.copytree(project.folder / "out", project.folder / "earlier")
     project.save("x", np.arange(3.0, 7.0))
     project.save("n", np.arange(3, 7))
-    said = f"4 of 4 values differ by more than the bound (atol=1 rtol=0.)1 (the {which} counts)"
+    said = f"4 of 4 values differ by more than the bound (atol=1 rtol=0.1, the {which} counts)"
     for words in (("check",), ("compare", "earlier", "out", "--check", "mesh")):
         outcome = project.run(*words)
         assert outcome.code == 1, outcome

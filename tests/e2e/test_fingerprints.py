@@ -441,4 +441,7 @@ def test_what_stands_in_files_that_are_not_paired_is_not_let_go(
             counts = [coverage[name] for name in ("not_comparable", "missing", "extra", "let_go")]
             assert (code, counts) == (3, [1, 0, 0, 0])
             said = capsys.readouterr().out
-            assert "iter 5 / history/x: is on both sides, but its iteration or rank stands" in said
+            assert (
+                "iter 5 / history/x: is in both runs, but one has its iteration or rank in the path"
+                in said
+            )

@@ -323,7 +323,8 @@ def test_what_has_no_iteration_beside_what_has(
         save(run / "count.npy", np.array(["a", "b"]))
     ciwrap(tmp_path, "compare", *pair, "--atol", 1e-6)
     shown = capsys.readouterr().out
-    assert "these do not match, either: potential\n" in shown
+    assert "first difference: iter 0 / u" in shown
+    assert "DIFFER  potential" in shown
     assert "None" not in shown
     bounds = "atol=1e-6 rtol=0 (3 variables), exact by type (1 variable)"
     assert f"bound: {bounds}, as given\n" in shown

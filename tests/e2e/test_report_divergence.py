@@ -93,7 +93,7 @@ def test_one_side_alone_is_a_divergence(
     assert "first numeric" not in told.terminal
     assert told.check["first_divergence"]["kind"] == kind
     assert "first_numeric_divergence" not in told.check
-    assert "Not compared: iteration 1, x: is on the" in told.lead
+    assert "Not compared: iteration 1, x: only in " in told.lead
 
 
 def test_a_match_has_no_divergence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_what_was_found_in_this_state_is_deleted_also_after_a_commit(two: Suite)
     commit(two, "second")
     assert f"deleted  {MORE}\n" in pruned(two)
     assert len(two.goldens()) == 2
-    assert "no golden is known" in pruned(two)
+    assert "no unused golden was found" in pruned(two)
 
 
 def test_another_branch(two: Suite) -> None:

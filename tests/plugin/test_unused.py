@@ -248,7 +248,7 @@ def test_prune_keeps_what_has_changed_or_is_used_again(two: Suite) -> None:
     two.run("-k", "test_a", "--ciwrap-update=failed", "--ciwrap-reason=new")
     two.run("tests/test_it.py::test_b")
     done = two.cli("prune", "--yes")
-    assert done.stdout.startswith("no golden is known")
+    assert done.stdout.startswith("no unused golden was found")
     assert len(two.goldens()) == 3
 
 

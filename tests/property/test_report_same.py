@@ -140,7 +140,7 @@ def check_first(
     assert f" [{index}]: A " in f" {terminal.partition(place)[2]}"
     for text in (page, markdown):
         said = f"First difference: iteration {iteration}, rank {rank}, {name}: "
-        count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? beyond"
+        count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? by more than"
         found = re.search(count, text)
         assert found is not None, said
         assert shown(found[2]) == wanted.count

@@ -534,3 +534,22 @@ def test_indices_as_fortran_counts_stand_beside_them(monkeypatch: pytest.MonkeyP
     assert index_text((22, 16)) == "[22, 16] = (17, 23) in Fortran"
     assert index_text(()) == "[]"
     assert box_text(box, shape) == "[:, 3:7] = (4:7, 1:6) in Fortran"
+
+
+@pytest.mark.parametrize(("chunks", "inside"), [(1, "in it"), (3, "in each")])
+def test_what_residues_leave_open_is_said_once(chunks: int, inside: str) -> None:
+    one = VariableResult(
+        "u",
+        Verdict.UNDECIDED,
+        evidence=Evidence.RESIDUES,
+        bound=ErrorBound(1e-6),
+        element_count=1536,
+        suspect_chunks=chunks,
+        chunk_count=3,
+        differing_count_at_most=512 * chunks,
+        guaranteed_share=0.875,
+    )
+    page = text_of(run_of(one))
+    assert f"may differ: {inside}, a value moved by more than 87.5 % of the bound" in page
+    size = "More than 87.5 % of the bound; no values were kept that show how much more."
+    assert page.count(size) == 1
