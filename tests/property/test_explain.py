@@ -611,3 +611,12 @@ def test_one_or_two_elements_have_nothing_in_common() -> None:
     new = golden.copy()
     new[:2] *= -1
     assert told(golden, new) is None
+
+
+def test_a_row_that_was_copied_is_no_shifted_array() -> None:
+    golden = np.random.default_rng(8).normal(size=(40, 30))
+    new = golden.copy()
+    new[-1] = new[-2]
+    causes = api.compare_arrays(golden, new, atol=1e-6).explanations
+    assert [one.cause for one in causes[:2]] == [Cause.BOUNDARY, Cause.SHIFTED]
+    assert causes[0].words == "the last row"
