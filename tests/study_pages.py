@@ -24,22 +24,27 @@ if TYPE_CHECKING:
 TABLE = Path(__file__).resolve().parents[1] / "docs/benchmarks/io-times.csv"
 REPORT = ("--report", "report.html")
 
-# Three fields over 12 iterations of two ranks; {noise} is added to one, and grows.
+# Lorenz-96 from starts a hair apart, beside a quantity that is conserved but for noise.
 GROWS = """\
-import os, sys, pathlib
+import sys, pathlib
 import numpy as np
-seed = int(sys.argv[1])
-random = np.random.default_rng(seed)
-x = np.linspace(0, 1, 400)
-order = random.permutation(x.size) if os.environ.get("SUM", "any") == "any" else np.arange(x.size)
-for iteration in range(0, 120, 10):
-    for rank in range(2):
-        folder = pathlib.Path(f"out/iter_{iteration:04d}/rank_{rank}")
-        folder.mkdir(parents=True, exist_ok=True)
-        size = 1e-15 * 2.5 ** (iteration / 10) if os.environ.get("SUM", "any") == "any" else 0.0
-        np.save(folder / "velocity.npy", np.sin(9 * x + rank) + size * random.normal(size=x.size))
-        np.save(folder / "energy.npy", np.add.accumulate(np.cos(x)[order])[-1])
-        np.save(folder / "density.npy", 1 + 0.1 * np.cos(5 * x))
+
+def rate(x):
+    return (np.roll(x, -1) - np.roll(x, 2)) * np.roll(x, 1) - x + 8
+
+random = np.random.default_rng(int(sys.argv[1]))
+x = (8 + np.sin(np.arange(40))) * (1 + 1e-14 * random.normal(size=40))
+for iteration in range(1, 31):
+    for step in range(20):
+        a = rate(x)
+        b = rate(x + 0.025 * a)
+        c = rate(x + 0.025 * b)
+        x = x + 0.05 / 6 * (a + 2 * b + 2 * c + rate(x + 0.05 * c))
+    folder = pathlib.Path(f"out/iter_{iteration:04d}")
+    folder.mkdir(parents=True, exist_ok=True)
+    np.save(folder / "state.npy", x)
+    np.save(folder / "mass.npy", 1 + 1e-15 * random.normal(size=40))
+    np.save(folder / "cells.npy", np.arange(40))
 """
 
 
@@ -50,13 +55,13 @@ def _project(folder: Path, program: str, config: str) -> None:
 
 
 def repeat(folder: Path) -> None:
-    """Noise that grows, sums in another order, a field that is equal; with a factor."""
+    """A field that grows exponentially, one that is noise, one that is equal."""
     config = (
         "version: 1\nrun: [{python!r}, sim.py, '{{seed}}']\n"
-        "checks:\n  fields: {{outputs: out, atol: 1.0e-13}}\n"
+        "checks:\n  fields: {{outputs: out, atol: 1.0e-9}}\n"
     )
     _project(folder, GROWS, config)
-    ciwrap(folder, "repeat", "-n", "6", "--vary", "SUM=fixed,any", "--seed", "7", *REPORT)
+    ciwrap(folder, "repeat", "-n", "8", "--seed", "7", *REPORT)
 
 
 SUMS = """\

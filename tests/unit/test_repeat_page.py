@@ -169,6 +169,11 @@ def test_kinds_in_words() -> None:
     assert variable_words(replace(variable(), common_digits=0.01))[4] == "with no digit in common"
 
 
+def test_what_grows_comes_before_noise() -> None:
+    page = result(variable("calm", Behaviour.NOISE), variable("wild"))
+    assert re.findall(r'id="c\d"><?.*?<bdi>(\w+)</bdi>', page, re.DOTALL) == ["wild", "calm"]
+
+
 def test_what_is_not_drawn_has_no_legend_and_no_column() -> None:
     """A frame is of a factor that acts; runs have factors only where these were switched."""
     plain = result(variable())

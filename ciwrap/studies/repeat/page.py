@@ -222,6 +222,14 @@ KIND_CLASS = {
 }
 
 
+_WORST_FIRST = (
+    Behaviour.NOT_COMPARABLE,
+    Behaviour.UNRELATED,
+    Behaviour.GROWING,
+    Behaviour.NOISE,
+)
+
+
 def write_repeat_report(path: str, result: RepeatResult) -> None:
     """Writes the page of repeated runs, atomically; `-` is stdout. Raises WriteFailedError."""
     write_text(render_repeat_html(result), path, "the report")
@@ -241,6 +249,7 @@ def render_repeat_html(result: RepeatResult) -> str:
     result = portable(result)
     title, _, rest = result.headline.partition("; ")
     varying = [one for one in result.variables if one.kind is not Behaviour.EQUAL]
+    varying.sort(key=lambda one: _WORST_FIRST.index(one.kind))
     shown = varying[:MOST_CARDS]
     factor_rows = len({(one.check, one.variable) for one in result.factors})
     timed = [run for run in result.runs if run.seconds is not None]
