@@ -212,6 +212,38 @@ def test_the_environments_stand_side_by_side() -> None:
     assert "is not that of the golden" not in render_html(replace(run, environment=golden))
 
 
+def test_a_command_of_the_environment_has_a_button_that_copies_it() -> None:
+    run = run_of(differing(), golden_environment={"OMP_NUM_THREADS": "1"})
+    page = Page(render_html(replace(run, environment={"OMP_NUM_THREADS": "8"})))
+    assert "ciwrap repeat --vary OMP_NUM_THREADS=1,8" in page.text
+    copied = [facts["data-copy"] for name, facts in page.elements if "data-copy" in facts]
+    assert "prove-1-1" in copied
+
+
+def test_what_the_top_says_is_not_said_again() -> None:
+    words = "golden/x.golden: there is no golden; make it with `ciwrap accept x`"
+    error = Message(MessageLevel.ERROR, words)
+    run = RunResult(
+        Verdict.NOT_COMPARABLE, (CheckResult("x", Verdict.NOT_COMPARABLE, messages=(error,)),)
+    )
+    assert render_html(run).count("there is no golden; make it with <code>ciwrap accept x") == 1
+
+
+def test_numbers_options_and_code_stay_whole() -> None:
+    assert nice("up to 4.8e-07 apart") == 'up to <span class="nw">4.8e-07</span> apart'
+    assert nice("`ciwrap run --base`") == '<code>ciwrap run <span class="nw">--base</span></code>'
+    assert nice("new - golden, a-b, <--x>") == "new - golden, a-b, &lt;--x&gt;"
+
+
+@pytest.mark.parametrize(
+    ("commit", "shown"),
+    [("ab12" * 10, "ab12ab12ab12"), ("ab12" * 10 + "-dirty", "ab12ab12ab12-dirty")],
+)
+def test_the_head_names_the_beginning_of_a_commit(commit: str, shown: str) -> None:
+    run = replace(run_of(differing()), environment={"git_commit": commit})
+    assert f"commit <code>{shown}</code>" in render_html(run)
+
+
 def test_no_environment_is_no_difference() -> None:
     run = run_of(differing(), golden_environment={"cpu": "old one"})
     text = Page(render_html(run)).text
@@ -286,7 +318,7 @@ def test_a_run_without_any_check_is_shown() -> None:
     )
     text = Page(render_html(run)).text
     assert "Nothing could be compared" in text
-    assert text.count("no such file: a") == 2
+    assert text.count("no such file: a") == 1
 
 
 def test_failed_commands_that_are_not_shown_are_counted() -> None:
