@@ -122,7 +122,7 @@ def unreadable(folder: Path) -> None:
     ciwrap(folder, "compare", "a", "b", "--atol", "1e-6", *WRITE, codes=(3,))
 
 
-def growing(folder: Path) -> None:
+def growing_patch(folder: Path) -> None:
     """A defect that grows over twelve iterations of two ranks, and a variable beside it."""
     for side in ("a", "b"):
         random = np.random.default_rng(2)
@@ -199,7 +199,7 @@ CASES: dict[str, Callable[[Path], None]] = {
         lost_numbers,
         no_golden,
         unreadable,
-        growing,
+        growing_patch,
         long_run,
         same_reason,
         orders,

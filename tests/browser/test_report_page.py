@@ -129,6 +129,7 @@ def test_accessibility(browser: Any, pages: Any, name: str, scheme: str, width: 
 CASES = [name for name in cases.CASES if name != "long_run"]
 PLANTED = [name for name in planted.DEFECTS if name != "nothing"]
 STUDIES = list(studies.PAGES)
+assert len({*CASES, *PLANTED, *STUDIES}) == len(CASES) + len(PLANTED) + len(STUDIES)
 
 
 @pytest.fixture(scope="session")

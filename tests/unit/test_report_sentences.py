@@ -103,7 +103,7 @@ def test_what_is_true_of_the_first_alone_is_not_said_of_all() -> None:
 
 
 def test_a_run_whose_defect_grows_is_told_so(tmp_path: Path) -> None:
-    cases.make("growing", tmp_path / "growing")
+    cases.make("growing_patch", tmp_path / "growing")
     page = text_of(read(tmp_path / "growing"))
     assert "the difference doubles in each iteration, from iteration 5 on" in page
     assert "B = A + 1e-5" in page
