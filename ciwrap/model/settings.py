@@ -893,10 +893,10 @@ _STATED = (
     Setting(
         "align_by",
         TEXT,
-        "id variable that orders the rows on both sides; `none` for a variable that has no such"
-        " rows",
+        "id variable that orders the rows on both sides, or the coordinates by which they are"
+        " paired; `none` for a variable that has no such rows",
         OnTrees.BEYOND,
-        option="Id variable that puts the rows of both sides in order.",
+        option="Id or coordinates by which the rows of both sides are paired.",
     ),
     Setting(
         "across_ranks",
