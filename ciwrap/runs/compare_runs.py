@@ -119,7 +119,6 @@ def _lay_out(golden: Run, new: Run, rules: Rules) -> None:
         is_by_path = all(side.has_iterations_in_paths for side in (golden, new))
         for side in (golden, new):
             side.take_whole(rules.arrangement, by_iteration=is_by_path)
-        new.other = golden
     if rules.arrangement is not None and (golden.is_fingerprint or new.is_fingerprint):
         raise UsageError(
             "rows are aligned, or copies chosen, which captures know nothing of",

@@ -380,6 +380,9 @@ class UnitComparer(Struct):
     differences: DifferenceList | None = None
     list_path: Path | None = None
 
+    def __post_init__(self) -> None:
+        self.new.other = self.golden
+
     def compare(self, unit: Unit) -> Findings:
         """Raises UsageError and WriteFailedError; all else is in the outcome."""
         with ExitStack() as opened:

@@ -251,6 +251,13 @@ def features_of(check: Check, choice: FeatureChoice) -> RunFeatures:
             info = catalog.entries[identity].info
             settings = check.settings_for(identity, info)
             is_number = info.dtype[1:2] in _NUMBERS
+            if catalog.pairs_others(identity):
+                raise UsageError(
+                    f"rows are paired by {identity.name!r} with those of one other run, and an"
+                    " ensemble has many",
+                    file=check.config_path,
+                    remedy="have the program write rows in one order, and set 'align_by: none'",
+                )
             values = catalog.values(identity, settings.mask) if is_number else None
             if values is None or not values.element_count:
                 untaken.others.add(identity)

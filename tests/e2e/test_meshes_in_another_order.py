@@ -264,6 +264,48 @@ def test_coordinates_of_any_file(case: Any, axes: int) -> None:
     assert not_matching(it.check(1)) == {"hit"}
 
 
+@pytest.mark.parametrize("executor", [(), ("--executor", "process")])
+def test_histories_here_and_by_workers(
+    plates: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], executor: tuple[str, ...]
+) -> None:
+    plates("")
+    mesh = Mesh()
+    for iteration in range(3):
+        mesh.u = mesh.u * 1.5
+        mesh.write(tmp_path / "a" / f"s_{iteration}.vtk")
+        other = mesh.shuffled(iteration)
+        other.u[4] += 0.25 * (iteration == 1)
+        other.write(tmp_path / "b" / f"s_{iteration}.vtk")
+    words = ("--align-by", "points", "--layout", "s_{iteration:d}.vtk", *executor)
+    assert run(["compare", "a", "b", *words]) == 1
+    shown = capsys.readouterr().out
+    assert "first difference: iter 1 / point_data/u" in shown
+    assert "DIFFER  1 of 6 variables, at 1 of 3 iterations" in shown
+    if executor:
+        return  # its lists are several
+    assert run(["compare", "a", "b", *words, "--list", "l.csv"]) == 1
+    listed = (tmp_path / "l.csv").read_text().splitlines()
+    at = int(np.argmin(np.abs(mesh.points - mesh.shuffled(1).points[4]).sum(axis=1)))
+    assert [line.split(",")[:4] for line in listed[1:]] == [["1", "", "point_data/u", str(at)]]
+
+
+def test_damage_that_is_planted_is_seen(plates: Any) -> None:
+    it = plates(BY_POINTS)
+    write(it, out=Mesh())
+    assert run(["selftest"]) == 0
+
+
+def test_an_ensemble_has_no_order_to_keep(
+    plates: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plates(BY_POINTS)
+    for number in range(3):
+        Mesh().shuffled(number).write(tmp_path / f"run_{number}" / "out" / "m.vtk")
+    runs = [f"run_{number}" for number in range(3)]
+    assert run(["capture", "--ensemble", "c", *runs, "--reason", "x"]) == 2
+    assert "and an ensemble has many" in capsys.readouterr().err
+
+
 def test_points_on_other_ranks(case: Any) -> None:
     it = case(BY_POINTS + "    across_ranks: true\n")
     mesh = Mesh()
