@@ -107,6 +107,12 @@ def test_eigenvectors() -> None:
     assert ciwrap.compare_arrays(V * 1j, V * -1j, up_to_sign="whole").verdict is Verdict.MATCH
 
 
+def test_infinities_and_nan() -> None:
+    golden = np.array([[math.inf, -1.0, math.nan], [math.inf, 1.0, 1.0]])
+    found = ciwrap.compare_arrays(golden, -golden, up_to_sign="rows")
+    assert (found.verdict, found.flipped_count) == (Verdict.MATCH, 2)
+
+
 def test_zero_vectors_and_masks() -> None:
     zeros = np.zeros((3, 4))
     assert ciwrap.compare_arrays(zeros, -zeros, up_to_sign="rows").flipped_count == 0

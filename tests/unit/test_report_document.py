@@ -96,6 +96,7 @@ def full_result() -> RunResult:
         byte_count=160,
         element_count=20,
         masked_count=4,
+        flipped_count=0,
         has_fill_values=True,
         differing_count=2,
         first_index=(0, 3),
