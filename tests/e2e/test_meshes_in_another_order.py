@@ -123,6 +123,19 @@ def test_what_is_proposed_can_be_followed(plates: Any, capsys: pytest.CaptureFix
     assert run(["compare", "a/m.vtk", "b/m.vtk", "--align-by", "points"]) == 0
 
 
+def test_an_id_is_proposed_to_variables_of_as_many_rows(case: Any) -> None:
+    it, draw = case(""), np.random.default_rng(1)
+    for name, count in (("gid", 50), ("u", 50), ("q", 70)):
+        values = np.arange(count) + (0.5 if name != "gid" else 0)
+        it.save("a", f"{name}.npy", values)
+        it.save("b", f"{name}.npy", draw.permutation(values))
+    found = it.compare(1)
+    remedies = {
+        name: {told["remedy"] for told in one["explanations"]} for name, one in found.items()
+    }
+    assert remedies == {"gid": {"align_by: gid"}, "u": {"align_by: gid"}, "q": {"align_by: ID"}}
+
+
 @pytest.mark.parametrize("where", ["u", "q", "points", "cells", "types"])
 def test_a_defect_is_seen_at_its_place_in_the_golden(plates: Any, where: str) -> None:
     it, mesh = plates(BY_POINTS), Mesh()
