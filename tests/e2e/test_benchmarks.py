@@ -437,6 +437,19 @@ def test_growth_is_measured(tmp_path: Path) -> None:
     assert min(row["seconds"]) > 0
 
 
+@pytest.mark.slow
+def test_peers_are_measured(tmp_path: Path) -> None:
+    """And compute the same: a command that fails ends the benchmark."""
+    words = ("--quick", "--rounds", "1")
+    document = run_benchmarks(tmp_path, *words, module="benchmarks.peers")
+    assert len(document["rows"]) == 11
+    for one in document["rows"]:
+        assert one["rows"][0]["command"] == "ciwrap"
+        assert all(row["cpu_seconds"] > 0 for row in one["rows"])
+    assert document["growth"]["sizes"] == [12, 24, 48]
+    assert len(document["growth"]["rows"]) == 2
+
+
 def test_growth_by_iterations_is_of_iterations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ciwrap.base import processes
 from ciwrap.base.errors import CorruptFileError
+from ciwrap.cli.main import run
 from ciwrap.formats import chunks
 from ciwrap.formats.hdf5 import Hdf5Reader
 
@@ -84,6 +85,14 @@ def test_any_part_is_as_hdf5_has_it(
             first, end = sorted(random.integers(0, flat.size + 1, 2).tolist())
             found = source.read("x", first, end - first)
             assert found.tobytes() == flat[first:end].tobytes()
+
+
+def test_the_option_says_how_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_most_threads", 0)
+    assert processes.thread_count() >= 1
+    paths = [str(written(tmp_path / name, values_of((30,), "<f8"))) for name in ("a.h5", "b.h5")]
+    assert run(["compare", *paths, "--threads", "3"]) == 0
+    assert processes.thread_count() == 3
 
 
 def test_other_filters_are_hdf5s(tmp_path: Path, here: list[Any]) -> None:
