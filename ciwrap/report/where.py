@@ -85,23 +85,34 @@ def extent_words(check: CheckResult) -> str:
         match = "matches" if len(names) == 1 else "match"
         return f"{each} that could be compared {match}, and not everything could be"
     compared = "compared " if _has_ended_early(check) else ""
-    # Of each name the worst verdict.
-    verdicts = {
-        name: Verdict.worst(one.verdict for one in some) for name, some in by_name(bad).items()
-    }
-    parts = [f"{len(verdicts):,} of {plural(len(names), 'variable')}"]
-    if len(set(verdicts.values())) > 1:
-        parts[0] += f" do not match ({counts_words(Counter(verdicts.values()))})"
+    verdicts = _verdicts_of_names(bad)
+    bad_count = len(by_name(bad))
+    parts = [f"{bad_count:,} of {plural(len(names), 'variable')}"]
+    if len(verdicts) > 1:
+        match = "does not match" if bad_count == 1 else "do not match"
+        parts[0] += f" {match} ({counts_words(verdicts)})"
     for preposition, noun, of in (("at", "iteration", _iterations), ("on", "rank", _ranks)):
         every, hit = of(check.variables), of(bad)
         if len(every) > 1 and hit:
             parts.append(f"{preposition} {len(hit):,} of {plural(len(every), compared + noun)}")
     words = ", ".join(parts)
     if all(one.verdict is not check.verdict for one in bad):
-        kinds = set(verdicts.values())
-        which = f"{kinds.pop().words}: " if len(kinds) == 1 else ""
+        which = f"{next(iter(verdicts)).words}: " if len(verdicts) == 1 else ""
         return f"not everything could be compared; {which}{words}"
     return words
+
+
+def _verdicts_of_names(bad: Sequence[VariableResult]) -> Counter[Verdict]:
+    """How many names have each verdict, the worst of a name. What differs is counted apart from
+    what was not compared: a difference that was found elsewhere is not hidden by that.
+    """
+    found: Counter[Verdict] = Counter()
+    for some in by_name(bad).values():
+        for is_alarm in (True, False):
+            of_kind = [one.verdict for one in some if one.verdict.is_alarm is is_alarm]
+            if of_kind:
+                found[Verdict.worst(of_kind)] += 1
+    return found
 
 
 def _iterations(results: Iterable[VariableResult]) -> list[int]:

@@ -357,6 +357,17 @@ def test_3_weighs_more_than_1_on_every_road(folder: Path) -> None:
         assert "odd" in text
 
 
+def test_the_first_line_counts_a_difference_beside_what_stays_open(folder: Path) -> None:
+    """Of two runs recorded alone; the difference stood further below."""
+    assert record()[0] == 0
+    Path("run").rename("old")
+    assert record(step="5", by=50, noise=0.0005)[0] == 0
+    code, text = ciwrap("compare", "old", "run")
+    assert code == ExitCode.NOT_COMPARABLE, text
+    first = text.splitlines()[0]
+    assert "1 of 2 variables does not match (1 not comparable, 1 differ), at 6 of 6" in first, text
+
+
 def test_the_run_that_differed_is_accepted_without_a_second_one(folder: Path) -> None:
     """Its golden is the one that a run which was recorded alone makes."""
     accepted("auto", "--residues")

@@ -131,7 +131,7 @@ def test_what_was_not_compared_can_refute_nothing(
 
 
 def test_the_title_of_two_runs_counts_each_verdict() -> None:
-    """ "NOT COMPARABLE  3 of 4 variables" was said where one of these is, and two differ."""
+    """ "NOT COMPARABLE  3 of 4 variables" was said where one of these is, and all differ."""
     verdicts = {
         "a": (Verdict.DIFFER, Verdict.MATCH),
         "b": (Verdict.NOT_COMPARABLE, Verdict.DIFFER),
@@ -150,7 +150,7 @@ def test_the_title_of_two_runs_counts_each_verdict() -> None:
         return extent_words(CheckResult("c", verdict, tuple(found)))
 
     assert title("abcd", Verdict.NOT_COMPARABLE) == (
-        "3 of 4 variables do not match (1 not comparable, 2 differ), at 2 of 2 iterations"
+        "3 of 4 variables do not match (1 not comparable, 3 differ), at 2 of 2 iterations"
     )
     assert title("acd", Verdict.DIFFER) == "2 of 3 variables, at 2 of 2 iterations"
     assert title("ad", Verdict.NOT_COMPARABLE) == (
