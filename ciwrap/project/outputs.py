@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ciwrap.formats.source_files import SourceFile
     from ciwrap.project.settings import Check
 
-# The variable in which `ciwrap run` tells the command of a check what it will compare its outputs
+# The variable in which `ciwrap run` tells the command of one check what it will compare its outputs
 # with.
 RUN_GOLDEN = "CIWRAP_RUN_GOLDEN"
 RUN_FILE = "run.json"

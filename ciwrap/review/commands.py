@@ -15,7 +15,7 @@ from ciwrap.model import CheckResult, CommandOutcome, Message, MessageLevel, Run
 from ciwrap.model.results import names_text
 from ciwrap.project.outputs import RUN_GOLDEN, Stamps, recorded_run_of
 from ciwrap.project.run_command import failure_of, run_command
-from ciwrap.project.settings import Check
+from ciwrap.project.settings import Check, CommandSettings
 from ciwrap.review.project import Project
 from ciwrap.snapshot.take import ProgramWatcher
 
@@ -75,8 +75,9 @@ class Ran(Struct, frozen=True):
 def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
     """Runs the command for all checks, then those of the checks; where it fails, no other."""
     stamps = Stamps(project.checks)
-    command = project.own_config.command
-    overall = None if command is None else run_command(command, watcher=watcher)
+    command, overall = project.own_config.command, None
+    if command is not None:
+        overall = run_command(_knowing_golden(project, project.checks, command), watcher=watcher)
     if overall is not None and not _is_over(overall, project.checks):
         error = failure_of(overall)
         results = tuple(
@@ -87,7 +88,9 @@ def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
     settled = []
     commands = [] if overall is None else [(check, overall) for check in project.checks]
     for check in project.checks:
-        own = None if check.command is None else _run_of_check(project, check, watcher)
+        own = None
+        if check.command is not None:
+            own = run_command(_knowing_golden(project, (check,), check.command), watcher=watcher)
         if own is not None:
             commands.append((check, own))
         result = _without_outputs(project, check, stamps, overall, own)
@@ -97,12 +100,14 @@ def run_commands(project: Project, watcher: ProgramWatcher | None) -> Ran:
     return Ran(overall, tuple(settled), tuple(commands), tuple(beside))
 
 
-def _run_of_check(project: Project, check: Check, watcher: ProgramWatcher | None) -> CommandOutcome:
-    """Runs a check's own command, which learns what its outputs will be compared with."""
-    assert check.command is not None
-    golden = os.path.realpath(project.store.path(check.name))
-    env = {**check.command.env, RUN_GOLDEN: golden}
-    return run_command(replace(check.command, env=env), watcher=watcher)
+def _knowing_golden(
+    project: Project, checks: tuple[Check, ...], command: CommandSettings
+) -> CommandSettings:
+    """The command of these checks: of a single one, it learns what that is compared with."""
+    if len(checks) != 1:
+        return command
+    golden = os.path.realpath(project.store.path(checks[0].name))
+    return replace(command, env={**command.env, RUN_GOLDEN: golden})
 
 
 def _is_over(outcome: CommandOutcome, checks: tuple[Check, ...]) -> bool:
