@@ -135,7 +135,7 @@ def test_suspects_on_residues_are_not_sold_as_proof() -> None:
         guaranteed_share=0.875,
     )
     text = shown(run_of(variable))
-    assert "in each, a value moved by more than 87.5 % of the bound (atol=1e-6 rtol=0)" in text
+    assert "in it, a value moved by more than 87.5 % of the bound (atol=1e-6 rtol=0)" in text
     assert "in values [0, 0] to [6, 3]" in text
 
 
