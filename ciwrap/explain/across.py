@@ -1,13 +1,13 @@
 """What explains differences over all variables, checkpoints and ranks of a check; what to try next.
 
-It is loaded only where something differs. Read first `explainer`.
+What it uses itself is loaded only where something differs. Read first `explainer`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -332,11 +332,11 @@ def explain_ranks(results: list[VariableResult], parts_of: PartsOf) -> None:
     at = min(bad, key=lambda one: results[one].id.time_key, default=None)
     if at is None or results[at].text is not None or results[at].series is not None:
         return
-    from ciwrap.explain.moved import other_decomposition
+    from ciwrap.explain.moved import arrays_of_ranks, other_decomposition
 
     first = results[at]
     try:
-        golden, new = (_arrays(parts) for parts in parts_of(first))
+        golden, new = (arrays_of_ranks(parts, MOST_BYTES) for parts in parts_of(first))
     except CiwrapError:  # the result tells of it
         return
     if not golden or not new:
@@ -367,23 +367,6 @@ def parts_of_golden(
 def is_part(identity: VariableId, first: VariableResult) -> bool:
     """Whether it is the variable of a result on some rank."""
     return (identity.name, identity.iteration) == (first.name, first.iteration)
-
-
-def _arrays(parts: Parts) -> list[NDArray[Any]]:
-    """The arrays of all ranks, in the order of the ranks; none if they are too large together."""
-    from ciwrap.check.solve import as_numbers
-
-    found: dict[int, NDArray[Any]] = {}
-    size = 0
-    for identity, values in parts:
-        size += values.byte_count
-        if size > MOST_BYTES or identity.rank is None:
-            return []
-        numbers = as_numbers(values.read(0, values.element_count), values.dtype)
-        if numbers is None:
-            return []
-        found[identity.rank] = numbers.reshape(values.shape)
-    return [found[rank] for rank in sorted(found)]
 
 
 # What variables that number the rows of others are called.

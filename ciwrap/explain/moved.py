@@ -7,16 +7,18 @@ from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.base.late import numpy as np
+from ciwrap.check.solve import as_numbers
 from ciwrap.explain.difference import MOST_OF_THEM
 from ciwrap.model.variable_result import Cause, Explanation, layers_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from ciwrap.arrays.values import Values
     from ciwrap.explain.difference import Difference
-    from ciwrap.model import ErrorBound
+    from ciwrap.model import ErrorBound, VariableId
 
 MOST_ROWS = 4
 _MOST_LAYERS = 3
@@ -304,6 +306,23 @@ if TYPE_CHECKING:
 _FEWEST_EQUAL_ROWS = 3
 # Ranks are put together in grids of two axes, which are many ways for many ranks.
 _MOST_RANKS = 256
+
+
+def arrays_of_ranks(
+    parts: Iterable[tuple[VariableId, Values]], most_bytes: int
+) -> list[NDArray[Any]]:
+    """The arrays of all ranks, in the order of the ranks; none if they are too large together."""
+    found: dict[int, NDArray[Any]] = {}
+    size = 0
+    for identity, values in parts:
+        size += values.byte_count
+        if size > most_bytes or identity.rank is None:
+            return []
+        numbers = as_numbers(values.read(0, values.element_count), values.dtype)
+        if numbers is None:
+            return []
+        found[identity.rank] = numbers.reshape(values.shape)
+    return [found[rank] for rank in sorted(found)]
 
 
 def other_decomposition(golden: Parts, new: Parts, bound: ErrorBound | None) -> Explanation | None:

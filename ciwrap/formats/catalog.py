@@ -29,6 +29,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.formats.find_outputs import MEMORY
 from ciwrap.formats.reader import SourceValues
+from ciwrap.formats.rows import LastFew, RowOrder, order_by_ids
 from ciwrap.model import StrictVariables, VariableId
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from ciwrap.formats.find_outputs import FoundOutputs, OutputFile
     from ciwrap.formats.matched_rows import MatchedRows
     from ciwrap.formats.reader import Source, VariableInfo
-    from ciwrap.formats.rows import RowOrder
     from ciwrap.model import VariableSettings
 
     # The values of some variables of one checkpoint, by their names, in their shapes.
@@ -250,8 +250,6 @@ class Catalog(Closing):
         self, entries: dict[VariableId, Entry], arrangement: Arrangement
     ) -> dict[VariableId, Entry]:
         """The entries, those of all ranks as one where they are aligned across ranks."""
-        from ciwrap.formats.rows import LastFew  # few checks put rows in order
-
         self._orders = LastFew()
         self._id_names = self._ids_in_use(entries, arrangement)
         groups: dict[VariableId, list[Entry]] = {}
@@ -338,8 +336,6 @@ class Catalog(Closing):
         return ids
 
     def _by_ids(self, ids: Sequence[Entry]) -> RowOrder:
-        from ciwrap.formats.rows import order_by_ids
-
         assert self._arrangement is not None
         parts = [self._plain_values(one) for one in ids]
         return order_by_ids(ids[0].identity.name, parts, self._arrangement.duplicates)

@@ -118,10 +118,12 @@ def _unpaired(
 ) -> AlignmentError:
     """lost: the points of one side without a partner. others: all of the other side."""
     nearest = float(np.abs(others - lost[:, :1]).max(axis=0).min(initial=np.inf))
+    count = lost.shape[1]
+    points = "1 point is" if count == 1 else f"{count:,} points are"
     is_rounding = nearest <= _ROUNDING * float(np.abs(others).max(initial=0.0))
     return AlignmentError(
-        f"the rows cannot be paired by {name!r}: {lost.shape[1]} points are only {where}, the"
-        f" first at {_place(lost[:, 0])}; the nearest one on the other side is {nearest:.3g} away,"
+        f"the rows cannot be paired by {name!r}: {points} only {where}, the first"
+        f" at {_place(lost[:, 0])}; the nearest one on the other side is {nearest:.3g} away,"
         f" and the bound of {name!r} is {'0' if bound.is_exact else bound.text}",
         remedy=f"if that is rounding, give {name!r} a wider bound" if is_rounding else None,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ciwrap.model import VariableResult, number_text
 from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.report.place_words import is_the_same_cause
 from ciwrap.report.text import (
     GOLDEN_AND_NEW,
     at_most_text,
@@ -68,6 +69,12 @@ def cause_name(one: Explanation) -> str:
     if one.values and one.cause in (Cause.CONSTANT_FACTOR, Cause.CONSTANT_OFFSET):
         return f"{name.removeprefix('constant ')} {_value_words(one)}"
     return name
+
+
+def first_cause(bad: Sequence[VariableResult]) -> str:
+    """`sign flipped`: what the first one has in common, and whether that is so of all."""
+    name = next((name for one in bad[0].explanations if (name := cause_name(one))), "")
+    return name if not name or is_the_same_cause(bad[0], bad) else f"at first {name}"
 
 
 def cause_words(one: Explanation, sides: tuple[str, str], name: str) -> str:

@@ -314,12 +314,9 @@ def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
 
 
 def _first_cause(bad: list[VariableResult]) -> str:
-    """`sign flipped`: what the first one has in common, and whether that is so of all."""
-    from ciwrap.report.cause_words import cause_name
-    from ciwrap.report.place_words import is_the_same_cause
+    from ciwrap.report.cause_words import first_cause
 
-    name = next((name for one in bad[0].explanations if (name := cause_name(one))), "")
-    return name if not name or is_the_same_cause(bad[0], bad) else f"at first {name}"
+    return first_cause(bad)
 
 
 def _words(where: str, bad: list[VariableResult]) -> str:

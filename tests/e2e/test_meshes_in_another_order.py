@@ -166,7 +166,7 @@ def test_a_defect_is_seen_at_its_place_in_the_golden(plates: Any, where: str) ->
         assert (
             "5e-09 away, and the bound of 'm/points' is atol=1e-9" in found["cell_data/q"]["reason"]
         )
-        assert "1 points are only on the first side" in found["point_data/u"]["reason"]
+        assert "1 point is only in A" in found["point_data/u"]["reason"]
     else:
         assert (
             "cells of points that no cell of the other side joins" in found["cell_data/q"]["reason"]

@@ -69,7 +69,9 @@ def facts_of(page: str) -> dict[str, str]:
     """What stands at the top of the page, by name."""
     top = page[page.index('<div id="lead">') : page.index("<main")]
     found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", top, flags=re.S)
-    return {name: spaced(html.unescape(re.sub(r"<[^>]+>", " ", text))) for name, text in found}
+    # Without the buttons that copy a command.
+    words = ((name, re.sub(r"<button.*?</button>|<[^>]+>", " ", text)) for name, text in found)
+    return {name: spaced(html.unescape(text)) for name, text in words}
 
 
 def spaced(text: str) -> str:
