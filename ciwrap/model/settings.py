@@ -242,7 +242,7 @@ def size_text(value: int) -> str:
 
 def accept_number(value: object) -> float | int:
     if getattr(getattr(value, "dtype", None), "kind", "") == "m":  # to NumPy a whole number
-        raise FormError(f"must be a number, not the duration {value}, which only atol may be")
+        raise FormError(f"must be a number, not the duration {value}")
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise FormError(f"must be a number, not {shown(value)}")
     try:

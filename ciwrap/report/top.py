@@ -170,7 +170,12 @@ def _where_it_began(check: CheckResult, first: Divergence) -> str:
     """
     variable = first.variable
     name, when = safe_name(variable.name), _when_it_began(check, variable)
-    on_rank = "" if variable.rank is None else f" on rank {variable.rank}"
+    ranks = {
+        one.rank
+        for one in check.variables
+        if one.verdict.is_alarm and (one.name, one.iteration) == (variable.name, variable.iteration)
+    }
+    on_rank = f" on rank {variable.rank}" if ranks == {variable.rank} != {None} else ""
     stopped = [one for one in variable.explanations if one.cause is Cause.STOPPED]
     if stopped and stopped[0].words:
         return f"look at what happened to {safe_name(stopped[0].words)}{when}: its log, its errors"
