@@ -114,7 +114,7 @@ def test_the_branch_grows_beside_the_working_tree(project: Project) -> None:
     assert git.git("log", "-1", "--format=%an", BRANCH) == "Ada Example"
     readme = git.git("show", f"{BRANCH}:README.md")
     assert readme.startswith("## ciwrap trend: nothing to warn of in 3 results")
-    assert "| all checks | 3 of 3 results match | `...` |" in readme
+    assert "| mesh | 3 of 3 results match | `...` |" in readme
     # The same once more is no change.
     add(project, told(3))
     assert git.git("rev-list", "--count", BRANCH) == "2"

@@ -39,21 +39,21 @@ CASES = {
         "{'x': x, 'land': land}",
         "{'x': np.where(land, 9.0, x + 1e-8), 'land': land}",
         "{'x': np.where(land, x, x + 0.5), 'land': land}",
-        "25 of 25 values (100 %; 25 more are masked) differ beyond",
+        "25 of 25 values (100 %; 25 more are masked) differ by more than",
     ),
     "align_by": Case(
         "align_by='id', atol=1e-6",
         "{'x': x, 'id': rows}",
         "{'x': x[other] + 1e-8, 'id': other}",
         "{'x': x[other] + (other == 7), 'id': other}",
-        "1 of 50 values (2 %) differs beyond",
+        "1 of 50 values (2 %) differs by more than",
     ),
     "mixed_precision": Case(
         "mixed_precision=True, atol=1e-6",
         "{'x': x.astype('f4')}",
         "{'x': x + 1e-8}",
         "{'x': x + 0.5}",
-        "50 of 50 values (100 %) differ beyond",
+        "50 of 50 values (100 %) differ by more than",
     ),
 }
 
