@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ciwrap.model import VariableResult, number_text
 from ciwrap.model.variable_result import Cause, Explanation
-from ciwrap.report.place_words import is_the_same_cause
+from ciwrap.report.place_words import is_the_same_cause, of_the_first
 from ciwrap.report.text import (
     GOLDEN_AND_NEW,
     at_most_text,
@@ -72,9 +72,9 @@ def cause_name(one: Explanation) -> str:
 
 
 def first_cause(bad: Sequence[VariableResult]) -> str:
-    """`sign flipped`: what the first one has in common, and whether that is so of all."""
+    """`sign flipped`: what the first one has in common, and of which one if not of all."""
     name = next((name for one in bad[0].explanations if (name := cause_name(one))), "")
-    return name if not name or is_the_same_cause(bad[0], bad) else f"at first {name}"
+    return name if not name or is_the_same_cause(bad[0], bad) else of_the_first(bad[0], bad, name)
 
 
 def cause_words(one: Explanation, sides: tuple[str, str], name: str) -> str:
@@ -265,6 +265,7 @@ def _cause_words(one: Explanation, golden: str, new: str) -> str:
     value = _value_words(one)
     passing = f"; {_passing_words(one)}" if one.values else ""
     layers = "layer" if value == "1" else f"{value} layers"
+    moved = f"{'+' if value.startswith('-') else '-'} {value.lstrip('-')}"
     plus = f"- {value[1:]}" if value.startswith("-") else f"+ {value}"
     side, other = (golden, new) if one.on_golden else (new, golden)
     axes = " and ".join(map(str, one.axes))
@@ -282,7 +283,8 @@ def _cause_words(one: Explanation, golden: str, new: str) -> str:
         Cause.BYTE_ORDER: f"{new} has the bytes of {golden} in the other order",
         Cause.PERIODIC_IMAGE: f"{new} is {golden} moved by whole periods of"
         f" {', '.join(dict.fromkeys(_six_digits(period) for period in one.values if period))}",
-        Cause.SHIFTED: f"{new} is {golden} shifted by {value} along axis {axes}",
+        Cause.SHIFTED: f"{new} is {golden} shifted by {value} along axis {axes}:"
+        f" {new}[i] = {golden}[i {moved}]",
         Cause.TRANSPOSED: _transposed_words(one, golden, new),
         Cause.COLUMNS_FIRST: f"{new} is {golden} written in the other order of axes (C, Fortran)",
         Cause.EXCHANGED: f"{new} is {golden} with components {_reordered(one.values, axes)}",

@@ -90,6 +90,17 @@ def _contains(outer: VariableResult, inner: VariableResult) -> bool:
     return all(low <= first and last <= high for low, first, high, last in ends)
 
 
+def of_the_first(first: VariableResult, results: Iterable[VariableResult], words: str) -> str:
+    """`in iteration 5, rank 2 sign flipped`: what is known of the first one alone. Nothing may be
+    known of the others, or something else.
+    """
+    beside = [one for one in results if one.verdict.is_alarm and one.iteration == first.iteration]
+    rank = "" if first.rank is None or len(beside) < 2 else f"rank {first.rank}"
+    iteration = "" if first.iteration is None else f"iteration {first.iteration}"
+    where = ", ".join(filter(None, (iteration, rank)))
+    return f"in {where} {words}" if where else f"at first {words}"
+
+
 def is_the_same_cause(first: VariableResult, results: Iterable[VariableResult]) -> bool:
     """Whether the same is known of all that does not match of a variable; what is known of its
     history is.

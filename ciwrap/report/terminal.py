@@ -403,7 +403,7 @@ def accept_when(run: RunResult) -> str:
     """Under which condition the new numbers are to be accepted."""
     bad = (one for check in _to_accept(run) for one in check.variables if one.verdict.is_alarm)
     lost = next((words for one in bad if (words := lost_to(one))), "")
-    return f"if {lost} is right there" if lost else "if the new numbers are right"
+    return f"if {lost} is meant to be there" if lost else "if the new numbers are right"
 
 
 def _to_accept(run: RunResult) -> list[CheckResult]:

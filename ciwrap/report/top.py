@@ -46,6 +46,7 @@ from ciwrap.report.words import (
     arrays_words,
     became_nan,
     counted_lost,
+    elements_words,
     has_distance,
     headline,
     lost_count,
@@ -97,7 +98,7 @@ def _facts(
     results = [one for one in every if one.verdict is not Verdict.NOT_COMPARABLE]
     where = lead_place(run, check, divergence)
     if divergence.kind.is_alarm:
-        count = headline(variable) if variable.differing_count is None else count_words(variable)
+        count = headline(variable) if variable.differing_count is None else _count(variable)
         place = _where(check, variable, every)
         size = _how_much(variable, results)
     else:
@@ -113,6 +114,14 @@ def _facts(
         ("Likely cause", _cause(check, variable)),
     )
     return tuple((name, f"{capital(words)}.") for name, words in facts if words)
+
+
+def _count(variable: VariableResult) -> str:
+    """How many values differ, and whether that is since they are numbers no more."""
+    count = variable.differing_count
+    if any(one.cause is Cause.ALL_NAN and one.held_count == count for one in variable.explanations):
+        return f"{count:,} of {elements_words(variable)} became NaN"
+    return count_words(variable)
 
 
 def _cause(check: CheckResult, variable: VariableResult) -> str:
@@ -165,8 +174,8 @@ def next_steps(run: RunResult) -> tuple[tuple[str, str], ...]:
 
 
 def _where_it_began(check: CheckResult, first: Divergence) -> str:
-    """`look at what computes u on rank 2 between iterations 40 and 50`; nothing where a file could
-    not be read, which the message says.
+    """`look at what computes or writes u on rank 2 between iterations 40 and 50`; nothing where a
+    file could not be read, which the message says.
     """
     variable = first.variable
     name, when = safe_name(variable.name), _when_it_began(check, variable)
@@ -183,7 +192,10 @@ def _where_it_began(check: CheckResult, first: Divergence) -> str:
         return ""
     if lost := lost_to(variable):
         return f"look at what makes {name} {lost}{on_rank}{when}"
-    return f"look at what computes {name}{on_rank}{when}"
+    # Of more than two that are swapped, this one has another's values, and not the other way round.
+    swapped = [one.words for one in variable.explanations if one.cause is Cause.SWAPPED]
+    names = " and ".join([name, *(safe_name(one) for one in swapped if one)])
+    return f"look at what computes or writes {names}{on_rank}{when}"
 
 
 def _when_it_began(check: CheckResult, first: VariableResult) -> str:

@@ -38,7 +38,13 @@ from ciwrap.report.charts import (
 from ciwrap.report.digest_words import lost_words
 from ciwrap.report.drawing import SHARE_PALETTE, data_uri, iteration_ticks, palette_png
 from ciwrap.report.lead import Group, check_title, checkpoint_words, place
-from ciwrap.report.place_words import box_words, is_the_same_cause, is_the_same_place, suspect_place
+from ciwrap.report.place_words import (
+    box_words,
+    is_the_same_cause,
+    is_the_same_place,
+    of_the_first,
+    suspect_place,
+)
 from ciwrap.report.text import (
     LEAST_TOLD_SHARE,
     grouped_number,
@@ -362,7 +368,8 @@ def _pattern(group: Group, first: VariableResult) -> str:
     place = suspect_place(first) or box_words(first)
     words = [*names[:1], *([place] if place else [])]
     is_of_all = is_the_same_place(first, group.results) and is_the_same_cause(first, group.results)
-    return f"{'' if is_of_all or not words else 'at first '}{'; '.join(words)}"
+    said = "; ".join(words)
+    return said if is_of_all or not words else of_the_first(first, group.results, said)
 
 
 def mini_timeline(group: Group, iterations: Sequence[int] = ()) -> Markup:

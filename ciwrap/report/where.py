@@ -271,7 +271,7 @@ def together_text(check: CheckResult) -> str:
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
     where = "" if iteration is None else f" in iteration {iteration}"
-    return f"these do not match{where}, either: {said}{more}"
+    return f"also not matching{where}: {said}{more}"
 
 
 def divergence_text(divergence: Divergence, sides: tuple[str, str]) -> str:

@@ -94,9 +94,9 @@ def test_what_is_true_of_the_first_alone_is_not_said_of_all() -> None:
     assert "all within [:, 5:9]" in same
     assert "at first all within" not in same
     pair = differing(1, (5, 8), explanations=moved), differing(2, (5, 8), explanations=more)
-    assert "at first offset 1e-5" in text_of(run_of(*pair))
+    assert "in iteration 1 offset 1e-5" in text_of(run_of(*pair))
     pair = differing(1, (5, 8), explanations=moved), differing(2, (5, 8), explanations=moved)
-    assert "at first offset" not in text_of(run_of(*pair))
+    assert "in iteration 1 offset" not in text_of(run_of(*pair))
     # Of a checkpoint without a box nobody knows where in it.
     unknown = replace(differing(2, (5, 8)), differing_box=None)
     assert "at first all within" in text_of(run_of(differing(1, (5, 8)), unknown))
@@ -141,7 +141,7 @@ def read(folder: Path) -> RunResult:
         ),
         (
             *(Cause.SHIFTED, (-2.0,), (1,)),
-            "in all 9 values that differ, B is A shifted by -2 along axis 1",
+            "in all 9 values that differ, B is A shifted by -2 along axis 1: B[i] = A[i + 2]",
         ),
         (Cause.BOUNDARY, (1.0,), (2,), "all at the boundary of axis 2, in its first or last layer"),
         (
