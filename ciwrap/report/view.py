@@ -138,20 +138,20 @@ def _ordered(numbers: Iterable[int | None]) -> list[int | None]:
 
 
 def timeline_words(group: Group, drawn: str) -> str:
-    """What its cells, marks and ring mean; `drawn`: the chart."""
+    """What its cells, marks and frame mean; `drawn`: the chart."""
     checkpoints = {(one.iteration, one.rank) for one in group.results}
     columns, rows = (len(set(one)) for one in zip(*checkpoints, strict=True))
     wide, high = -(-columns // _MOST_TIMELINE_COLUMNS), -(-rows // _MOST_TIMELINE_ROWS)
     cell = "a checkpoint" if wide * high == 1 else f"the worst of up to {wide * high} checkpoints"
     if group.verdict is Verdict.MATCH:
-        return f"each cell {cell}, darker where more of the bound is used"
+        return f"one cell for {cell}, darker where more of the bound is used"
     marks = [
         words
-        for class_, words in ((CROSSES, "a cross does not match"), (DASHES, "a dash: not compared"))
+        for class_, words in ((CROSSES, "cross: does not match"), (DASHES, "dash: not compared"))
         if f'class="{class_}"' in drawn
     ]
-    marks = marks or ["what is orange, red or purple does not match"]
-    return "; ".join([f"each cell {cell}", *marks, "the ring is the first of these"])
+    marks = marks or ["orange, red or purple: does not match"]
+    return "; ".join([f"one cell for {cell}", *marks, "frame: the first of these"])
 
 
 def _named(

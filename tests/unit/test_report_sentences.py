@@ -196,11 +196,11 @@ def test_a_spike_in_a_long_line_is_seen_in_the_table(tmp_path: Path) -> None:
 def test_marks_of_a_timeline_are_told_apart() -> None:
     lost = VariableResult("u", Verdict.NOT_COMPARABLE, iteration=2, reason="is gone")
     both = text_of(run_of(differing(1, (5, 8)), lost))
-    assert "a cross does not match; a dash: not compared; the ring is the first of these" in both
-    assert "a dash: not compared" not in text_of(run_of(differing(1, (5, 8)), differing(2, (5, 8))))
+    assert "cross: does not match; dash: not compared; frame: the first of these" in both
+    assert "dash: not compared" not in text_of(run_of(differing(1, (5, 8)), differing(2, (5, 8))))
     matching = VariableResult("u", Verdict.MATCH, iteration=1, differing_count=0)
     alone = text_of(run_of(matching, lost))
-    assert "a dash: not compared" in alone
+    assert "dash: not compared" in alone
     assert "a cross" not in alone
 
 
@@ -212,7 +212,7 @@ def test_a_cell_of_several_checkpoints_says_so(iterations: int, ranks: int, each
         for rank in range(ranks)
     ]
     said = "a checkpoint" if each == 1 else f"the worst of up to {each} checkpoints"
-    assert f"each cell {said};" in text_of(run_of(*variables))
+    assert f"one cell for {said};" in text_of(run_of(*variables))
 
 
 def test_nothing_that_was_not_compared_is_said_to_have_been(tmp_path: Path) -> None:
