@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ciwrap.model import ErrorBound, Evidence, VariableResult, Verdict
     from ciwrap.recording.native import Recorder
 
-    __version__: str
+# As pyproject.toml has it. To look it up in what is installed takes as long as to load click.
+__version__ = "0.1.0"
 
 _API = (
     "Golden",
@@ -61,10 +62,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
-
-        return version("ciwrap")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'ciwrap' has no attribute {name!r}")

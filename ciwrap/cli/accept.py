@@ -23,14 +23,9 @@ from ciwrap.base.errors import (
 )
 from ciwrap.cli.commands import command, complete_checks, verbosity_options
 from ciwrap.cli.json_documents import PruneDocument, RejectDocument
-from ciwrap.cli.main import (
-    Session,
-    check_option,
-    config_options,
-    json_option,
-    progress_bar,
-    resource_options,
-)
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import check_option, config_options, json_option, resource_options
+from ciwrap.cli.terminal import progress_bar
 from ciwrap.golden.git_files import add_git_files
 from ciwrap.golden.goldens_of_tests import telling_what_is_done
 from ciwrap.golden.places import ENSEMBLE_SUFFIX, checks_meant, orphans

@@ -16,8 +16,10 @@ from ciwrap.check.findings import grouped_messages
 from ciwrap.cli.commands import command, section, verbosity_options
 from ciwrap.cli.compare import own_files
 from ciwrap.cli.json_documents import CapturedBound, CaptureDocument, CheckpointFault, WithoutTree
-from ciwrap.cli.main import Session, json_option, progress_bar, resource_options
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import json_option, resource_options
 from ciwrap.cli.rule_options import RuleOptions, rule_options
+from ciwrap.cli.terminal import progress_bar
 from ciwrap.formats.find_outputs import FoundOutputs
 from ciwrap.golden.places import ensemble_path
 from ciwrap.project.outputs import files_of, folders_of_runs, is_recording

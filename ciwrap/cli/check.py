@@ -20,17 +20,17 @@ from ciwrap.base.files import RUN_NOTES
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
 from ciwrap.cli.commands import command, complete_checks, verbosity_options
-from ciwrap.cli.main import (
+from ciwrap.cli.options import (
     check_option,
     config_options,
     json_option,
     junit_option,
     markdown_option,
     pending_option,
-    progress_bar,
     report_option,
     resource_options,
 )
+from ciwrap.cli.terminal import progress_bar
 from ciwrap.explain.across import explainer
 from ciwrap.golden.places import (
     BINARY_SUFFIX,

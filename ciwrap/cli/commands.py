@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ciwrap import __version__
 from ciwrap.base.errors import one_line
-from ciwrap.model.settings import CALLED_ELSEWHERE, nearest
+from ciwrap.base.words import CALLED_ELSEWHERE, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -271,10 +272,9 @@ EXIT_CODE_HELP = (
     " Whatever was not compared is never a match."
 )
 group = click.version_option(
-    None,
+    __version__,
     "-V",
     "--version",
-    package_name="ciwrap",
     message="%(prog)s %(version)s",
     help="Print the version.",
 )(

@@ -24,18 +24,18 @@ from ciwrap.base.processes import endings_call
 from ciwrap.check.findings import unless_nothing
 from ciwrap.check.two_sides import HistoryOptions
 from ciwrap.cli.commands import command, section, verbosity_options
-from ciwrap.cli.main import (
-    INTERRUPTED,
+from ciwrap.cli.main import INTERRUPTED
+from ciwrap.cli.options import (
     common_option,
     json_detail_option,
     json_option,
     junit_option,
     markdown_option,
-    progress_bar,
     report_option,
     resource_options,
 )
 from ciwrap.cli.rule_options import RuleOptions, rule_options
+from ciwrap.cli.terminal import progress_bar
 from ciwrap.formats.source_files import inode_of, inodes_of
 from ciwrap.model import (
     Message,

@@ -17,7 +17,8 @@ import click
 from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.files import WORK_DIR, keep_out_of_git, writing
 from ciwrap.cli.commands import command, verbose_option
-from ciwrap.cli.main import Session, json_option, resource_options
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import json_option, resource_options
 from ciwrap.cli.starters import in_comment, starter_for, starter_of_runs
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of

@@ -6,48 +6,32 @@ A reader of a standard stream may leave (`ciwrap check | head`), or never have b
 
 from __future__ import annotations
 
-import contextlib
 import io
 import os
-import platform
 import sys
-import time
 from datetime import datetime, timezone
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
-from msgspec import Struct
-from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.errors import (
     CiwrapError,
     ExitCode,
     InterruptedCallError,
     UnreadableFileError,
+    escape,
 )
-from ciwrap.base.processes import use_threads
-from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.cli.commands import (
-    LAST_SECTION,
-    complete_checks,
-    group,
-    keep,
-    section,
-    usage_text,
-)
-from ciwrap.model.settings import FLAG, Form, FormError
-from ciwrap.report.text import bytes_text, relative_to, safe_name, safe_text
+from ciwrap.cli.commands import group, usage_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from typing_extensions import Buffer
 
-    from ciwrap.base.progress import Progress
     from ciwrap.golden.trees import Resources
     from ciwrap.model import CheckResult, RunResult
-    from ciwrap.project.schema import Key, Section
     from ciwrap.report.console import Console
     from ciwrap.report.document import Detail
 
@@ -61,7 +45,7 @@ _DOCUMENTS = {
 }
 
 
-class Session(Struct):
+class Session:
     """json_target, report_target, markdown_target, junit_target: a file, `-` for stdout, None for
     none. json_detail: which variables the document lists. quiet: print nothing if all is well.
     color: auto, always or never. kind: the command's name. started_at: UTC, ISO 8601. environment:
@@ -81,11 +65,13 @@ class Session(Struct):
     backend: str = "auto"
     threads: int = 0
     engine: str = "auto"
-    arguments: tuple[str, ...] = ()  # as they were given
-    started_at: str = ""
     environment: Mapping[str, str] | None = None
     golden_dir: Path | None = None
     _stdout: Console | None = None
+
+    def __init__(self, arguments: tuple[str, ...], started_at: str) -> None:
+        self.arguments = arguments  # as they were given
+        self.started_at = started_at
 
     @property
     def writes_documents(self) -> bool:
@@ -163,7 +149,7 @@ class Session(Struct):
             if is_printed:
                 render(result, self.console, verbose=self.verbose)
         if self.report_target not in (None, "-"):
-            self.console.print(f"  report: {safe_text(self.report_target)}")
+            self.console.print(f"  report: {escape(str(self.report_target))}")
         if self.quiet:  # here, since a process whose worker hangs may end without `run`
             self.release(int(result.verdict.exit_code))
         return int(result.verdict.exit_code)
@@ -174,7 +160,7 @@ class Session(Struct):
         And what of that differs from what goldens were made with. folder: the project's, where to
         look for the git commit and for snapshots.
         """
-        from importlib.metadata import version
+        from msgspec.structs import replace
 
         from ciwrap.snapshot.difference import describe_environment
 
@@ -183,7 +169,7 @@ class Session(Struct):
             result,
             environment=environment,
             checks=tuple(self._with_differences(one, environment, folder) for one in result.checks),
-            ciwrap_version=version("ciwrap"),
+            ciwrap_version=__version__,
             started_at=self.started_at,
             project=folder.resolve().name,
         )
@@ -191,6 +177,8 @@ class Session(Struct):
     def _with_differences(
         self, check: CheckResult, environment: Mapping[str, str], folder: Path
     ) -> CheckResult:
+        from msgspec.structs import replace
+
         from ciwrap.snapshot.difference import environment_differences
         from ciwrap.snapshot.store import SnapshotStore
 
@@ -205,13 +193,12 @@ class Session(Struct):
         return replace(check, environment_differences=found)
 
     def _write_files(self, result: RunResult) -> None:
-        from ciwrap.report.document import to_document, trimmed, with_detail
+        from ciwrap.report.document import for_others, to_document, with_detail
 
-        # What leaves this machine names no folder of it.
         if self.json_target is not None:
-            listed = relative_to(trimmed(with_detail(result, self.json_detail)), Path.cwd())
+            listed = for_others(with_detail(result, self.json_detail))
             self.emit_document(to_document(listed))
-        self.write_renderings(relative_to(trimmed(result), Path.cwd()))
+        self.write_renderings(for_others(result))
 
     def write_renderings(self, result: RunResult) -> None:
         """Writes what is asked for beside JSON. result: names no folder of this machine. Raises
@@ -339,7 +326,7 @@ def _write_failure(
     if not session.writes_documents:
         return
     from ciwrap.model import Message, MessageLevel, RunResult, Verdict
-    from ciwrap.report.document import to_document
+    from ciwrap.report.document import for_others, to_document
 
     message = Message(MessageLevel.ERROR, text, slug=slug, file=file)
     result = RunResult(
@@ -348,7 +335,7 @@ def _write_failure(
         messages=(message,),
         started_at=session.started_at,
     )
-    result = relative_to(result, Path.cwd())
+    result = for_others(result)
     try:
         session.emit_document(to_document(result, exit_code=exit_code))
         session.write_renderings(result)
@@ -415,273 +402,3 @@ def _settled(stream: TextIO | None, descriptor: int) -> TextIO:
         line_buffering=stream is None or stream.line_buffering,
         write_through=stream is not None and stream.write_through,
     )
-
-
-_F = TypeVar("_F", bound="Callable[..., Any]")
-
-
-def _target_option(name: str, help_text: str) -> Callable[[_F], _F]:
-    """The option that says where a document of the result goes. Eager: whatever is wrong with the
-    other options can then be reported in the document, too.
-    """
-    return section(
-        LAST_SECTION,
-        click.option(
-            f"--{name}",
-            f"{name}_target",
-            metavar="FILE",
-            is_eager=True,
-            expose_value=False,
-            callback=keep,
-            help=help_text,
-        ),
-    )
-
-
-json_option = _target_option("json", "Write the result as JSON to FILE ('-' for stdout).")
-json_detail_option = section(
-    LAST_SECTION,
-    click.option(
-        "--json-detail",
-        type=click.Choice(["summary", "differing", "all"]),
-        default="differing",
-        show_default=True,
-        expose_value=False,
-        callback=keep,
-        help="Which variables --json lists: what differed first, those that do not match (all if"
-        " there are no more than 1,000), or all.",
-    ),
-)
-report_option = _target_option("report", "Write the result as a page (HTML, one file) to FILE.")
-junit_option = _target_option("junit", "Write the result as JUnit XML to FILE ('-' for stdout).")
-markdown_option = _target_option("markdown", "Write a job summary to FILE ('-' for stdout).")
-common_option = click.option(
-    "--common", is_flag=True, help="Leave out the iterations that only the longer run reaches."
-)
-pending_option = click.option(
-    "--pending",
-    "pending_dir",
-    is_flag=False,
-    flag_value="",
-    default=None,
-    metavar="[DIR]",
-    help="Keep what does not match for `ciwrap review`, in .ciwrap/pending or DIR.",
-)
-check_option = click.option(
-    "--check",
-    "check_names",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_checks,
-    help="Only this check; can be given several times.",
-)
-
-
-def _keep_threads(context: click.Context, parameter: click.Parameter, value: int) -> None:
-    use_threads(value)
-    keep(context, parameter, value)
-
-
-resource_options = section(
-    "Resources",
-    click.option(
-        "--backend",
-        envvar="CIWRAP_BACKEND",
-        show_envvar=True,
-        default="auto",
-        metavar="NAME",
-        expose_value=False,
-        callback=keep,
-        help="Where to compute (see `ciwrap doctor`).",
-    ),
-    click.option(
-        "--threads",
-        envvar="CIWRAP_THREADS",
-        show_envvar=True,
-        type=click.IntRange(0),
-        default=0,
-        expose_value=False,
-        callback=_keep_threads,
-        help="Threads to use; 0 for all.",
-    ),
-    click.option(
-        "--engine",
-        envvar="CIWRAP_ENGINE",
-        show_envvar=True,
-        type=click.Choice(["auto", "io_uring", "pread"]),
-        default="auto",
-        expose_value=False,
-        callback=keep,
-        help="How to read files.",
-    ),
-)
-
-
-config_options = section(
-    "Configuration",
-    click.option(
-        "--config",
-        "config_path",
-        type=click.Path(),
-        help="The configuration, instead of CIWRAP_CONFIG or the nearest ciwrap.yaml.",
-    ),
-    click.option(
-        "--golden-dir",
-        type=click.Path(file_okay=False),
-        help="Folder of the goldens, instead of the configured one.",
-    ),
-)
-
-
-keep_host_option = click.option(
-    "--keep-host",
-    is_flag=True,
-    help="Keep the name of this machine, and when each run began; else no result has them.",
-)
-
-
-def host() -> dict[str, str]:
-    """What is known of the machine beside facts that name nobody."""
-    return {"host": platform.node() or "unknown"}
-
-
-def section_options(section: Section, *names: str) -> Callable[..., Any]:
-    """Options for some keys of a section, in this order; None for what is not given."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names):
-            function = _option(name, section.keys[name])(function)
-        return function
-
-    return decorate
-
-
-def _option(name: str, key: Key) -> Callable[..., Any]:
-    form = key.kind
-    assert isinstance(form, Form)
-    help_text = f"{key.help[:1].upper()}{key.help[1:]}"
-    if form is FLAG:
-        words = f"--{name.replace('_', '-')}"
-        return click.option(f"{words}/--no-{words[2:]}", name, default=None, help=f"{help_text}.")
-
-    def read(context: click.Context, parameter: click.Parameter, value: str | None) -> Any:
-        try:
-            return None if value is None else form.from_text(value)
-        except FormError as error:
-            raise click.BadParameter(error.message, context, parameter) from None
-
-    default = "" if key.default is None else f" (default {key.default})"
-    return click.option(
-        f"--{name.replace('_', '-')}",
-        name,
-        metavar={"integer": "INTEGER", "number": "FLOAT"}.get(form.schema.get("type", ""), "TEXT"),
-        callback=read,
-        help=f"{help_text}{default}.",
-    )
-
-
-_PATIENCE_SECONDS = 1.0
-_FRAME_SECONDS = 0.1
-_ERASED_LINE = "\r\x1b[K"
-
-
-class ProgressLine:
-    """Begins silent; the line appears on stderr once a piece of work has lasted a second."""
-
-    def __init__(self) -> None:
-        self._label = ""
-        self._total: int | None = None
-        self._done = 0
-        self._due = 0.0
-        self._is_shown = False
-
-    def begin(self, label: str, total_bytes: int | None) -> None:
-        self._label, self._total, self._done = label, total_bytes, 0
-        self._due = time.monotonic() + _PATIENCE_SECONDS
-
-    def expect(self, total_bytes: int) -> None:
-        self._total = total_bytes
-
-    def advance(self, byte_count: int) -> None:
-        self._done += byte_count
-        now = time.monotonic()
-        if now >= self._due and self._is_unfinished():
-            self._due = now + _FRAME_SECONDS
-            self._is_shown = True
-            self._write(_ERASED_LINE + self._text())
-
-    def end(self) -> None:
-        if self._is_shown:
-            self._write(_ERASED_LINE)
-        self._is_shown = False
-
-    def _is_unfinished(self) -> bool:
-        """A full count says nothing of what still takes its time."""
-        return self._total is None or self._done < self._total
-
-    def _text(self) -> str:
-        import shutil
-
-        counts = bytes_text(self._done)
-        if self._total:
-            share = 100 * self._done // self._total
-            counts = f"{counts} of {bytes_text(self._total)}, {share} %"
-        width = shutil.get_terminal_size().columns - len(counts) - 3
-        return f"{safe_name(self._label, max(4, min(width, 40)))}: {counts}"
-
-    def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # a terminal that is gone
-            sys.stderr.write(text)
-            sys.stderr.flush()
-
-
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Progress]:
-    """A line if stderr is a terminal, unless --quiet is given; otherwise nothing at all."""
-    context = click.get_current_context(silent=True)
-    is_quiet = context is not None and getattr(context.obj, "quiet", False)
-    if is_quiet or not sys.stderr.isatty():
-        yield NO_PROGRESS
-        return
-    line = ProgressLine()
-    try:
-        yield line
-    finally:
-        line.end()
-
-
-_LONGEST = 32
-_END_OF_INPUT = "\x04"
-
-
-def has_keys() -> bool:
-    """Whether single keys can be read: from a terminal that is more than a typewriter."""
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    return is_terminal and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def ask_key(question: str) -> str:
-    """Prints a question and waits for a key; "\\n" for Enter, "" for one that is no character.
-
-    What was typed before the question counts for nothing: it was of something else. Raises
-    click.Abort at the end of input; KeyboardInterrupt.
-    """
-    # Not every system has them.
-    import termios
-    import tty
-
-    descriptor = sys.stdin.fileno()
-    before = termios.tcgetattr(descriptor)
-    try:
-        tty.setcbreak(descriptor, termios.TCSAFLUSH)
-        click.echo(f"{question}: ", nl=False)
-        data = os.read(descriptor, _LONGEST)
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-    key = data.decode("utf-8", "replace").replace("\r", "\n")
-    # An arrow is several bytes, and so is what was pasted.
-    key = key if len(key) == 1 else ""
-    click.echo(key if key.isprintable() else "")
-    if not data or key == _END_OF_INPUT:
-        raise click.Abort
-    return key

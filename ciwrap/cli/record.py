@@ -26,13 +26,8 @@ from ciwrap.base.errors import (
 )
 from ciwrap.check.two_sides import message_of
 from ciwrap.cli.commands import command, section, verbosity_options
-from ciwrap.cli.main import (
-    Session,
-    common_option,
-    json_detail_option,
-    json_option,
-    report_option,
-)
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import common_option, json_detail_option, json_option, report_option
 from ciwrap.cli.rule_options import RuleOptions
 from ciwrap.golden.places import BINARY_SUFFIX, escape_name, writer_lock
 from ciwrap.model import (

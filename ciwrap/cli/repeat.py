@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from secrets import randbelow
 from typing import cast
@@ -13,10 +12,11 @@ from typing import cast
 import click
 from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.errors import UsageError
 from ciwrap.cli.commands import command, complete_checks, verbosity_options
-from ciwrap.cli.main import (
-    Session,
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import (
     config_options,
     host,
     json_option,
@@ -296,7 +296,7 @@ def finish(
     result = replace(
         result,
         environment=session.environment or describe_environment(Path.cwd()),
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         started_at=session.started_at,
         seconds=time.monotonic() - started,
     )

@@ -14,7 +14,9 @@ from ciwrap.base.files import WORK_DIR
 from ciwrap.base.repository import DIRTY
 from ciwrap.cli.accept import print_changes, tell_git
 from ciwrap.cli.commands import command, verbose_option
-from ciwrap.cli.main import Session, ask_key, config_options, has_keys, json_option
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import config_options, json_option
+from ciwrap.cli.terminal import ask_key, has_keys
 from ciwrap.golden.show import first_elements
 from ciwrap.model import VariableId
 from ciwrap.model.results import command_words, names_text

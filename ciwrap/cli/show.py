@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 from msgspec.structs import replace
 
-from ciwrap import _core
+from ciwrap import __version__, _core
 from ciwrap.base.errors import (
     CiwrapError,
     ConfigMissingError,
@@ -34,7 +33,8 @@ from ciwrap.cli.json_documents import (
     Usable,
     ValuesDocument,
 )
-from ciwrap.cli.main import Session, json_option
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import json_option
 from ciwrap.formats.find_outputs import reader_names
 from ciwrap.formats.log import LogReader, LogSource
 from ciwrap.formats.reader import lacking
@@ -277,7 +277,7 @@ def examine() -> DoctorDocument:
     findings = DoctorDocument(
         schema_version=1,
         kind="doctor",
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         libraries={name: str(text) for name, text in _core.library_versions().items()},
         environment=dict(describe_environment(Path.cwd())),
         backends=_usable(_core.backends()),

@@ -22,7 +22,8 @@ from ciwrap.cli.json_documents import (
     SnapshotRestoreDocument,
     SnapshotVerifyDocument,
 )
-from ciwrap.cli.main import Session, json_option
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import json_option
 from ciwrap.model import CommandOutcome, EnvironmentDifference
 from ciwrap.project.run_command import failure_of, run_command
 from ciwrap.project.settings import CommandSettings, Config

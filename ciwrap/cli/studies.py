@@ -8,20 +8,20 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
 from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.errors import ExitCode, NotComparableError, UsageError
 from ciwrap.base.processes import ends_are_interrupts
 from ciwrap.base.repository import Repository
 from ciwrap.cli.check import run_and_check, with_command
 from ciwrap.cli.commands import command
-from ciwrap.cli.main import (
-    Session,
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import (
     check_option,
     config_options,
     host,
@@ -308,7 +308,7 @@ def _measure(
         settings=settings,
         seed=seed,
         environment=environments[0] if environments else describe_environment(Path.cwd()),
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         load=load,
@@ -460,7 +460,7 @@ class _Finding:
             steps=tuple(self._steps),
             result=result,
             seconds=time.monotonic() - started,
-            ciwrap_version=version("ciwrap"),
+            ciwrap_version=__version__,
             started_at=self._session.started_at,
         )
 

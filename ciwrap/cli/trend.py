@@ -9,8 +9,8 @@ import click
 
 from ciwrap.base.errors import UsageError
 from ciwrap.cli.commands import command
-from ciwrap.cli.main import (
-    Session,
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import (
     config_options,
     json_option,
     markdown_option,

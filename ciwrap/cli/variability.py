@@ -7,15 +7,16 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ciwrap import __version__
 from ciwrap.base.errors import UsageError
 from ciwrap.cli.commands import CommandGroup
-from ciwrap.cli.main import Session, json_option, report_option
+from ciwrap.cli.main import Session
+from ciwrap.cli.options import json_option, report_option
 from ciwrap.report.document import write_text
 from ciwrap.snapshot.difference import describe_environment
 from ciwrap.statistics.spread import scipy
@@ -111,7 +112,7 @@ def fit(
         seed=seed,
         only=_predictor(predictor),
         made=session.started_at,
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         tell=_tell,
     )
     write_map(fitted.file, output)
@@ -270,7 +271,7 @@ def _document(
         value=asked.value,
         seed=asked.seed,
         environment=describe_environment(Path.cwd()),
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         started_at=session.started_at,
         seconds=time.monotonic() - started,
         **{**parts, **found},

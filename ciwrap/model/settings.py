@@ -25,6 +25,7 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 from ciwrap.base.errors import InvalidBoundError, UsageError
+from ciwrap.base.words import nearest
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_ZERO = re.compile(r"[^eE]*[1-9]")
@@ -138,27 +139,6 @@ def _argument(name: str, form: Form, value: Any, where: str) -> Any:
 
 def _perhaps(word: str | None) -> str | None:
     return None if word is None else f"did you mean {word!r}?"
-
-
-# What other tools call it.
-CALLED_ELSEWHERE = {
-    **dict.fromkeys(("abs", "abs_tol", "epsilon", "tol", "tolerance"), "atol"),
-    **dict.fromkeys(("absolute_tolerance", "absolute"), "atol"),
-    **dict.fromkeys(("rel", "rel_tol", "relative", "relative_tolerance"), "rtol"),
-    **dict.fromkeys(("list", "status"), "doctor"),
-    **dict.fromkeys(("test", "verify"), "check"),
-    **dict.fromkeys(("diff", "cmp"), "compare"),
-    **dict.fromkeys(("approve", "update"), "accept"),
-}
-
-
-def nearest(word: str, words: list[str], cutoff: float = 0.5) -> str | None:
-    """The one of the words that may have been meant."""
-    import difflib
-
-    if CALLED_ELSEWHERE.get(word) in words:
-        return CALLED_ELSEWHERE[word]
-    return next(iter(difflib.get_close_matches(word, words, 1, cutoff)), None)
 
 
 def cut(value: object) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from ciwrap.base.errors import ConfigError, ConfigMissingError, UsageError
 from ciwrap.base.patterns import PathPattern
+from ciwrap.base.words import nearest
 from ciwrap.model import SETTINGS, SettingsLayer, Strictness
 from ciwrap.model.settings import (
     BOUND_PARTS,
@@ -22,7 +23,6 @@ from ciwrap.model.settings import (
     STRICT_KEYS,
     FormatRule,
     FormError,
-    nearest,
 )
 from ciwrap.project.schema import (
     BOUND,

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from ciwrap.arrays.values import SectionPlace
 from ciwrap.base.errors import ConfigError, ConfigMissingError
+from ciwrap.base.words import nearest
 from ciwrap.model import SETTINGS, STRICT_KEYS
 from ciwrap.model.settings import (
     DUPLICATES,
@@ -31,7 +32,6 @@ from ciwrap.model.settings import (
     FormError,
     byte_size,
     cut,
-    nearest,
     one_of,
     parse_number,
     read_at,

@@ -24,8 +24,9 @@ from msgspec.structs import replace
 from ciwrap.base.errors import ConfigError
 from ciwrap.base.patterns import name_pattern
 from ciwrap.base.secrets import hide_secrets, secrets_of
+from ciwrap.base.words import nearest
 from ciwrap.model import SettingsLayer, Strictness, VariableId, VariableSettings, fit_fill_values
-from ciwrap.model.settings import FormatRule, nearest
+from ciwrap.model.settings import FormatRule
 
 if TYPE_CHECKING:
     from ciwrap.arrays.values import Shaped

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.errors import CiwrapError, CorruptFileError, UsageError, WriteFailedError
 from ciwrap.base.files import keep_out_of_git
 from ciwrap.golden.git_files import add_git_files
@@ -451,7 +451,7 @@ def _run_result(
         verdict=_verdict(run.verdict, ending),
         messages=tuple(messages),
         environment={} if project is None else environment_of_process(project.root),
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
         started_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         seconds=sum(check.seconds for check in run.checks),
     )

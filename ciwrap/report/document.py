@@ -53,6 +53,7 @@ from ciwrap.model.variable_result import (
     HistoryFacts,
 )
 from ciwrap.report.lead import groups_of
+from ciwrap.report.text import relative_to
 from ciwrap.report.where import by_name
 
 SCHEMA_VERSION = 1
@@ -377,6 +378,11 @@ def trimmed(run: RunResult) -> RunResult:
         for check in run.checks
     )
     return replace(run, checks=tuple(checks))
+
+
+def for_others(run: RunResult) -> RunResult:
+    """The result `trimmed`, and without a folder of this machine: what leaves it names none."""
+    return relative_to(trimmed(run), Path.cwd())
 
 
 def merge_results(results: Sequence[RunResult], labels: Sequence[str] = ()) -> RunResult:

@@ -43,6 +43,7 @@ from ciwrap.base.files import (
     writing,
 )
 from ciwrap.base.repository import git_user
+from ciwrap.base.words import nearest
 from ciwrap.golden.goldens_of_tests import ModuleStore, telling_what_is_done
 from ciwrap.golden.manifest import (
     MOST_MANIFEST_BYTES,
@@ -77,7 +78,6 @@ from ciwrap.golden.store import (
 )
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import VariableId
-from ciwrap.model.settings import nearest
 from ciwrap.review.change import GoldenChange, Origin, capture_change, origin_of
 from ciwrap.snapshot.store import SnapshotStore
 

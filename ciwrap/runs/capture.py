@@ -6,13 +6,12 @@ import contextlib
 import time
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timezone
-from importlib import metadata
 from pathlib import Path
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ciwrap import _core
+from ciwrap import __version__, _core
 from ciwrap.arrays.values import Shaped, Values
 from ciwrap.base.errors import (
     CiwrapError,
@@ -607,7 +606,7 @@ class _Session(Struct):
             all(file.checksum is not None for one in checkpoints for file in one.files),
             self.options.layout,
             datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            metadata.version("ciwrap"),
+            __version__,
             self.snapshot,
             left_out,
         )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, one_line
 from ciwrap.base.late import futures
 from ciwrap.base.late import numpy as np
@@ -190,9 +191,7 @@ Groups = dict["CheckpointKey", "list[OutputFile]"]
 
 
 def versions() -> tuple[str, str]:
-    from importlib.metadata import version
-
-    return version("ciwrap"), np.__version__
+    return __version__, np.__version__
 
 
 def what_is_seen(sides: tuple[Run, Run]) -> tuple[Seen, ...]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ciwrap import _core
+from ciwrap import __version__, _core
 from ciwrap.base.errors import NotAvailableError
 from ciwrap.base.processes import all_processes
 from ciwrap.base.repository import DIRTY, git_commit
@@ -584,7 +584,7 @@ def _snapshot(
     own = {name: str(version) for name, version in sorted(_core.library_versions().items())}
     return Snapshot(
         machine=machine_facts(),
-        versions={**versions, "ciwrap": package_version("ciwrap") or "unknown", **own},
+        versions={**versions, "ciwrap": __version__, **own},
         variables=_kept(variables, cleaner),
         packages=packages.versions,
         local_packages=packages.local,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.metadata import version
 from itertools import starmap, takewhile
 from math import isfinite
 from statistics import median
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from ciwrap import __version__
 from ciwrap.base.documents import DocumentHead
 from ciwrap.golden.manifest import Manifest
 from ciwrap.model import EnvironmentDifference, Verdict
@@ -233,7 +233,7 @@ def find_trends(
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
         ),
         margin=margin,
-        ciwrap_version=version("ciwrap"),
+        ciwrap_version=__version__,
     )
 
 

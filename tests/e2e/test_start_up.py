@@ -31,7 +31,7 @@ WITHOUT_VALUES = {
     "base64",
 }
 # How many modules of ours a command loads at most.
-MOST_OF_OURS = {"--version": 17, "compare": 71, "check": 64}
+MOST_OF_OURS = {"--version": 8, "a completion": 9, "compare": 73, "check": 66}
 
 
 def loaded(folder: Path, *arguments: str, code: int = 0) -> set[str]:
@@ -97,8 +97,18 @@ def test_a_matching_check_loads_what_it_uses(project: Path) -> None:
     assert 0 < of_ours(found) <= MOST_OF_OURS["check"]
 
 
-def test_the_version_loads_no_command(project: Path) -> None:
-    assert 0 < of_ours(loaded(project, "--version")) <= MOST_OF_OURS["--version"]
+@pytest.mark.parametrize("asked", ["--version", "a completion"])
+def test_the_version_and_names_of_commands_load_no_command(
+    project: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    if asked == "a completion":
+        monkeypatch.setenv("_CIWRAP_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", "ciwrap c")
+        monkeypatch.setenv("COMP_CWORD", "1")
+    found = loaded(project, *([asked] if asked == "--version" else []))
+    assert found & (NEVER | WITHOUT_VALUES) == set()
+    assert not any(name.startswith("ciwrap.model") for name in found)
+    assert 0 < of_ours(found) <= MOST_OF_OURS[asked]
 
 
 LATE = """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+import ciwrap
 from ciwrap.base.files import SCHEMA_NAME, WORK_DIR, keep_out_of_git
 from ciwrap.cli.commands import COMMANDS
 from ciwrap.project.schema import json_schema
@@ -17,10 +18,11 @@ from ciwrap.project.starter import make_starter
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_citation_names_this_version() -> None:
+def test_the_program_and_the_citation_name_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     project = (ROOT / "pyproject.toml").read_text("utf-8")
-    assert cited["version"] == re.search(r'^version = "(.+)"$', project, re.MULTILINE)[1]
+    said = re.search(r'^version = "(.+)"$', project, re.MULTILINE)[1]
+    assert ciwrap.__version__ == cited["version"] == said
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()
     # Nobody owns an address of ours yet.
     assert "http" not in str(cited)

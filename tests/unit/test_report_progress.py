@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ciwrap.base.progress import NO_PROGRESS
-from ciwrap.cli import main as progress
+from ciwrap.cli import terminal as progress
 
 
 class Terminal(io.StringIO):

@@ -35,6 +35,7 @@ from ciwrap.base.files import WORK_DIR, keep_out_of_git
 from ciwrap.base.late import numpy as np
 from ciwrap.base.patterns import PathPattern
 from ciwrap.base.processes import ends_are_interrupts, later_interrupts
+from ciwrap.base.words import nearest
 from ciwrap.check.check import check_catalog
 from ciwrap.check.two_sides import Work
 from ciwrap.explain.across import explainer
@@ -46,7 +47,6 @@ from ciwrap.golden.store import GoldenStore
 from ciwrap.golden.trees import DEFAULT_RESOURCES, Resources
 from ciwrap.model import CheckResult, CommandOutcome, VariableSettings
 from ciwrap.model.repeat_result import RepeatedRun
-from ciwrap.model.settings import nearest
 from ciwrap.project.outputs import arrangement_of, each_run, files_of, natural, outputs_of
 from ciwrap.project.run_command import (
     all_cores_but_one,
