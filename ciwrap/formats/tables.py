@@ -298,6 +298,7 @@ _WORD = re.compile(NOT_FINITE)
 _HEXADECIMAL_WHOLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 _IS_NO_ZERO = re.compile(r"[+-]?(?:0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
 LOST_MINUS = "has a minus that 0 loses, as of an angle"
+_AS_TEXT = "(say 'types: {column: text}')"
 _LETTERS = str.maketrans("dDqQ", "eeee")
 _LARGEST_EXACT = 1 << 53  # whole numbers up to here are exact in a double
 _MOST_DIGITS = 4000  # that Python makes a whole number of
@@ -463,10 +464,11 @@ def as_ints(cells: Sequence[str], *, is_simple: bool) -> NDArray[np.int64]:
             problem = "is empty" if not text else "is not a whole number"
             raise CellError(row, cell, problem)
         if loses_minus(text):
-            raise CellError(row, cell, f"{LOST_MINUS} (say 'types: {{column: text}}')")
+            raise CellError(row, cell, f"{LOST_MINUS} {_AS_TEXT}")
         value = int(text) if len(text) < 30 else _INT64.max + 1
         if not _INT64.min <= value <= _INT64.max:
-            raise CellError(row, cell, "does not fit 64 bits (say 'types: {column: float}')")
+            # As doubles, two of them would be one number.
+            raise CellError(row, cell, f"does not fit 64 bits {_AS_TEXT}")
         found[row] = value
     return found
 
