@@ -4,7 +4,8 @@
 
 FIRST, SECOND: folders with the outputs of two runs of the same command. What `compare` and `init
 --runs` propose for their texts is taken, and random digits are changed in the second run: every
-change beyond the proposed bound differs, or its line is listed as left out.
+change beyond the proposed bound differs, or its line is listed as left out. For arrays, the lines
+that a check advises, and edits beyond them, are what the tests take from here.
 """
 
 from __future__ import annotations
@@ -12,15 +13,28 @@ from __future__ import annotations
 import random
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
 
 from ciwrap import _core
 from ciwrap.base.errors import CiwrapError
 from ciwrap.studies.same_runs import text_noise
 
 EDITS = 30
+Arrays = Mapping[str, NDArray[Any]]
+Settings = Mapping[str, Any]
+BOUND = {"atol", "rtol", "ulps"}
+# Of these a user chooses: what they need is not in the output.
+NOT_WHOLE = ("ID",)
+# A new value may lie a whole bound beside its golden, so an edit by two bounds may come back to it.
+CLEARLY = 3
+_TRIES = 50
+_EXCHANGED = 0.25  # so many of the edits
 _NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?(?:[eEdD][-+]?[0-9]+)?")
 
 
@@ -75,6 +89,88 @@ def unsafe(first: Path, second: Path) -> list[str]:
         for number, (what, how) in enumerate(proposals(first, second))
         for one in passed_in_silence(text, how, number)
     ]
+
+
+def remedies(document: Any) -> dict[str, list[str]]:
+    """By variable, the lines that are advised for all of what differs."""
+    found: dict[str, list[str]] = {}
+    for one in document["checks"][0]["variables"]:
+        for told in one.get("explanations", ()):
+            line = told.get("remedy")
+            is_whole = told["held_count"] == told["differing_count"]
+            if line and is_whole and not line.endswith(NOT_WHOLE):
+                found.setdefault(one["name"], []).append(line)
+    return found
+
+
+def bound_with(bound: str, line: str) -> dict[str, Any]:
+    """The settings of a variable, once the line stands there: an `atol` alone sets `rtol` to 0."""
+    said = yaml.safe_load(line if line.startswith("{") else f"{{{line}}}")
+    others = set() if said.keys().isdisjoint(BOUND) else BOUND
+    known = yaml.safe_load(f"{{{bound}}}")
+    return {**{key: value for key, value in known.items() if key not in others}, **said}
+
+
+def edits(arrays: Arrays, settings: Mapping[str, Settings], seed: int) -> Iterator[tuple[str, Any]]:
+    """What was edited, and all arrays with the one edit: a number is another one, clearly beyond
+    the settings of its variable, or two such numbers changed places. At most EDITS; fewer where
+    most numbers are within the settings.
+    """
+    random = np.random.default_rng(seed)
+    names = sorted(name for name, array in arrays.items() if array.size)
+    for _ in range(EDITS):
+        name = names[random.integers(len(names))]
+        how = settings.get(name, {})
+        flat = arrays[name].reshape(-1)
+        for _ in range(_TRIES):
+            at, other = (int(one) for one in random.integers(flat.size, size=2))
+            is_exchange = random.random() < _EXCHANGED and _is_beyond(
+                flat[other], flat[at], how, at
+            )
+            value = flat[other] if is_exchange else _another(flat, at, how, random)
+            if _is_beyond(flat[at], value, how, at):
+                edited = flat.copy()
+                edited[at] = value
+                if is_exchange:
+                    edited[other] = flat[at]
+                said = f"{name}[{at}]: {flat[at]!r} -> {value!r}"
+                yield said, {**arrays, name: edited.reshape(arrays[name].shape)}
+                break
+
+
+def _another(values: NDArray[Any], at: int, settings: Settings, random: np.random.Generator) -> Any:
+    """A number that could stand there instead."""
+    value, kind = values[at], values.dtype.type
+    if values.dtype.kind == "U":
+        return kind(str(value)[:-1] + str(random.integers(10)))
+    made = [-value, kind(0), values[random.integers(values.size)]]
+    if values.dtype.kind != "f":
+        return [*made, value + kind(1)][random.integers(4)]
+    with np.errstate(all="ignore"):
+        size = random.choice([-1.0, 1.0]) * 10.0 ** random.uniform(-8, 4)
+        made += [kind(np.nan), kind(np.inf)]
+        made += [kind(value + size), kind(value * (1 + size))] * 3
+        # Parts of a period are no whole ones.
+        for period in np.atleast_1d(settings.get("period", [])):
+            made += [kind(value + period / part) for part in (2, 3, 4)]
+    return made[random.integers(len(made))]
+
+
+def _is_beyond(old: Any, new: Any, settings: Settings, at: int) -> bool:
+    if not isinstance(old, np.floating):
+        return bool(old != new)
+    if not np.isfinite(new):
+        return bool(np.isfinite(old))
+    with np.errstate(all="ignore"):
+        moved, size = abs(float(new) - float(old)), abs(float(old))
+        periods = np.atleast_1d(settings.get("period", 0.0))
+        period = float(periods[at % periods.size])
+        if period:
+            moved = abs(moved - np.rint(moved / period) * period)
+        width = float(settings.get("atol", 0.0)) + float(settings.get("rtol", 0.0)) * size
+        is_short = settings.get("mixed_precision", False)
+        step = float(np.spacing(np.float32(size) if is_short else np.abs(old)))
+        return bool(moved > CLEARLY * max(width, (1 + settings.get("ulps", 0)) * step))
 
 
 def main(arguments: Sequence[str]) -> int:

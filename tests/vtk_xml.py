@@ -83,6 +83,26 @@ class XmlFile:
             head = f'NumberOfPoints="{count}" NumberOfVerts="{count}"'
         self._piece(head, points, cells, where)
 
+    def mesh(self, arrays: Arrays) -> None:
+        """Adds a piece of triangles. arrays: by the names that ciwrap gives them; the points of the
+        cells have the shape (cells, 3).
+        """
+        cells, points = arrays["cells/connectivity"], arrays["points"]
+        inner = self.array("connectivity", cells.reshape(-1))
+        inner += self.array("offsets", 3 * np.arange(1, len(cells) + 1))
+        inner += self.array("types", np.full(len(cells), 5, "u1"))
+        where = f"<Points>{self.array('Points', points)}</Points><Cells>{inner}</Cells>"
+        over = {
+            place: {
+                name.removeprefix(f"{place}/"): values
+                for name, values in arrays.items()
+                if name.startswith(f"{place}/")
+            }
+            for place in ("point_data", "cell_data")
+        }
+        head = f'NumberOfPoints="{len(points)}" NumberOfCells="{len(cells)}"'
+        self._piece(head, over["point_data"], over["cell_data"], where)
+
     def _piece(self, head: str, points: Arrays, cells: Arrays, where: str) -> None:
         over_points = "".join(self.array(*one) for one in points.items())
         over_cells = "".join(self.array(*one) for one in cells.items())

@@ -127,7 +127,7 @@ def of_period(
     difference: Difference, periods: list[float], shown: str, held: NDArray[np.bool_]
 ) -> str | None:
     """`period: 10`, with an atol where the bound is none that a period goes with, or less than what
-    rounding leaves; None if that would be as wide as a period.
+    rounding leaves; None if that would not be small beside the period.
 
     periods: of each component, 0 for none. held: of the differing elements, those explained.
     """
@@ -148,8 +148,8 @@ def of_period(
     if is_absolute and needed <= parameters.atol:
         return f"period: {shown}"
     atol = two_digits_above(max(needed, parameters.atol)) if needed else 0.0
-    half = min(period for period in periods if period) / 2
-    if not math.isfinite(atol) or atol >= half:
+    least = min(period for period in periods if period)
+    if not math.isfinite(atol) or atol * CLEAR > least:
         return None
     return f"{{atol: {number_text(atol)}, period: {shown}}}"
 

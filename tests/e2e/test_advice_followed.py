@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from advice import bound_with, remedies
 from e2e.cli_project import Project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 ELEMENTS = 700
-BOUND = {"atol", "rtol", "ulps"}
-# Of these a user chooses: what they need is not in the output.
-NOT_WHOLE = ("ID",)
 
 
 def values_of(kind: str, seed: int, dtype: str) -> Any:
@@ -48,26 +46,6 @@ def changed(golden: Any, how: str, size: float, seed: int) -> Any:
         "lost": lambda: np.where(noise > 1, -9999, wide),
     }[how]()
     return new.astype(golden.dtype)
-
-
-def remedies(document: Any) -> dict[str, list[str]]:
-    """By variable, the lines that are advised for all of what differs."""
-    found: dict[str, list[str]] = {}
-    for one in document["checks"][0]["variables"]:
-        for told in one.get("explanations", ()):
-            line = told.get("remedy")
-            is_whole = told["held_count"] == told["differing_count"]
-            if line and is_whole and not line.endswith(NOT_WHOLE):
-                found.setdefault(one["name"], []).append(line)
-    return found
-
-
-def bound_with(bound: str, line: str) -> dict[str, Any]:
-    """The settings of a variable, once the line stands there: an `atol` alone sets `rtol` to 0."""
-    said = yaml.safe_load(line if line.startswith("{") else f"{{{line}}}")
-    others = set() if said.keys().isdisjoint(BOUND) else BOUND
-    known = yaml.safe_load(f"{{{bound}}}")
-    return {**{key: value for key, value in known.items() if key not in others}, **said}
 
 
 def check_advice(folder: Path, golden: dict[str, Any], new: dict[str, Any], bound: str) -> int:
