@@ -13,8 +13,8 @@ from ciwrap.report.text import in_fortran, index_text
 _NEARLY_ALL = 0.95
 
 _FEW = 20
-# The first checkpoint alone says so, of all of them.
-_OF_HISTORIES = (Cause.GROWS, Cause.STOPPED)
+# The first checkpoint or rank alone says so, of all of them.
+_OF_ALL = (Cause.GROWS, Cause.STOPPED, Cause.ACROSS_RANKS)
 
 
 def box_words(variable: VariableResult) -> str:
@@ -103,9 +103,9 @@ def of_the_first(first: VariableResult, results: Iterable[VariableResult], words
 
 def is_the_same_cause(first: VariableResult, results: Iterable[VariableResult]) -> bool:
     """Whether the same is known of all that does not match of a variable; what is known of its
-    history is.
+    history or its ranks is.
     """
-    if any(one.cause in _OF_HISTORIES for one in first.explanations[:1]):
+    if any(one.cause in _OF_ALL for one in first.explanations[:1]):
         return True
     causes = _cause_of(first)
     return all(_cause_of(one) == causes for one in results if one.verdict.is_alarm)

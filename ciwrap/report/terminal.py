@@ -16,6 +16,7 @@ from ciwrap.model import (
     Message,
     MessageLevel,
     RunResult,
+    VariableId,
     VariableResult,
     Verdict,
     severity,
@@ -304,13 +305,18 @@ def alarm_lines(check: CheckResult) -> Iterator[tuple[Verdict, str, str]]:
     """
     ordered = sorted(check.variables, key=lambda one: one.id.sort_key)
     groups = by_name(ordered)
-    firsts = (check.first_divergence, check.first_numeric_divergence)
-    told = {one.variable.name for one in firsts if one is not None}
+    told = {one.name for one in _told_first(check)}
     for name, bad in by_name(one for one in ordered if one.verdict.is_alarm).items():
         verdict = Verdict.worst(one.verdict for one in bad)
         where = where_listed(check, groups[name], alarms_only=True)
         cause = "" if name in told else _first_cause(bad)
         yield verdict, name, "; ".join(filter(None, (cause, _words(where, bad))))
+
+
+def _told_first(check: CheckResult) -> list[VariableId]:
+    """The variables whose causes stand beside the first difference of a history."""
+    firsts = (check.first_divergence, check.first_numeric_divergence) if check.is_history else ()
+    return [one.variable.id for one in firsts if one is not None]
 
 
 def _first_cause(bad: list[VariableResult]) -> str:
@@ -506,8 +512,7 @@ def _render_worst(check: CheckResult, console: Console, limit: int | None, verbo
         bad = [one for one in bad if not one.verdict.is_alarm or one.name in texts]
     # What is printed is the same whether or not a document takes a second look at the data; the
     # causes of the first divergence stand beside it.
-    firsts = (check.first_divergence, check.first_numeric_divergence) if check.is_history else ()
-    told = {one.variable.id for one in firsts if one is not None}
+    told = set(_told_first(check))
     if is_of_runs(check):
         told = {one.id for one in bad}
     bad = [replace(one, explanations=()) if one.id in told else one for one in bad]

@@ -243,6 +243,20 @@ def test_rows_that_are_said_to_have_moved_match_by_their_id(
     assert run_cli(["compare", str(a), str(b), "--align-by=id", "--across-ranks"]) == 0
 
 
+def test_one_checkpoint_of_many_ranks_tells_of_them_in_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    values = np.sin(np.arange(24.0))
+    for name, seed in (("a", 1), ("b", 2)):
+        rows = np.random.default_rng(seed).permutation(24)
+        for rank, mine in enumerate(np.array_split(rows, 3)):
+            folder = tmp_path / name / f"rank_{rank}"
+            folder.mkdir(parents=True)
+            np.save(folder / "x.npy", values[mine])
+    said = told(capsys, "compare", tmp_path / "a", tmp_path / "b")
+    assert "x: cut among the ranks in another way; on all 3 ranks" in said
+
+
 def test_a_cause_is_found_whichever_checkpoint_has_the_variable(tmp_path: Path) -> None:
     """A file of all iterations lies beside those of each: with its variables, one checkpoint less
     than their iterations tell.
