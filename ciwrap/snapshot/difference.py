@@ -79,6 +79,8 @@ def compare_summaries(
         return ()
     found = []
     knows_variables = _knows_program(reference) and _knows_program(new)
+    # A program sets variables that the shell does not have, and only a watched one was seen to.
+    knows_variables &= _has_libraries(reference) is _has_libraries(new)
     for key in dict.fromkeys((*reference, *new)):
         before, after = reference.get(key), new.get(key)
         # ciwrap's own libraries take no part in the program.
@@ -99,8 +101,12 @@ def _knows_program(facts: Mapping[str, str]) -> bool:
     """Whether anything of a program is known: one that ended before it was looked at has neither
     libraries nor variables, and nobody knows which it had.
     """
-    libraries = ("blas", "libm", "compiler_runtime")
-    return any(key in libraries or kind_of_variable(key) for key in facts)
+    return _has_libraries(facts) or any(map(kind_of_variable, facts))
+
+
+def _has_libraries(facts: Mapping[str, str]) -> bool:
+    """Whether a program or a process was looked at, and not the machine alone."""
+    return not facts.keys().isdisjoint(("blas", "libm", "compiler_runtime"))
 
 
 def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDifference, ...]:
@@ -120,9 +126,10 @@ def compare_snapshots(reference: Snapshot, new: Snapshot) -> tuple[EnvironmentDi
     found += packages
     # Of a program that ended before it was looked at neither objects nor variables are known.
     are_known = all(one.objects or one.variables for one in (reference, new))
+    are_both_seen = (reference.seen == "nothing") is (new.seen == "nothing")
     for name in dict.fromkeys((*reference.variables, *new.variables)) if are_known else ():
         before, after = reference.variables.get(name), new.variables.get(name)
-        if before != after:
+        if before != after and (are_both_seen or None not in (before, after)):
             found.append(_difference(kind_of_variable(name) or "settings", name, before, after))
     for key, before in reference.machine.items():
         after = new.machine.get(key)

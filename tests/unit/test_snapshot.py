@@ -25,6 +25,7 @@ from ciwrap.snapshot.difference import (
     keep_snapshot,
     note_outputs,
     pair_objects,
+    summary_of,
 )
 from ciwrap.snapshot.records import (
     KINDS,
@@ -151,6 +152,22 @@ def test_a_program_that_ended_before_it_was_looked_at_is_no_difference() -> None
     assert names(one, snapshot(variables={})) == ["OMP_NUM_THREADS"]
     unseen = snapshot(variables={}, objects=())
     assert compare_snapshots(one, unseen) == compare_snapshots(unseen, one) == ()
+
+
+def test_a_variable_of_a_watched_program_may_be_set_by_itself() -> None:
+    """Beside it, the machine alone does not say which variables another run of it had."""
+    watched = snapshot(variables={"OMP_NUM_THREADS": "1"})
+    machine = snapshot(seen="nothing", objects=(), variables={"MKL_NUM_THREADS": "1"})
+    assert names(machine, watched) == names(watched, machine) == []
+    other = structs.replace(watched, variables={"MKL_NUM_THREADS": "2"})
+    assert names(machine, other) == ["MKL_NUM_THREADS"]
+    sides = [summary_of(one) for one in (machine, watched)]
+    assert not any(one.kind == "threads" for one in compare_summaries(*sides))
+    unlike = compare_summaries(sides[0], summary_of(other))
+    assert [one.name for one in unlike if one.kind == "threads"] == ["MKL_NUM_THREADS"]
+    # Of two machines, the one has what the other has not.
+    bare = structs.replace(machine, variables={"OMP_NUM_THREADS": "1"})
+    assert sorted(names(machine, bare)) == ["MKL_NUM_THREADS", "OMP_NUM_THREADS"]
 
 
 def test_a_program_may_have_loaded_what_was_not_seen() -> None:
