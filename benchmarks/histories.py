@@ -91,9 +91,7 @@ def rules() -> Any:
     from ciwrap.model import ErrorBound, SettingsLayer
 
     layer = SettingsLayer({"bound": ErrorBound(ATOL)})
-
-    open_ones = dict.fromkeys(RuleOptions.__struct_fields__[4:], ())
-    return RuleOptions(layer, None, None, None, **open_ones).make_rules()
+    return RuleOptions(layer, None, None).make_rules()
 
 
 def compare(first: Path, second: Path, captures: tuple[Path, Path] | None) -> CheckResult:

@@ -322,7 +322,7 @@ def test_what_the_configuration_states_is_judged_here(project: Revisions) -> Non
         project.commit(by, log)
         outcome = project.against()
         assert outcome.code == code, outcome
-    assert "compared 2 variables, 2 elements" in outcome.out
+    assert "compared 2 variables, 2 values" in outcome.out
 
 
 @pytest.mark.slow(but=1)
