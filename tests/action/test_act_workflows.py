@@ -184,7 +184,7 @@ def test_store(act: Act, project: Callable[..., Path]) -> None:
     names = git(bare, "ls-tree", "-r", "--name-only", "ciwrap-results").splitlines()
     assert names == ["README.md", *sorted(f"results/{one}.json" for one in commits)]
     page = git(bare, "show", "ciwrap-results:README.md")
-    assert "| all checks | 1 of 2 results matches; differ since " in page
+    assert "| mesh | 1 of 2 results matches; differ since " in page
     assert git(bare, "log", "-1", "--format=%an", "ciwrap-results") == "github-actions[bot]"
     tip = git(bare, "rev-parse", "ciwrap-results")
     payload = {"repository": {"default_branch": "trunk"}, "ref": "refs/heads/main"}
