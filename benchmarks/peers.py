@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.growth import exponent
 from benchmarks.measure import machine
-from benchmarks.used import Used, used
+from benchmarks.used import Used, in_turns, median_ratio, used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -253,15 +253,10 @@ GROWING = (300, 600, 1200)
 def measure(case: Case, folder: Path, *, rounds: int, quick: bool) -> dict[str, Any]:
     case.prepare(folder, case.size // 64 if quick else case.size)
     for words in case.before:
-        _run(words, folder)
+        used(words, cwd=folder)
     commands = {"ciwrap": case.words}
     commands |= {name: words for name, words in case.peers.items() if _is_there(name, words)}
-    found: dict[str, list[Used]] = {name: [] for name in commands}
-    for turn in range(rounds + 1):
-        for name, words in commands.items():
-            one = _run(words, folder)
-            if turn:  # the first one compiles modules, and fills caches
-                found[name].append(one)
+    found = in_turns(commands, cwd=folder, rounds=rounds)
     return {
         "case": case.name,
         "rows": [_row(name, ones, found["ciwrap"]) for name, ones in found.items()],
@@ -274,14 +269,9 @@ def _row(name: str, found: list[Used], ours: list[Used]) -> dict[str, Any]:
         "cpu_seconds": statistics.median(one.cpu_seconds for one in found),
         "wall_seconds": statistics.median(one.seconds for one in found),
         "peak_bytes": max(one.peak for one in found),
-        "cpu_ratio": _ratio(found, ours, "cpu_seconds"),
-        "wall_ratio": _ratio(found, ours, "seconds"),
+        "cpu_ratio": median_ratio(found, ours, "cpu_seconds"),
+        "wall_ratio": median_ratio(found, ours, "seconds"),
     }
-
-
-def _ratio(found: list[Used], ours: list[Used], what: str) -> float:
-    pairs = zip(found, ours, strict=True)
-    return statistics.median(getattr(one, what) / getattr(own, what) for one, own in pairs)
 
 
 def _is_there(name: str, words: tuple[str, ...]) -> bool:
@@ -291,14 +281,6 @@ def _is_there(name: str, words: tuple[str, ...]) -> bool:
     return module not in ("pandas", "pyarrow", "netCDF4") or find_spec(module) is not None
 
 
-def _run(words: tuple[str, ...], folder: Path) -> Used:
-    """Raises RuntimeError if it fails."""
-    found = used(words, cwd=folder)
-    if found.exit_code != 0:
-        raise RuntimeError(f"{' '.join(words)} ended with {found.exit_code}")
-    return found
-
-
 def growth(folder: Path, sizes: Sequence[int]) -> dict[str, Any]:
     """Processor time and memory of comparing runs of so many iterations, captured and not."""
     rows: dict[str, list[Used]] = {"compare": [], "compare, captured": []}
@@ -306,10 +288,10 @@ def growth(folder: Path, sizes: Sequence[int]) -> dict[str, Any]:
         with tempfile.TemporaryDirectory(dir=folder) as name:
             place = Path(name)
             ranks(place, size)
-            rows["compare"].append(_run((*COMPARE, "A", "B", *ATOL), place))
+            rows["compare"].append(used((*COMPARE, "A", "B", *ATOL), cwd=place))
             for run in "AB":
-                _run((*CIWRAP, "capture", run, *ATOL), place)
-            rows["compare, captured"].append(_run((*COMPARE, "A", "B"), place))
+                used((*CIWRAP, "capture", run, *ATOL), cwd=place)
+            rows["compare, captured"].append(used((*COMPARE, "A", "B"), cwd=place))
     return {
         "sizes": [*sizes],
         "rows": [

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.used import Used, used
+from benchmarks.used import used
 
 FILES = 8
 PROGRAM = f"""\
@@ -48,12 +48,12 @@ def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
         (folder / "ciwrap.yaml").write_text(
             f"run: {' '.join(program)} {{seed}} out\nchecks:\n  big: {{outputs: out}}\n"
         )
-        commands = [_used(folder, [*program, str(seed), f"run_{seed}"]) for seed in (1, 2)]
+        commands = [used([*program, str(seed), f"run_{seed}"], cwd=folder) for seed in (1, 2)]
         ciwrap = [sys.executable, "-m", "ciwrap"]
-        compared = _used(folder, [*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"])
+        compared = used([*ciwrap, "compare", "run_1", "run_2", "--atol", "1e-7"], cwd=folder)
         for seed in (1, 2):
             shutil.rmtree(folder / f"run_{seed}")
-        repeated = _used(folder, [*ciwrap, "repeat", "-n", str(runs), "--json", "result.json"])
+        repeated = used([*ciwrap, "repeat", "-n", str(runs), "--json", "result.json"], cwd=folder)
         made = json.loads((folder / "result.json").read_text())["runs"]
     command = min(commands, key=lambda one: one.cpu_seconds)
     return {
@@ -66,13 +66,6 @@ def run(*, data_bytes: int, runs: int) -> dict[str, Any]:
         "ratio": repeated.seconds / (sum(one["seconds"] for one in made) + runs * compared.seconds),
         "cpu_ratio": repeated.cpu_seconds / (runs * (command.cpu_seconds + compared.cpu_seconds)),
     }
-
-
-def _used(folder: Path, words: list[str]) -> Used:
-    done = used(words, cwd=folder)
-    if done.exit_code:
-        raise RuntimeError(f"{' '.join(words)}: exit code {done.exit_code}")
-    return done
 
 
 def table(result: dict[str, Any]) -> list[list[str]]:

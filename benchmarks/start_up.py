@@ -6,16 +6,15 @@ user and system. Only the ratios are claims.
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+
+from benchmarks.used import in_turns, median_ratio, used
 
 ELEMENTS = 20_000
 FILES = 5
@@ -36,45 +35,29 @@ PREPARE = (
 )
 
 
-class _Cost(NamedTuple):
-    wall: float
-    cpu: float
-
-
 def run(*, repeats: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write_inputs(folder)
         for words in PREPARE:
-            _cost(folder, ("-m", "ciwrap", *words))
-        costs: dict[str, list[_Cost]] = {case: [] for case in CASES}
-        for turn in range(repeats + 1):
-            for case, words in CASES.items():
-                cost = _cost(folder, words)
-                if turn:  # the first one compiles modules, and fills caches
-                    costs[case].append(cost)
+            used((sys.executable, "-m", "ciwrap", *words), cwd=folder)
+        commands = {case: (sys.executable, *words) for case, words in CASES.items()}
+        costs = in_turns(commands, cwd=folder, rounds=repeats)
     return {
         "elements": ELEMENTS,
         "files": FILES,
         "rows": [
             {
                 "case": case,
-                "wall_seconds": statistics.median(one.wall for one in found),
-                "cpu_seconds": statistics.median(one.cpu for one in found),
-                "wall_of_numpy": _ratio(found, costs[NUMPY], 0),
-                "cpu_of_numpy": _ratio(found, costs[NUMPY], 1),
-                "cpu_of_python": _ratio(found, costs[PYTHON], 1),
+                "wall_seconds": statistics.median(one.seconds for one in found),
+                "cpu_seconds": statistics.median(one.cpu_seconds for one in found),
+                "wall_of_numpy": median_ratio(found, costs[NUMPY], "seconds"),
+                "cpu_of_numpy": median_ratio(found, costs[NUMPY], "cpu_seconds"),
+                "cpu_of_python": median_ratio(found, costs[PYTHON], "cpu_seconds"),
             }
             for case, found in costs.items()
         ],
     }
-
-
-def _ratio(costs: list[_Cost], others: list[_Cost], which: int) -> float:
-    """The median, over the rounds, of one cost beside the other."""
-    return statistics.median(
-        mine[which] / theirs[which] for mine, theirs in zip(costs, others, strict=True)
-    )
 
 
 def _write_inputs(folder: Path) -> None:
@@ -84,20 +67,6 @@ def _write_inputs(folder: Path) -> None:
         (folder / run_name).mkdir()
         for number in range(FILES):
             np.save(folder / run_name / f"x_{number}.npy", np.linspace(0, number, ELEMENTS))
-
-
-def _cost(folder: Path, words: tuple[str, ...]) -> _Cost:
-    """Of one process. Raises RuntimeError if it fails."""
-    started = time.perf_counter()
-    with subprocess.Popen(
-        [sys.executable, *words], cwd=folder, stdout=subprocess.DEVNULL
-    ) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise RuntimeError(f"{' '.join(words)} failed")
-    return _Cost(wall, used.ru_utime + used.ru_stime)
 
 
 def table(result: dict[str, Any]) -> list[list[str]]:

@@ -118,9 +118,9 @@ def _facts(
 
 def _count(variable: VariableResult) -> str:
     """How many values differ, and whether that is since they are numbers no more."""
-    count = variable.differing_count
-    if any(one.cause is Cause.ALL_NAN and one.held_count == count for one in variable.explanations):
-        return f"{count:,} of {elements_words(variable)} became NaN"
+    nan = became_nan(variable)
+    if nan and nan == variable.differing_count:
+        return f"{nan:,} of {elements_words(variable)} became NaN"
     return count_words(variable)
 
 
