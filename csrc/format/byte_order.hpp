@@ -25,8 +25,9 @@ T load(std::span<const std::uint8_t> bytes, std::size_t offset) {
 template <typename T>
 void append(std::vector<std::uint8_t>& bytes, const T& value) {
     static_assert(std::is_arithmetic_v<T> || std::is_same_v<T, Digest>);
-    const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
-    bytes.insert(bytes.end(), from, from + sizeof value);
+    const std::size_t end = bytes.size();
+    bytes.resize(end + sizeof value);
+    std::memcpy(bytes.data() + end, &value, sizeof value);
 }
 
 }  // namespace ciwrap
