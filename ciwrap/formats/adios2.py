@@ -69,14 +69,14 @@ class Adios2Reader(HistoryReader):
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         if rule.axis not in ("auto", "none"):
-            raise ConfigError("steps have no name here", file=path, key="options.iterations")
+            raise ConfigError("steps have no name here", key="options.iterations")
         with reading(path):
             if not path.exists():
                 raise not_there(path)
             if path.is_dir():
                 held = list(path.iterdir())
                 if not any(one.name == "md.idx" for one in held):
-                    raise CorruptFileError("holds no md.idx, as an ADIOS2 output does", file=path)
+                    raise CorruptFileError("holds no md.idx, as an ADIOS2 output does")
         if not path.is_dir():
             check_is_file(path)
         _library(path)
@@ -93,8 +93,7 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
-    _never_closed.append(file)
-    with guarded(path), _plain_errors():
+        _never_closed.append(file)
         listing = _Contents(adios2, file, path, rule, attributes).listing()
         add_openpmd(listing, _Attributes(file), attributes)
         add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name), attributes)
@@ -162,9 +161,7 @@ class _Contents:
         self._steps = _steps(adios2, path)
         if not any(self._steps):
             raise CorruptFileError(
-                "holds no data",
-                file=path,
-                remedy="is it whole, and has the program finished writing it?",
+                "holds no data", remedy="is it whole, and has the program finished writing it?"
             )
         self._listing = Listing(path)
         self._stored_bytes = bytes_below(path)
@@ -202,9 +199,7 @@ class _Contents:
         at = [number for number, step in enumerate(self._steps) if variable in step]
         if not at:
             raise ConfigError(
-                f"there is no variable {variable!r}",
-                file=self._path,
-                key="options.iteration_variable",
+                f"there is no variable {variable!r}", key="options.iteration_variable"
             )
         values = [self._scalar(variable, own) for own in range(len(at))]
         return dict(zip(at, self._rule.numbers(values, self._path, variable), strict=True))
@@ -283,7 +278,6 @@ def _steps(adios2: Any, path: Path) -> list[dict[str, _Step]]:
         if found != status.OK:
             raise StillWrittenError(
                 f"has no end after {len(steps)} steps",
-                file=path,
                 remedy="has the program finished writing it?",
             )
         step: dict[str, _Step] = {}

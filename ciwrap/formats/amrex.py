@@ -39,14 +39,13 @@ class AmrexReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         listing = Listing(path)
-        with guarded(path):
-            if not path.exists():
-                raise not_there(path)
-            names = {one.name for one in path.iterdir()}
-            if "Header" not in names:
-                raise CorruptFileError("holds no Header", remedy=CUT_OFF)
-            with guarded(path / "Header"):
-                levels = _list_plotfile(path, listing)
+        if not path.exists():
+            raise not_there(path)
+        names = {one.name for one in path.iterdir()}
+        if "Header" not in names:
+            raise CorruptFileError("holds no Header", remedy=CUT_OFF)
+        with guarded(path / "Header"):
+            levels = _list_plotfile(path, listing)
         for one in sorted(names - {"Header", *levels}):
             if not _OF_THE_RUN.fullmatch(one):
                 listing.add_fault(one, "is in a plotfile, and is none of its fields")

@@ -96,7 +96,6 @@ class EntrySource(Source):
                 raise CorruptFileError(
                     f"holds {found.size} values of {found.dtype} where {count} of {dtype} are"
                     " expected",
-                    file=self.path,
                     variable=name,
                 )
         return found
@@ -120,13 +119,13 @@ def fault_text(error: CiwrapError) -> str:
     return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)
 
 
-def takes_steps(options: Mapping[str, Any], path: Path) -> bool:
+def takes_steps(options: Mapping[str, Any]) -> bool:
     """Whether the steps that a file counts itself are iterations, as the option of readers for
     which there is nothing else to choose says it. Raises ConfigError.
     """
     iterations = options.get("iterations", "auto")
     if iterations not in ("auto", "none"):
-        raise ConfigError("must be auto or none", file=path, key="options.iterations")
+        raise ConfigError("must be auto or none", key="options.iterations")
     return bool(iterations == "auto")
 
 
@@ -235,7 +234,6 @@ class Listing:
         if not info.shape or len(steps) != info.shape[0]:
             raise CorruptFileError(
                 f"has {info.shape[:1]} rows where there are {len(steps)} iterations",
-                file=self.path,
                 variable=info.name,
             )
         shape = info.shape[1:]
@@ -260,9 +258,9 @@ class Listing:
         """Adds an entry as it is. Raises DuplicateVariableError, FileLimitError."""
         name = entry.info.name
         if name in self._names:
-            raise DuplicateVariableError("is in the file twice", file=self.path, variable=name)
+            raise DuplicateVariableError("is in the file twice", variable=name)
         if len(self.entries) >= MAX_VARIABLES:
-            raise FileLimitError(f"holds more than {MAX_VARIABLES} variables", file=self.path)
+            raise FileLimitError(f"holds more than {MAX_VARIABLES} variables")
         self._names.add(name)
         self.entries.append(entry)
         Listing.on_progress()
@@ -643,7 +641,7 @@ class IterationRule(Struct, frozen=True):
         return self.axis != "none"
 
     @staticmethod
-    def of(options: Mapping[str, Any], path: Path) -> IterationRule:
+    def of(options: Mapping[str, Any]) -> IterationRule:
         """The rule that `options` give. Raises ConfigError."""
         axis = options.get("iterations", "auto")
         variable = options.get("iteration_variable")
@@ -652,15 +650,13 @@ class IterationRule(Struct, frozen=True):
             if not (isinstance(value, str) and value) and not (
                 value is None and key != "iterations"
             ):
-                raise ConfigError("must be text", file=path, key=f"options.{key}")
+                raise ConfigError("must be text", key=f"options.{key}")
         is_number = isinstance(step, (int, float)) and not isinstance(step, bool)
         if not is_number or not 0 < step < math.inf:
-            raise ConfigError("must be a number above 0", file=path, key="options.iteration_step")
+            raise ConfigError("must be a number above 0", key="options.iteration_step")
         if axis == "none" and variable is not None:
             raise ConfigError(
-                "has no meaning beside 'iterations: none'",
-                file=path,
-                key="options.iteration_variable",
+                "has no meaning beside 'iterations: none'", key="options.iteration_variable"
             )
         return IterationRule(axis, variable, float(step))
 
@@ -669,9 +665,7 @@ class IterationRule(Struct, frozen=True):
         found = np.asarray(values).reshape(-1)
         if found.dtype.kind not in "iuf":
             raise CorruptFileError(
-                f"is of type {found.dtype} and cannot number iterations",
-                file=path,
-                variable=variable,
+                f"is of type {found.dtype} and cannot number iterations", variable=variable
             )
         numbers: list[int] = []
         for value in found.tolist():
@@ -680,14 +674,13 @@ class IterationRule(Struct, frozen=True):
             if not math.isfinite(steps) or abs(steps - round(steps)) > most:
                 raise CorruptFileError(
                     f"{value!r} is not a whole number of iterations",
-                    file=path,
                     variable=variable,
                     remedy="give 'iteration_step' (what one iteration adds), or leave"
                     " 'iteration_variable' out to count from 0",
                 )
             numbers.append(round(steps))
         if any(number < 0 for number in numbers):
-            raise CorruptFileError("an iteration is negative", file=path, variable=variable)
+            raise CorruptFileError("an iteration is negative", variable=variable)
         return numbers
 
     def along(
@@ -713,7 +706,6 @@ class IterationRule(Struct, frozen=True):
             raise ConfigError(
                 f"there is no {kind} {name!r} with one value for each of the {length} steps along"
                 f" {axis!r}",
-                file=path,
                 key="options.iteration_variable",
             )
         return self.numbers(values, path, name)
@@ -742,8 +734,8 @@ class HistoryReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = (*OPTION_NAMES, "attributes")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        rule = IterationRule.of(options, path)
-        return self.open_history(path, rule, AttributeRule.of(options, path))
+        rule = IterationRule.of(options)
+        return self.open_history(path, rule, AttributeRule.of(options))
 
     @abstractmethod
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:

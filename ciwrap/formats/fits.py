@@ -52,7 +52,7 @@ class FitsReader(CheckedReader):
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
         library("astropy.io.fits", file=path)
-        rule = AttributeRule.of(options, path)
+        rule = AttributeRule.of(options)
         found = _source(path, rule, unpacks=False)
         if found is None:
             found = SourceApart(path, partial(_unpacked, path, rule), bytes_below(path))
@@ -61,7 +61,8 @@ class FitsReader(CheckedReader):
 
 def _unpacked(path: Path, rule: AttributeRule) -> Source:
     """For a process of its own: astropy crashes on some packed images that are damaged."""
-    found = _source(path, rule, unpacks=True)
+    with guarded(path):
+        found = _source(path, rule, unpacks=True)
     assert found is not None
     return found
 
@@ -75,7 +76,7 @@ def _source(path: Path, rule: AttributeRule, *, unpacks: bool) -> Source | None:
         # A file that astropy opens itself stays open when it gives up half-way.
         with reading(path):
             handle = opened.enter_context(path.open("rb"))
-        with guarded(path), warnings.catch_warnings():
+        with warnings.catch_warnings():
             # What is wrong with the file is looked at below; the rest is no concern of ours.
             warnings.simplefilter("ignore")
             hdus = fits.open(
@@ -111,16 +112,14 @@ class _Fits:
             end = max(end, int(where["datLoc"]) + int(where["datSpan"]))
             if end > self._file.byte_count:
                 raise CorruptFileError(
-                    f"is truncated: {name} ends at byte {end} of {self._file.byte_count}",
-                    file=self._listing.path,
+                    f"is truncated: {name} ends at byte {end} of {self._file.byte_count}"
                 )
             self._hdu(hdu, name, int(where["datLoc"]))
             if self._attributes.has_all:
                 self._cards(hdu.header, name)
         if end != self._file.byte_count:
             raise CorruptFileError(
-                f"has {self._file.byte_count - end} bytes that belong to no extension",
-                file=self._listing.path,
+                f"has {self._file.byte_count - end} bytes that belong to no extension"
             )
         return self._listing
 
@@ -154,13 +153,13 @@ class _Fits:
         shape = tuple(int(header[f"NAXIS{axis}"]) for axis in range(axes, 0, -1))
         dtype = _TYPES.get(int(header["BITPIX"]))
         if dtype is None:
-            raise CorruptFileError(f"has BITPIX={header['BITPIX']}", file=self._listing.path)
+            raise CorruptFileError(f"has BITPIX={header['BITPIX']}")
         if header.get("GROUPS") is True:
             self._listing.add_fault(name, "is random groups data, which are not compared")
             return
         count = int(np.prod(shape, dtype=object))
         if at + count * np.dtype(dtype).itemsize > self._file.byte_count:
-            raise CorruptFileError("ends before its last value", file=self._listing.path)
+            raise CorruptFileError("ends before its last value")
         stored = np.dtype(dtype)
         region = FileRegion(str(self._listing.path), at, count * stored.itemsize)
         read = self._file.elements(at, dtype)

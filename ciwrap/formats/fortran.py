@@ -256,7 +256,7 @@ class RecordScan:
                 raise self._damaged(f"is split at byte {begin} where it is empty")
         self.count += 1
         if self.count > MOST_RECORDS:
-            raise FileLimitError(f"holds more than {MOST_RECORDS} records", file=self._file.path)
+            raise FileLimitError(f"holds more than {MOST_RECORDS} records")
         return Record(total, tuple(starts), tuple(offsets))
 
     def _mark(self, at: int) -> int:
@@ -274,7 +274,6 @@ class RecordScan:
     def _damaged(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
             f"record {self.count + 1} {problem} (marks of {self._marks})",
-            file=self._file.path,
             remedy="is the program still writing it, and was it opened as sequential unformatted?",
         )
 
@@ -286,9 +285,7 @@ def records_of(file: InputFile, kinds: tuple[Marks, ...]) -> tuple[Marks, list[R
     furthest, and for an empty file; NotComparableError if they fit several that mean other bytes.
     """
     if not file.byte_count:
-        raise CorruptFileError(
-            "is empty", file=file.path, remedy="is the program still writing it?"
-        )
+        raise CorruptFileError("is empty", remedy="is the program still writing it?")
     found: list[tuple[Marks, list[Record]]] = []
     furthest, problem = -1, None
     for kind in kinds:
@@ -306,7 +303,6 @@ def records_of(file: InputFile, kinds: tuple[Marks, ...]) -> tuple[Marks, list[R
         said = " or ".join(str(kind) for kind, _ in found)
         raise NotComparableError(
             f"may have marks of {said}",
-            file=file.path,
             remedy="give 'options' with mark_bytes (4 or 8) and byte_order (little or big)",
         )
     if not found:
@@ -346,14 +342,13 @@ class FortranReader(CheckedReader):
     )
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        rule = IterationRule.of(options, path)
-        kinds = _kinds(options, path)
+        rule = IterationRule.of(options)
+        kinds = _kinds(options)
         file = InputFile(path)
         with closed_on_error(file.close):
             if "records" not in options:
                 raise UnreadFileError(
                     "nothing says what its records hold",
-                    file=path,
                     remedy="give 'options' with records, one entry for each WRITE, such as"
                     " [{names: [it, n], dtype: i4}, {u: f8}]",
                 )
@@ -388,14 +383,14 @@ class _Layout:
         self._rule = rule
         is_big = marks.order == "big"
         first = options.get("first_records") or []
-        self._first = _described(path, "options.first_records", first, is_big=is_big)
-        self._records = _described(path, _RECORDS, options["records"], is_big=is_big)
+        self._first = _described("options.first_records", first, is_big=is_big)
+        self._records = _described(_RECORDS, options["records"], is_big=is_big)
         if not self._records:
-            raise ConfigError("must describe at least one record", file=path, key=_RECORDS)
+            raise ConfigError("must describe at least one record", key=_RECORDS)
         names = [field.name for fields in (*self._first, *self._records) for field in fields]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConfigError(f"names {twice!r} twice", file=path, key=_RECORDS)
+            raise ConfigError(f"names {twice!r} twice", key=_RECORDS)
 
     def entries(self, file: InputFile, records: Sequence[Record]) -> list[Entry]:
         """All variables of a file with these records."""
@@ -406,7 +401,6 @@ class _Layout:
             raise CorruptFileError(
                 f"has {len(records)} records, which is not {before} and"
                 f" {each if not self._rule.is_on else f'a multiple of {each}'}",
-                file=self._path,
                 remedy="is the program still writing it, or do 'records' describe another file?",
             )
         for number, fields in enumerate(self._first):
@@ -440,7 +434,6 @@ class _Layout:
             if entry is None or entry.info.element_count != 1:
                 raise ConfigError(
                     f"there is no variable {name!r} with one value in 'records'",
-                    file=self._path,
                     key="options.iteration_variable",
                 )
             values.append(entry.read(0, 1)[0])
@@ -480,7 +473,6 @@ class _Layout:
         )
         return CorruptFileError(
             f"record {number + 1} has {record.byte_count} bytes, which do not hold {said}",
-            file=self._path,
             remedy="is 'records' in the options right?",
         )
 
@@ -504,39 +496,38 @@ def _part_reader(file: InputFile, record: Record, at: int, dtype: str) -> Any:
     return read
 
 
-def _kinds(options: Mapping[str, Any], path: Path) -> tuple[Marks, ...]:
+def _kinds(options: Mapping[str, Any]) -> tuple[Marks, ...]:
     """The marks that the file may have. Raises ConfigError."""
     size, order = options.get("mark_bytes"), options.get("byte_order")
     if isinstance(size, bool) or size not in (None, 4, 8):
-        raise ConfigError("must be 4 or 8", file=path, key="options.mark_bytes")
+        raise ConfigError("must be 4 or 8", key="options.mark_bytes")
     if order not in (None, "little", "big"):
-        raise ConfigError("must be little or big", file=path, key="options.byte_order")
+        raise ConfigError("must be little or big", key="options.byte_order")
     return tuple(
         kind for kind in KINDS if size in (None, kind.byte_count) and order in (None, kind.order)
     )
 
 
-def _described(path: Path, key: str, given: Any, *, is_big: bool) -> list[tuple[_Field, ...]]:
+def _described(key: str, given: Any, *, is_big: bool) -> list[tuple[_Field, ...]]:
     if not isinstance(given, (list, tuple)):
-        raise ConfigError("must be a list with an entry for each record", file=path, key=key)
+        raise ConfigError("must be a list with an entry for each record", key=key)
     return [
-        tuple(_fields(path, f"{key}[{number}]", one, is_big=is_big))
-        for number, one in enumerate(given)
+        tuple(_fields(f"{key}[{number}]", one, is_big=is_big)) for number, one in enumerate(given)
     ]
 
 
-def _fields(path: Path, key: str, given: Any, *, is_big: bool) -> Iterator[_Field]:
+def _fields(key: str, given: Any, *, is_big: bool) -> Iterator[_Field]:
     """The variables of one record: `{names: [a, b], dtype: i4}`, or of each name its dtype, or a
     mapping of its dtype and shape.
     """
     if not isinstance(given, dict) or not given:
         raise ConfigError(
-            "must be a mapping, such as {names: [it, n], dtype: i4} or {u: f8}", file=path, key=key
+            "must be a mapping, such as {names: [it, n], dtype: i4} or {u: f8}", key=key
         )
     if "names" in given:
         names, dtype = given["names"], given.get("dtype")
         if set(given) != {"names", "dtype"} or not isinstance(names, (list, tuple)) or not names:
-            raise ConfigError("must hold a list of names, and a dtype", file=path, key=key)
+            raise ConfigError("must hold a list of names, and a dtype", key=key)
         given = {name: {"dtype": dtype, "shape": []} for name in names}
     free = [-1] if len(given) == 1 else []
     unknown = 0
@@ -544,28 +535,28 @@ def _fields(path: Path, key: str, given: Any, *, is_big: bool) -> Iterator[_Fiel
         facts = {"dtype": one} if isinstance(one, str) else one
         if not isinstance(facts, dict) or set(facts) - {"dtype", "shape"} or not name:
             raise ConfigError(
-                "must be a dtype, or a mapping with dtype and shape", file=path, key=f"{key}.{name}"
+                "must be a dtype, or a mapping with dtype and shape", key=f"{key}.{name}"
             )
-        shape = _shape(path, f"{key}.{name}.shape", facts.get("shape", free))
+        shape = _shape(f"{key}.{name}.shape", facts.get("shape", free))
         unknown += shape.count(-1)
         if unknown > 1:
-            raise ConfigError("may have one -1 in each record", file=path, key=key)
-        yield _Field(str(name), _dtype(path, f"{key}.{name}", facts.get("dtype"), is_big), shape)
+            raise ConfigError("may have one -1 in each record", key=key)
+        yield _Field(str(name), _dtype(f"{key}.{name}", facts.get("dtype"), is_big), shape)
 
 
-def _shape(path: Path, key: str, given: Any) -> tuple[int, ...]:
+def _shape(key: str, given: Any) -> tuple[int, ...]:
     lengths = given if isinstance(given, (list, tuple)) else [given]
     if len(lengths) > 32 or not all(type(n) is int and -1 <= n < 1 << 62 for n in lengths):
-        raise ConfigError("must hold whole numbers, of which one may be -1", file=path, key=key)
+        raise ConfigError("must hold whole numbers, of which one may be -1", key=key)
     return tuple(lengths)
 
 
-def _dtype(path: Path, key: str, given: Any, is_big: bool) -> str:
+def _dtype(key: str, given: Any, is_big: bool) -> str:
     if not isinstance(given, str):
-        raise ConfigError("must be a dtype, as text such as f8", file=path, key=key)
+        raise ConfigError("must be a dtype, as text such as f8", key=key)
     # What a person wrote of a byte order goes before that of the marks: a file may mix them.
     has_order = given.strip()[:1] in ("<", ">")
     try:
         return parse_dtype(given, big_endian=None if has_order else is_big)
     except CiwrapError as error:
-        raise ConfigError(error.message, file=path, key=key) from error
+        raise ConfigError(error.message, key=key) from error

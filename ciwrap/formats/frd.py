@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing, takes_steps
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, names_as_text
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, names_as_text
 from ciwrap.formats.tables import parse_floats
 from ciwrap.formats.trajectories import Lines
 from ciwrap.formats.words import numbers_in
@@ -41,12 +41,11 @@ class FrdReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options, path)
+        has_steps = takes_steps(options)
         listing = Listing(path)
         file = InputFile(path)
         try:
-            with guarded(path):
-                _Frd(Lines(file), listing, has_steps=has_steps).read()
+            _Frd(Lines(file), listing, has_steps=has_steps).read()
         finally:
             file.close()
         return EntrySource(path, listing.entries)

@@ -44,16 +44,15 @@ class GmshReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options, path)
+        has_steps = takes_steps(options)
         listing = Listing(path)
         data = whole_file(path)
         mesh = _Mesh(listing, has_steps=has_steps)
-        with guarded(path):
-            for section, lines in _sections(data):
-                with guarded(path, f"${section}"):
-                    mesh.add(section, lines)
-            if not listing.entries:
-                raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
+        for section, lines in _sections(data):
+            with guarded(path, f"${section}"):
+                mesh.add(section, lines)
+        if not listing.entries:
+            raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
         return EntrySource(path, listing.entries)
 
     def why_other(self, path: Path) -> str | None:

@@ -38,7 +38,7 @@ from ciwrap.formats.log_template import (
     minus_apart,
     no_number,
 )
-from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo, library
+from ciwrap.formats.reader import InputFile, Reader, Source, VariableInfo, guarded, library
 from ciwrap.model.settings import FormError, cut
 
 if TYPE_CHECKING:
@@ -77,7 +77,6 @@ class Listening:
             raise CorruptFileError(
                 f"line {line.number}: the template {cut(pattern.text)!r} begins there more"
                 " often than can be tried",
-                file=self._path,
                 remedy="begin it with rarer words, or with ^",
             ) from None
 
@@ -90,14 +89,10 @@ class Listening:
             return None
         if isinstance(found, Problem):
             word = len(line.data[: found.start].split()) + 1
-            raise CorruptFileError(
-                f"line {line.number}, word {word} {found.text}", file=self._path, variable=name
-            )
+            raise CorruptFileError(f"line {line.number}, word {word} {found.text}", variable=name)
         step = _step_of(line, found[0], step_size)
         if step is None:
-            raise CorruptFileError(
-                f"line {line.number} gives {_NO_STEP}", file=self._path, variable=name
-            )
+            raise CorruptFileError(f"line {line.number} gives {_NO_STEP}", variable=name)
         return step, found[0]
 
     def hear(self, line: Line) -> None:
@@ -342,14 +337,12 @@ class TableFinder(Listening):
         if not columns or len({*columns}) != len(columns) or len(columns) > MOST_COLUMNS:
             raise CorruptFileError(
                 f"line {line.number}: the header of the table names a column twice, or too many",
-                file=self._path,
                 variable=self.rule.name,
             )
         label = self.rule.iteration
         if label is not None and label not in columns:
             raise CorruptFileError(
                 f"line {line.number}: the header has no column {cut(label)!r}",
-                file=self._path,
                 variable=self.rule.name,
             )
         self.first = self.first or line
@@ -470,7 +463,6 @@ class Regex:
             why = f"RE2 knows no {lookaround}...)" if lookaround else one_line(problem)
             raise ConfigError(
                 f"{text[:60]!r} is not a regular expression of RE2: {why}",
-                file=path,
                 key=f"values.{value}.regex",
             ) from None
         named = {
@@ -480,15 +472,12 @@ class Regex:
         if named and not needs_group:
             raise ConfigError(
                 "has named groups, which 'column' or 'lines' would leave unread",
-                file=path,
                 key=f"values.{value}.regex",
             )
         groups = named or ({1: value} if self._pattern.groups and needs_group else {})
         is_data = [name not in (STEP, _UNIT) for name in groups.values()]
         if needs_group and not (any(is_data) if value != STEP else groups):
-            raise ConfigError(
-                "has no group (...) around the number", file=path, key=f"values.{value}.regex"
-            )
+            raise ConfigError("has no group (...) around the number", key=f"values.{value}.regex")
         kinds = {_UNIT: "text"}
         self._groups = [
             (number, Field(name, kinds.get(name, "number")))
@@ -546,27 +535,28 @@ class LogReader(Reader):
     option_names: ClassVar[tuple[str, ...]] = (*KEYS, "iteration_step")
 
     def open(
-        self,
-        path: Path,
-        *,
-        name: str | None = None,
-        options: Mapping[str, Any] | None = None,
+        self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
     ) -> LogSource:
         given = dict(options or {})
         self.check_options(given, path)
-        try:
-            rules = make_rules(given)
-        except FormError as error:
-            key = ".".join(map(str, error.path))
-            raise ConfigError(error.message, file=path, key=f"options.{key}") from None
-        if rules == LogRules():
-            raise ConfigError(
-                "a log needs rules that say what is looked for in it",
-                file=path,
-                remedy="give the check 'values', 'tables', 'counts' or 'use'"
-                " (`ciwrap init --logs` proposes some)",
-            )
-        return LogSource(path, rules, float(given.get("iteration_step", 1.0)))
+        with guarded(path):
+            return LogSource(path, _rules(given), float(given.get("iteration_step", 1.0)))
+
+
+def _rules(options: Mapping[str, Any]) -> LogRules:
+    """The rules that options give. Raises ConfigError."""
+    try:
+        rules = make_rules(options)
+    except FormError as error:
+        key = ".".join(map(str, error.path))
+        raise ConfigError(error.message, key=f"options.{key}") from None
+    if rules == LogRules():
+        raise ConfigError(
+            "a log needs rules that say what is looked for in it",
+            remedy="give the check 'values', 'tables', 'counts' or 'use'"
+            " (`ciwrap init --logs` proposes some)",
+        )
+    return rules
 
 
 class LogSource(Source):
@@ -694,7 +684,7 @@ class LogSource(Source):
     def _refuse_taken(self, name: str) -> None:
         """Raises ConfigError if a variable that has been found has this name."""
         if name in self.series or any(one.name == name for one in self.counters):
-            raise ConfigError(f"two rules give the variable {name!r}", file=self.path, key="values")
+            raise ConfigError(f"two rules give the variable {name!r}", key="values")
 
     def _nothing(self, key: str, pattern: Template | Regex) -> str:
         words = pattern.words if isinstance(pattern, Template) else ()
@@ -707,7 +697,6 @@ class LogSource(Source):
         found: list[CiwrapError] = [
             NotComparableError(
                 f"no line matches {one.name!r}, which 'require' asks for",
-                file=self.path,
                 remedy="did the program end as it should?",
             )
             for one in required
@@ -716,8 +705,7 @@ class LogSource(Source):
         found += [
             NotComparableError(
                 f"line {one.first.number} matches {one.name!r}, which 'forbid' rules out:"
-                f" {cut(one.first.text.strip())!r}",
-                file=self.path,
+                f" {cut(one.first.text.strip())!r}"
             )
             for one in forbidden
             if one.first is not None

@@ -12,7 +12,7 @@ from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.openfoam_text import FoamText
-from ciwrap.formats.reader import CheckedReader, Source, guarded, whole_file
+from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.tables import parse_float, parse_floats
 from ciwrap.formats.words import CUT_OFF, line_at, numbers_in
 from ciwrap.model.settings import OWN_FORMATS
@@ -40,17 +40,15 @@ class OpenFoamReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         data = bytes(whole_file(path))
-        with guarded(path):
-            foam = _Foam(data, Listing(path))
-            try:
-                foam.read()
-            except CorruptFileError as error:
-                raise CorruptFileError(
-                    f"line {line_at(data, foam.at)}: {error.message}",
-                    file=path,
-                    variable=foam.entry or None,
-                    remedy=error.remedy or CUT_OFF,
-                ) from None
+        foam = _Foam(data, Listing(path))
+        try:
+            foam.read()
+        except CorruptFileError as error:
+            raise CorruptFileError(
+                f"line {line_at(data, foam.at)}: {error.message}",
+                variable=foam.entry or None,
+                remedy=error.remedy or CUT_OFF,
+            ) from None
         return EntrySource(path, foam.listing.entries)
 
 

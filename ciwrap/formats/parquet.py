@@ -51,9 +51,9 @@ def _source(path: Path) -> Source:
     arrow, parquet = _libraries(path)
     with guarded(path):
         file = parquet.ParquetFile(str(path), memory_map=False)
-    listing = Listing(path)
-    with closed_on_error(file.close), guarded(path):
-        _list(arrow, file, listing)
+        listing = Listing(path)
+        with closed_on_error(file.close):
+            _list(arrow, file, listing)
     return EntrySource(path, listing.entries, file.close)
 
 

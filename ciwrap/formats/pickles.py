@@ -14,7 +14,6 @@ from ciwrap.formats.reader import (
     Source,
     VariableInfo,
     check_is_file,
-    guarded,
     library,
 )
 from ciwrap.model.settings import OWN_FORMATS
@@ -34,7 +33,6 @@ class PickleReader(CheckedReader):
         check_is_file(path)
         raise UnreadFileError(
             "is a pickle, which runs code when it is read",
-            file=path,
             remedy="write .npz, or leave it out with 'exclude'",
         )
 
@@ -54,14 +52,12 @@ class TorchReader(CheckedReader):
         if version is None or (int(version[1]), int(version[2])) < _SAFE_TORCH:
             raise ReaderPluginError(
                 f"torch {torch.__version__} may run code of the file when it loads weights",
-                file=path,
                 remedy="install torch 2.6 or later, or write .safetensors",
             )
-        with guarded(path):
-            value = torch.load(str(path), map_location="cpu", weights_only=True)
-            listing = Listing(path)
-            _add(listing, torch, name, "", value, 0)
-            return EntrySource(path, listing.entries)
+        value = torch.load(str(path), map_location="cpu", weights_only=True)
+        listing = Listing(path)
+        _add(listing, torch, name, "", value, 0)
+        return EntrySource(path, listing.entries)
 
 
 def _add(listing: Listing, torch: Any, root: str, name: str, value: Any, depth: int) -> None:

@@ -48,7 +48,6 @@ class RawReader(CheckedReader):
                 return RawSource(path, name, options, sidecar)
         raise UnreadFileError(
             "nothing says which dtype and shape it has",
-            file=path,
             remedy="give 'options' with dtype and shape, or write a description beside it"
             " (NAME.yaml)",
         )
@@ -90,7 +89,6 @@ class RawSource(Source):
             raise CorruptFileError(
                 f"has {self._file.byte_count} bytes, which is not {offset} and {asked} values of"
                 f" {item} bytes",
-                file=self.path,
                 remedy=f"is the program still writing it, or is {described_in.name} wrong?",
             )
         return tuple(shape)

@@ -256,14 +256,17 @@ class Reader(ABC):
 
 
 class CheckedReader(Reader):
-    """A reader whose options have been looked at by the time a file is opened."""
+    """A reader whose options have been looked at by the time a file is opened, and whose errors are
+    given the name of the file here: `open_file` says what is wrong, and may raise anything.
+    """
 
     def open(
         self, path: Path, *, name: str | None = None, options: Mapping[str, Any] | None = None
     ) -> Source:
         given = dict(options or {})
         self.check_options(given, path)
-        return self.open_file(path, name or path.stem, given)
+        with guarded(path):
+            return self.open_file(path, name or path.stem, given)
 
     @abstractmethod
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
@@ -627,7 +630,7 @@ class AttributeRule(Struct, frozen=True):
     is_chosen: bool = False
 
     @staticmethod
-    def of(options: Mapping[str, Any], path: Path) -> AttributeRule:
+    def of(options: Mapping[str, Any]) -> AttributeRule:
         """The rule that the option `attributes` gives: true, false, or a list of names.
 
         Raises ConfigError for anything else.
@@ -638,9 +641,7 @@ class AttributeRule(Struct, frozen=True):
         if isinstance(given, bool):
             return AttributeRule(MEANING if given else (), has_all=given, is_chosen=True)
         if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
-            raise ConfigError(
-                "must be true, false or a list of names", file=path, key="options.attributes"
-            )
+            raise ConfigError("must be true, false or a list of names", key="options.attributes")
         return AttributeRule(tuple(given), is_chosen=True)
 
     def labels(

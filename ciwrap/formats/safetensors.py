@@ -35,19 +35,19 @@ class SafetensorsReader(CheckedReader):
 def _entries(path: Path, file: InputFile) -> list[Entry]:
     start = 8 + int.from_bytes(file.read_at(0, 8), "little")
     if start > _MAX_HEADER_BYTES:
-        raise FileLimitError(f"claims a header of {start} bytes", file=path)
+        raise FileLimitError(f"claims a header of {start} bytes")
     try:
         header = json.loads(bytes(file.read_at(8, start - 8)).decode(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise CorruptFileError(f"its header is not JSON: {str(error)[:100]}", file=path) from None
+        raise CorruptFileError(f"its header is not JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
-        raise CorruptFileError("its header is not a mapping", file=path)
+        raise CorruptFileError("its header is not a mapping")
     listing = Listing(path)
     stretches: list[tuple[int, int]] = []
     for name, tensor in header.items():
         if name == "__metadata__":
             continue
-        dtype, shape, begin, end = _described(path, name, tensor)
+        dtype, shape, begin, end = _described(name, tensor)
         stretches.append((begin, end))
         known = _DTYPES.get(dtype)
         if known is None:
@@ -55,7 +55,7 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
             continue
         if math.prod(shape) * storage_dtype(known).itemsize != end - begin:
             raise CorruptFileError(
-                f"its offsets do not hold {dtype} of shape {shape}", file=path, variable=name
+                f"its offsets do not hold {dtype} of shape {shape}", variable=name
             )
         region = FileRegion(str(path), start + begin, end - begin)
         info = VariableInfo(name, known, shape, region)
@@ -63,12 +63,12 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
     at = 0
     for begin, end in sorted(stretches):
         if begin != at:
-            raise CorruptFileError("its tensors overlap or leave a gap", file=path)
+            raise CorruptFileError("its tensors overlap or leave a gap")
         at = end
     if start + at != file.byte_count:
         what = "is truncated" if file.byte_count < start + at else "has bytes left over"
         raise CorruptFileError(
-            f"{what}: it has {file.byte_count} bytes, its header says {start + at}", file=path
+            f"{what}: it has {file.byte_count} bytes, its header says {start + at}"
         )
     return listing.entries
 
@@ -80,7 +80,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _described(path: Path, name: str, tensor: Any) -> tuple[str, tuple[int, ...], int, int]:
+def _described(name: str, tensor: Any) -> tuple[str, tuple[int, ...], int, int]:
     """(dtype, shape, begin, end) of a tensor's entry."""
     try:
         dtype, shape, (begin, end) = tensor["dtype"], tensor["shape"], tensor["data_offsets"]
@@ -88,5 +88,5 @@ def _described(path: Path, name: str, tensor: Any) -> tuple[str, tuple[int, ...]
     except (KeyError, TypeError, ValueError):
         whole, dtype = [None], ""
     if not isinstance(dtype, str) or not all(type(n) is int and n >= 0 for n in whole):
-        raise CorruptFileError("is described wrongly", file=path, variable=name)
+        raise CorruptFileError("is described wrongly", variable=name)
     return dtype, tuple(shape), begin, end

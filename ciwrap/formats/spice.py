@@ -62,7 +62,6 @@ class SpiceReader(CheckedReader):
             except CorruptFileError as error:
                 raise CorruptFileError(
                     f"line {line_at(raw.data, max(0, raw.at - 1))}: {error.message}",
-                    file=path,
                     remedy=error.remedy or CUT_OFF,
                 ) from None
         listing = Listing(path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, EntrySource, Listing, opened
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, as_elements, guarded, whole_file
+from ciwrap.formats.reader import CheckedReader, InputFile, Source, as_elements, whole_file
 from ciwrap.formats.words import CUT_OFF, numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -51,8 +51,7 @@ class Su2Reader(CheckedReader):
         if start == MAGIC:
             return opened(path, _fields)
         listing = Listing(path)
-        with guarded(path):
-            _Mesh(listing).read(_sections(whole_file(path)))
+        _Mesh(listing).read(_sections(whole_file(path)))
         return EntrySource(path, listing.entries)
 
 
@@ -70,9 +69,7 @@ def _fields(file: InputFile) -> list[Entry]:
             wanted = at + 8 * width * points + 4 * wholes + 8 * doubles
     if file.byte_count != wanted or at == _HEADER.size:
         raise CorruptFileError(
-            f"has {file.byte_count} bytes where {wanted} are expected",
-            file=file.path,
-            remedy=CUT_OFF,
+            f"has {file.byte_count} bytes where {wanted} are expected", remedy=CUT_OFF
         )
     names = bytes(file.read_at(_HEADER.size, _NAME_BYTES * width))
     for column in range(width):

@@ -39,7 +39,7 @@ from ciwrap.formats.reader import (
     Source,
     VariableInfo,
     as_elements,
-    reading,
+    guarded,
 )
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -200,9 +200,7 @@ class RowReader:
             data = self._file.read_at(offset, min(BLOCK_BYTES, size - offset))
             if b"\0" in data:
                 raise CorruptFileError(
-                    "is not text (it holds NUL bytes)",
-                    file=self._file.path,
-                    remedy=self._if_binary,
+                    "is not text (it holds NUL bytes)", file=self._file.path, remedy=self._if_binary
                 )
             yield data.removeprefix(codecs.BOM_UTF8) if offset == 0 else data
             offset += len(data)
@@ -652,9 +650,7 @@ class TextSource(Source):
         marks = (comments,) if isinstance(comments, str) else tuple(map(str, comments))
         skipped = options.get("skip_rows", 0)
         if isinstance(skipped, bool) or not isinstance(skipped, int) or skipped < 0:
-            raise ConfigError(
-                "must be a whole number from 0", file=self.path, key="options.skip_rows"
-            )
+            raise ConfigError("must be a whole number from 0", key="options.skip_rows")
         plain = Dialect(
             None,
             tuple(mark for mark in marks if mark),
@@ -678,9 +674,7 @@ class TextSource(Source):
             delimiter = given
         else:
             raise ConfigError(
-                "must be one character, or comma, semicolon, tab or space",
-                file=self.path,
-                key="options.delimiter",
+                "must be one character, or comma, semicolon, tab or space", key="options.delimiter"
             )
         return replace(plain, delimiter=delimiter)
 
@@ -688,13 +682,9 @@ class TextSource(Source):
         widths = options["widths"]
         is_list = isinstance(widths, list | tuple) and len(widths) > 0
         if not is_list or not all(type(one) is int and one > 0 for one in widths):
-            raise ConfigError(
-                "must be a list of whole numbers from 1", file=self.path, key="options.widths"
-            )
+            raise ConfigError("must be a list of whole numbers from 1", key="options.widths")
         if "delimiter" in options:
-            raise ConfigError(
-                "means nothing beside 'widths'", file=self.path, key="options.delimiter"
-            )
+            raise ConfigError("means nothing beside 'widths'", key="options.delimiter")
         return tuple(widths)
 
     def _scan(self, header: str, types: Mapping[str, str]) -> None:
@@ -724,12 +714,11 @@ class TextSource(Source):
             self._is_guessed = self._is_guessed and may_be_decimal(cells)
             columns.take_cells(cells, is_simple=piece.is_simple)
         if columns is None:
-            raise CorruptFileError("holds no rows", file=self.path)
+            raise CorruptFileError("holds no rows")
         if self._is_guessed and not self._is_said and self._header_line is None:
             raise UnreadFileError(
                 "has two numbers without a point in each row, with a comma between them: it may be"
                 " one column of numbers with a decimal comma",
-                file=self.path,
                 remedy="if it has two columns, set its option 'delimiter' to comma",
             )
         self._row_count = columns.row_count
@@ -737,7 +726,6 @@ class TextSource(Source):
         if Kind.TEXT in self._kinds and not self._is_said:
             raise UnreadFileError(
                 "has columns of words, so it may be a text and no table",
-                file=self.path,
                 remedy="'format: tokens' compares texts; if it is a table, set its option 'header'"
                 " to yes or no",
             )
@@ -770,7 +758,7 @@ class TextSource(Source):
         """Names of the columns, and whether the first row is what gives them."""
         first = block.rows[0]
         if len(first) > MAX_COLUMNS:
-            raise CorruptFileError(f"has more than {MAX_COLUMNS} columns", file=self.path)
+            raise CorruptFileError(f"has more than {MAX_COLUMNS} columns")
         has_words = any(cell.strip() for cell in first) and not any(map(is_number, first))
         is_header = header == "yes" or (header == "auto" and has_words)
         names = [cell.strip() for cell in first] if is_header else []
@@ -786,9 +774,7 @@ class TextSource(Source):
         named = [name or f"col_{number}" for number, name in enumerate(names)]
         if len(set(named)) != len(named):
             twice = next(name for name in named if named.count(name) > 1)
-            raise DuplicateVariableError(
-                "two columns have this name", file=self.path, variable=twice
-            )
+            raise DuplicateVariableError("two columns have this name", variable=twice)
         return named, is_header
 
     def _given_kinds(self, types: Mapping[str, str], names: list[str]) -> list[Kind]:
@@ -796,14 +782,11 @@ class TextSource(Source):
             if name not in names:
                 raise ConfigError(
                     f"there is no column {name!r} (known: {', '.join(names[:20])})",
-                    file=self.path,
                     key="options.types",
                 )
             if word not in ("int", "float", "text"):
                 raise ConfigError(
-                    f"{word!r} is not a column type (int, float, text)",
-                    file=self.path,
-                    key=f"options.types.{name}",
+                    f"{word!r} is not a column type (int, float, text)", key=f"options.types.{name}"
                 )
         return [Kind(types.get(name, "unknown")) for name in names]
 
@@ -825,7 +808,6 @@ class TextSource(Source):
                 cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
                 raise CorruptFileError(
                     f"line {line}: has {cells} where {wanted} are expected",
-                    file=self.path,
                     remedy=_NO_ROW
                     if self._is_said
                     else "if it is not a table, set 'format: tokens'",
@@ -840,13 +822,12 @@ class TextSource(Source):
         if name not in self._numbers:
             raise ConfigError(
                 f"there is no column {name!r} (known: {', '.join([*self._numbers][:20])})",
-                file=self.path,
                 key="options.iteration",
             )
-        rule = IterationRule.of({**options, "iteration_variable": name}, self.path)
+        rule = IterationRule.of({**options, "iteration_variable": name})
         steps = rule.numbers(self.read(name, 0, self._row_count), self.path, name)
         if max(steps, default=0) >= 1 << 62:
-            raise CorruptFileError("holds a step of 2^62 or more", file=self.path, variable=name)
+            raise CorruptFileError("holds a step of 2^62 or more", variable=name)
         self._step_column, self._step_size = name, rule.step
         self.variables = tuple(replace(info, in_text=True) for info in self.variables)
         self.__dict__.pop("_by_name", None)
@@ -864,13 +845,12 @@ class TextSource(Source):
 
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
-        if self._spool is None:
-            self._spool = self._converted()
-        number = self._numbers[name]
-        with reading(self.path):
-            self._spool.seek(self._offsets[number] + first_element * info.item_bytes)
-            data = self._spool.read(count * info.item_bytes)
-        return as_elements(data, info.dtype)
+        with guarded(self.path):
+            if self._spool is None:
+                self._spool = self._converted()
+            offset = self._offsets[self._numbers[name]]
+            self._spool.seek(offset + first_element * info.item_bytes)
+            return as_elements(self._spool.read(count * info.item_bytes), info.dtype)
 
     def _converted(self) -> IO[bytes]:
         """All columns one after another."""
@@ -886,14 +866,13 @@ class TextSource(Source):
                     continue
                 rows = len(columns[0])
                 if done + rows > self._row_count:
-                    raise CorruptFileError("changes while it is read", file=self.path)
-                with reading(self.path):
-                    for offset, values in zip(self._offsets, columns, strict=True):
-                        spool.seek(offset + done * values.itemsize)
-                        spool.write(values.tobytes())
+                    raise CorruptFileError("changes while it is read")
+                for offset, values in zip(self._offsets, columns, strict=True):
+                    spool.seek(offset + done * values.itemsize)
+                    spool.write(values.tobytes())
                 done += rows
             if done != self._row_count:
-                raise CorruptFileError("changes while it is read", file=self.path)
+                raise CorruptFileError("changes while it is read")
         except BaseException:
             spool.close()
             raise
@@ -941,7 +920,6 @@ class TextSource(Source):
             line = block.lines[len(block.lines) - len(cells) + error.row]
             raise CorruptFileError(
                 f"line {line}, column {number + 1}: {error.cell[:40]!r} {error.problem}",
-                file=self.path,
                 variable=info.name,
             ) from None
 

@@ -14,7 +14,7 @@ from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.find_outputs import TECPLOT_BINARY
-from ciwrap.formats.reader import CheckedReader, Source, guarded, whole_file
+from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.words import CUT_OFF, numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -49,15 +49,12 @@ class TecplotReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options, path)
+        has_steps = takes_steps(options)
         listing = Listing(path)
         data = whole_file(path)
-        with guarded(path):
-            if data.startswith(TECPLOT_BINARY):
-                raise UnsupportedFormatError(
-                    "is a binary file of Tecplot", remedy="write it as text"
-                )
-            _list_zones(_File(data).zones(), listing, has_steps=has_steps)
+        if data.startswith(TECPLOT_BINARY):
+            raise UnsupportedFormatError("is a binary file of Tecplot", remedy="write it as text")
+        _list_zones(_File(data).zones(), listing, has_steps=has_steps)
         return EntrySource(path, listing.entries)
 
 

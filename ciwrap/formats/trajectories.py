@@ -128,7 +128,6 @@ class Lines:
         """An error that tells the line; by default the one that was taken last."""
         return CorruptFileError(
             f"line {self.number - 1 if number is None else number} {problem}",
-            file=self._file.path,
             remedy="is the program still writing it?",
         )
 
@@ -182,7 +181,7 @@ class FrameRows:
         return found
 
     def _fail(self, frame: Frame, row: int, problem: str) -> NoReturn:
-        raise CorruptFileError(f"line {frame.line + row} {problem}", file=self._file.path)
+        raise CorruptFileError(f"line {frame.line + row} {problem}")
 
 
 def _values(cells: Sequence[str], dtype: str, is_simple: bool) -> NDArray[Any]:
@@ -281,16 +280,16 @@ class XyzReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iteration_variable", "iteration_step")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        rule = IterationRule.of(options, path)
+        rule = IterationRule.of(options)
 
         def entries(file: InputFile) -> list[Entry]:
-            frames = _frames(path, file)
+            frames = _frames(file)
             return frame_entries(Listing(path), file, frames, _steps(frames, rule, path))
 
         return opened(path, entries)
 
 
-def _frames(path: Path, file: InputFile) -> list[Frame]:
+def _frames(file: InputFile) -> list[Frame]:
     lines = Lines(file)
     found: list[Frame] = []
     while not lines.is_done:
@@ -319,7 +318,7 @@ def _frames(path: Path, file: InputFile) -> list[Frame]:
         }
         found.append(Frame(count, columns or _PLAIN, at, lines.at, number, arrays))
     if not found:
-        raise CorruptFileError("holds no frames", file=path)
+        raise CorruptFileError("holds no frames")
     return found
 
 
@@ -380,7 +379,6 @@ def _steps(frames: list[Frame], rule: IterationRule, path: Path) -> list[int]:
     if any(value is None or np.ndim(value) for value in values):
         raise ConfigError(
             f"not every frame's comment says {rule.variable!r} as one number",
-            file=path,
             key="options.iteration_variable",
         )
     return rule.numbers(np.array(values), path, rule.variable)
@@ -414,7 +412,7 @@ def _dump_entries(path: Path, file: InputFile) -> list[Entry]:
         steps.append(step)
         frames.append(frame)
     if not frames:
-        raise CorruptFileError("holds no frames", file=path)
+        raise CorruptFileError("holds no frames")
     return frame_entries(Listing(path), file, frames, steps)
 
 
@@ -451,7 +449,7 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
         elif item == "UNITS":
             facts["units"] = array_of_texts([lines.next().strip()]).reshape(()), ()
         elif item == "DIMENSION" or item.startswith("GRID SIZE"):
-            raise UnsupportedFormatError("is a dump of a grid, which is not read", file=file.path)
+            raise UnsupportedFormatError("is a dump of a grid, which is not read")
         else:
             break
     names = item.split()[1:]
@@ -525,7 +523,7 @@ class _Dcd:
                 self._order = order
                 break
         else:
-            raise CorruptFileError("does not begin as a DCD trajectory", file=self._path)
+            raise CorruptFileError("does not begin as a DCD trajectory")
         control, at = self._record(0, 84, 84)
         numbers = struct.unpack(f"{self._order}20i", control[4:])
         _, at = self._record(at, 4, _MAX_TITLE_BYTES)
@@ -536,10 +534,10 @@ class _Dcd:
         self._has_cell = is_charmm and numbers[10] != 0
         if numbers[8] != 0 or (is_charmm and numbers[11] != 0):
             raise UnsupportedFormatError(
-                "has fixed atoms or a fourth dimension, which are not read", file=self._path
+                "has fixed atoms or a fourth dimension, which are not read"
             )
         if self._atoms <= 0 or first < 0 or every < 0:
-            raise CorruptFileError("has a header that makes no sense", file=self._path)
+            raise CorruptFileError("has a header that makes no sense")
         self._begin = at
         self._axis_bytes = 4 * self._atoms + 8
         self._frame_bytes = 3 * self._axis_bytes + (_CELL_BYTES + 8 if self._has_cell else 0)
@@ -548,7 +546,6 @@ class _Dcd:
         if rest % self._frame_bytes or (frames > 0 and frames != self._frames):
             raise CorruptFileError(
                 f"holds {rest / self._frame_bytes:.6g} frames, its header says {frames}",
-                file=self._path,
                 remedy="is the program still writing it?",
             )
         # Some programs leave the step out; then frames are counted.
@@ -558,10 +555,10 @@ class _Dcd:
         """A Fortran record of the header, and where the next one begins."""
         length = self._mark(at)
         if not fewest <= length <= most:
-            raise CorruptFileError("has a damaged header", file=self._path)
+            raise CorruptFileError("has a damaged header")
         data = bytes(self._file.read_at(at + 4, length))
         if self._mark(at + 4 + length) != length:
-            raise CorruptFileError("has a damaged header", file=self._path)
+            raise CorruptFileError("has a damaged header")
         return data, at + 8 + length
 
     def _mark(self, at: int) -> int:
@@ -601,7 +598,7 @@ class _Dcd:
 
     def _check_marks(self, at: int, length: int) -> None:
         if self._mark(at) != length or self._mark(at + 4 + length) != length:
-            raise CorruptFileError("has a damaged frame", file=self._path)
+            raise CorruptFileError("has a damaged frame")
 
 
 # A frame of TRR begins with a number, the length of a version, that length again, 12 characters,
@@ -653,7 +650,7 @@ def _refuse_double(path: Path) -> None:
     doubles = (9 * 8, *(3 * 8 * sizes[_ATOMS],) * 3)
     if any(sizes[part] == size != 0 for part, size in zip(_PARTS, doubles, strict=True)):
         raise UnsupportedFormatError(
-            "is written in double precision, which MDAnalysis rounds to single", file=path
+            "is written in double precision, which MDAnalysis rounds to single"
         )
 
 
@@ -662,8 +659,8 @@ def _source(path: Path) -> Source:
     kind = module.TRRFile if _is_trr(path) else module.XTCFile
     with guarded(path):
         file = kind(str(path))
-    with closed_on_error(file.close), guarded(path):
-        listing = _listing(file, path)
+        with closed_on_error(file.close):
+            listing = _listing(file, path)
     return EntrySource(path, listing.entries, file.close)
 
 
@@ -675,7 +672,7 @@ def _listing(file: Any, path: Path) -> Listing:
         frame = frames.at(number)
         step = int(frame.step)
         if step < 0:
-            raise CorruptFileError(f"frame {number} has the step {step}", file=path)
+            raise CorruptFileError(f"frame {number} has the step {step}")
         held = [
             (field, called)
             for field, called in _FIELDS
@@ -693,9 +690,7 @@ def _listing(file: Any, path: Path) -> Listing:
             )
     # Offsets end at the last whole frame, wherever the file does.
     if count == 0 or file._bytes_tell() != path.stat().st_size:  # the only way to know
-        raise CorruptFileError(
-            f"is cut off after {count} whole frames", file=path, remedy="write it again"
-        )
+        raise CorruptFileError(f"is cut off after {count} whole frames", remedy="write it again")
     return listing
 
 
@@ -818,9 +813,7 @@ class _Field:
 
     def _error(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
-            f"{problem} (from line {self._line} on)",
-            file=self._file.path,
-            remedy="is the program still writing it?",
+            f"{problem} (from line {self._line} on)", remedy="is the program still writing it?"
         )
 
 

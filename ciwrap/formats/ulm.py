@@ -16,7 +16,7 @@ from ciwrap.base.documents import DocumentError, load_json
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, Listing, opened, takes_steps
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded
+from ciwrap.formats.reader import CheckedReader, InputFile, Source
 from ciwrap.formats.values_file import add_values
 from ciwrap.formats.words import CUT_OFF
 from ciwrap.model.settings import OWN_FORMATS
@@ -46,13 +46,8 @@ class UlmReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options, path)
-
-        def entries(file: InputFile) -> list[Entry]:
-            with guarded(path):
-                return _Ulm(file).entries(name, has_steps=has_steps)
-
-        return opened(path, entries)
+        has_steps = takes_steps(options)
+        return opened(path, lambda file: _Ulm(file).entries(name, has_steps=has_steps))
 
 
 class _Ulm:
@@ -64,7 +59,7 @@ class _Ulm:
         if magic not in MAGIC:
             raise self._error("does not begin as files of ASE and GPAW do")
         if not 1 <= version <= _NEWEST:
-            raise UnsupportedFormatError(f"is of the unknown version {version}", file=file.path)
+            raise UnsupportedFormatError(f"is of the unknown version {version}")
         if count < 1:
             raise self._error("holds no items")
         self._places = struct.unpack(f"<{count}q", self._take(place, 8 * count))
@@ -140,4 +135,4 @@ class _Ulm:
         return bytes(self._file.read_at(place, count))
 
     def _error(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(problem, file=self._file.path, remedy=CUT_OFF)
+        return CorruptFileError(problem, remedy=CUT_OFF)

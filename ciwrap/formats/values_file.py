@@ -69,15 +69,15 @@ class ValuesReader(CheckedReader):
         file = InputFile(path)
         with closed_on_error(file.close):
             if file.byte_count > _MOST_BYTES:
-                raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB", file=path)
+                raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB")
             data = bytes(file.read_at(0, file.byte_count))
         file.close()
         if not data.strip():
-            raise self._refused(path, "is empty")
+            raise self._refused("is empty")
         try:
             value = self.load(data.removeprefix(b"\xef\xbb\xbf"), path)
         except DocumentError as error:
-            raise self._refused(path, str(error)) from None
+            raise self._refused(str(error)) from None
         listing = Listing(path)
         add_values(listing, value, (), name)
         written = [replace(one, info=replace(one.info, is_written=True)) for one in listing.entries]
@@ -87,8 +87,8 @@ class ValuesReader(CheckedReader):
     def load(self, data: bytes, path: Path) -> Any:
         """The plain values of a document. Raises DocumentError."""
 
-    def _refused(self, path: Path, problem: str) -> CorruptFileError:
-        return CorruptFileError(problem, file=path, remedy="is the program still writing it?")
+    def _refused(self, problem: str) -> CorruptFileError:
+        return CorruptFileError(problem, remedy="is the program still writing it?")
 
 
 class JsonReader(ValuesReader):
@@ -143,7 +143,7 @@ def add_values(listing: Listing, value: Any, path: tuple[str | int, ...], root: 
     name = ".".join(map(str, named))
     facts: dict[str, Any] = {"labels": _labels(path)}
     if len(path) > _MOST_DEPTH:
-        raise CorruptFileError("is nested too deeply", file=listing.path)
+        raise CorruptFileError("is nested too deeply")
     if isinstance(value, dict) and value:
         for key, one in value.items():
             add_values(listing, one, (*path, key), root)
@@ -221,7 +221,7 @@ class TokensReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines", "ignore_places")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return TokensSource(path, name, _rules(options, path))
+        return TokensSource(path, name, _rules(options))
 
 
 class TokensSource(Source):
@@ -233,7 +233,7 @@ class TokensSource(Source):
         with closed_on_error(self.close):
             size = self._file.byte_count
             if b"\0" in self._file.read_at(0, min(size, SNIFFED_BYTES)):
-                raise CorruptFileError("holds a NUL byte, so it is not text", file=path)
+                raise CorruptFileError("holds a NUL byte, so it is not text")
             may_be_cut = bytes(self._file.read_at(size - 1, 1)) in _ENDS if size else False
         labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
         region = FileRegion(str(path), 0, size)
@@ -247,32 +247,29 @@ class TokensSource(Source):
         self._file.close()
 
 
-def _rules(options: Mapping[str, Any], path: Path) -> TextRules:
+def _rules(options: Mapping[str, Any]) -> TextRules:
     """The rules that `options:` states. Raises ConfigError for what means nothing."""
-    ignore = _texts(options, "ignore", path)
-    lines = _texts(options, "ignore_lines", path)
-    places, sections = _places(options.get("ignore_places", ()), path)
+    ignore = _texts(options, "ignore")
+    lines = _texts(options, "ignore_lines")
+    places, sections = _places(options.get("ignore_places", ()))
     for one in ignore:
         if one not in TEXT_SETS:
             known = ", ".join(TEXT_SETS)
-            raise ConfigError(f"{one!r} is not one of {known}", file=path, key="options.ignore")
+            raise ConfigError(f"{one!r} is not one of {known}", key="options.ignore")
     for one in lines:
         if not one.replace("*", "").strip():
-            raise ConfigError(
-                f"{one!r} leaves out every line", file=path, key="options.ignore_lines"
-            )
+            raise ConfigError(f"{one!r} leaves out every line", key="options.ignore_lines")
     for one in places:
         if "{}" not in one or not any(c.isalpha() for c in one):
             raise ConfigError(
                 f"{one!r} is no place in a line: write its words, '{{}}' for the number to leave"
                 " out and '#' for any other",
-                file=path,
                 key="options.ignore_places",
             )
     return TextRules(ignore, lines, places, sections)
 
 
-def _places(given: Any, path: Path) -> tuple[tuple[str, ...], tuple[SectionPlace, ...]]:
+def _places(given: Any) -> tuple[tuple[str, ...], tuple[SectionPlace, ...]]:
     """Those of all lines, and those of sections. Raises ConfigError for what is none."""
     entries = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     sections = tuple(one for one in entries if isinstance(one, SectionPlace))
@@ -281,15 +278,14 @@ def _places(given: Any, path: Path) -> tuple[tuple[str, ...], tuple[SectionPlace
         if one.place and "{}" not in one.place:
             raise ConfigError(
                 f"{one.place!r} names no number; write '{{}}' for the one to leave out",
-                file=path,
                 key="options.ignore_places",
             )
-    return _texts({"ignore_places": texts}, "ignore_places", path), sections
+    return _texts({"ignore_places": texts}, "ignore_places"), sections
 
 
-def _texts(options: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
+def _texts(options: Mapping[str, Any], key: str) -> tuple[str, ...]:
     given = options.get(key, ())
     texts = (given,) if isinstance(given, str) else tuple(given)
     if not all(isinstance(one, str) and one.strip() for one in texts):
-        raise ConfigError("must be a text or a list of texts", file=path, key=f"options.{key}")
+        raise ConfigError("must be a text or a list of texts", key=f"options.{key}")
     return texts

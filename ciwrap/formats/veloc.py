@@ -30,7 +30,7 @@ class VelocReader(CheckedReader):
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         regions = options.get("regions") or {}
         if not isinstance(regions, dict):
-            raise ConfigError("must be a mapping of ids", file=path, key="options.regions")
+            raise ConfigError("must be a mapping of ids", key="options.regions")
         described = {str(key): value for key, value in regions.items()}
         return opened(path, lambda file: _entries(path, file, described))
 
@@ -39,7 +39,7 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
     count = _COUNT.unpack(bytes(file.read_at(0, _COUNT.size)))[0]
     offset = _COUNT.size + count * _REGION.size
     if count > MAX_VARIABLES:
-        raise FileLimitError(f"claims {count} regions", file=path)
+        raise FileLimitError(f"claims {count} regions")
     headers = bytes(file.read_at(_COUNT.size, count * _REGION.size))
     listing = Listing(path)
     for number, byte_count in _REGION.iter_unpack(headers):
@@ -47,28 +47,25 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
             raise CorruptFileError(
                 f"is truncated: region {number} ends at byte {offset + byte_count}, the file has"
                 f" {file.byte_count}",
-                file=path,
                 remedy="is the program still writing it?",
             )
-        name, dtype, shape = _described(path, number, regions.get(str(number)))
+        name, dtype, shape = _described(number, regions.get(str(number)))
         if dtype is None:
             listing.add_fault(
                 name, f"nothing says which dtype it has; give 'regions: {{{number}: ...}}'"
             )
         else:
-            lengths = _shape(path, number, shape, byte_count, storage_dtype(dtype).itemsize)
+            lengths = _shape(number, shape, byte_count, storage_dtype(dtype).itemsize)
             region = FileRegion(str(path), offset, byte_count)
             info = VariableInfo(name, dtype, lengths, region)
             listing.put(Entry(info, file.elements(offset, dtype)))
         offset += byte_count
     if offset != file.byte_count:
-        raise CorruptFileError(
-            f"has bytes left over: {file.byte_count}, its header says {offset}", file=path
-        )
+        raise CorruptFileError(f"has bytes left over: {file.byte_count}, its header says {offset}")
     return listing.entries
 
 
-def _described(path: Path, number: int, given: Any) -> tuple[str, str | None, Any]:
+def _described(number: int, given: Any) -> tuple[str, str | None, Any]:
     """(name, dtype, shape) of a region, as the options have it."""
     key = f"options.regions.{number}"
     if given is None:
@@ -76,25 +73,23 @@ def _described(path: Path, number: int, given: Any) -> tuple[str, str | None, An
     if isinstance(given, str):
         given = {"dtype": given}
     if not isinstance(given, dict) or set(given) - {"name", "dtype", "shape"}:
-        raise ConfigError("must hold dtype, and may hold name and shape", file=path, key=key)
+        raise ConfigError("must hold dtype, and may hold name and shape", key=key)
     name, dtype = given.get("name") or f"region_{number}", given.get("dtype")
     if not isinstance(dtype, str) or not isinstance(name, str):
-        raise ConfigError("its dtype and name must be text", file=path, key=key)
+        raise ConfigError("its dtype and name must be text", key=key)
     try:
         return name, parse_dtype(dtype), given.get("shape")
     except CiwrapError as error:
-        raise ConfigError(error.message, file=path, key=f"{key}.dtype") from error
+        raise ConfigError(error.message, key=f"{key}.dtype") from error
 
 
-def _shape(path: Path, number: int, given: Any, byte_count: int, item: int) -> tuple[int, ...]:
+def _shape(number: int, given: Any, byte_count: int, item: int) -> tuple[int, ...]:
     lengths = (
         [-1] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
     )
     if not all(type(n) is int and n >= -1 for n in lengths) or lengths.count(-1) > 1:
         raise ConfigError(
-            "must hold whole numbers, one of which may be -1",
-            file=path,
-            key=f"options.regions.{number}.shape",
+            "must hold whole numbers, one of which may be -1", key=f"options.regions.{number}.shape"
         )
     known = math.prod(n for n in lengths if n != -1) * item
     if -1 in lengths and known and byte_count % known == 0:
@@ -102,7 +97,6 @@ def _shape(path: Path, number: int, given: Any, byte_count: int, item: int) -> t
     elif -1 in lengths or known != byte_count:
         raise CorruptFileError(
             f"region {number} has {byte_count} bytes, which is not {lengths} values of {item}",
-            file=path,
             remedy="is the program still writing it, or are 'regions' wrong?",
         )
     return tuple(lengths)

@@ -69,12 +69,9 @@ class VtkReader(HistoryReader):
         check_is_file(path)
         if rule.axis not in ("auto", "none", TIME):
             raise ConfigError(
-                f"there is no dimension {rule.axis!r} (known: {TIME})",
-                file=path,
-                key="options.iterations",
+                f"there is no dimension {rule.axis!r} (known: {TIME})", key="options.iterations"
             )
-        with guarded(path):
-            return _source(path, rule)
+        return _source(path, rule)
 
     def companions(self, path: Path) -> tuple[Path, ...]:
         """The pieces of a parallel file, the files of a series and their pieces."""
@@ -127,7 +124,7 @@ def _source(path: Path, rule: IterationRule) -> Source:
         where = {"called": TIME if rule.is_on else None, "iteration": number_of.get(time)}
         listing.add_array(f"{TIME}[{number}]", np.float64(time), **where)
     if not listing.entries:
-        raise CorruptFileError("holds no data", file=path)
+        raise CorruptFileError("holds no data")
     return EntrySource(path, listing.entries)
 
 
@@ -170,7 +167,6 @@ def part_of(path: Path, name: str) -> Path:
     if not name or not part.is_file():
         raise CorruptFileError(
             f"names {name[:200]!r}, which does not exist",
-            file=path,
             remedy="has the program finished writing it, and are all its files here?",
         )
     return part

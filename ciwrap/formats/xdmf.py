@@ -48,8 +48,8 @@ class XdmfReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        file = _Xdmf(path, has_steps=takes_steps(options, path))
-        with closed_on_error(file.close), guarded(path):
+        file = _Xdmf(path, has_steps=takes_steps(options))
+        with closed_on_error(file.close):
             file.read()
             left_out = sum(one.attributes_left_out for one in file.sources)
         entries = file.listing.entries

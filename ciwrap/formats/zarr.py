@@ -35,7 +35,6 @@ from ciwrap.formats.reader import (
     InputFile,
     Source,
     add_attributes,
-    guarded,
     library,
     not_there,
     reading,
@@ -71,15 +70,13 @@ class ZarrReader(HistoryReader):
         _check_is_store(path)
         zarr = library("zarr", file=path)
         listing = Listing(path)
-        with guarded(path), _quiet():
+        with _quiet():
             # What somebody once consolidated may lack arrays, and tell other shapes and units.
             root = zarr.open(str(path), mode="r", use_consolidated=False)
             walk = _Walk(zarr, listing, rule, attributes)
             walk.node(root, path.stem, (), {})
         if rule.axis not in ("auto", "none") and not walk.has_found_axis:
-            raise ConfigError(
-                f"no array has a dimension {rule.axis!r}", file=path, key="options.iterations"
-            )
+            raise ConfigError(f"no array has a dimension {rule.axis!r}", key="options.iterations")
         return EntrySource(path, listing.entries, attributes_left_out=listing.left_out)
 
 
@@ -89,7 +86,7 @@ def _check_is_store(path: Path) -> None:
             raise not_there(path)
         if not path.is_dir():
             raise UnreadableFileError(
-                "is not a folder, as a Zarr store is", file=path, remedy="give the store's folder"
+                "is not a folder, as a Zarr store is", remedy="give the store's folder"
             )
         list(path.iterdir())
     for marker in ZARR_MARKERS:
@@ -103,7 +100,6 @@ def _check_is_store(path: Path) -> None:
             return
     raise CorruptFileError(
         "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray",
-        file=path,
         remedy="has the program finished writing it?",
     )
 
@@ -146,7 +142,7 @@ class _Walk:
             return
         here = (*above, stem) if parent is not None else above
         if len(here) > MAX_DEPTH:
-            raise FileLimitError("nests its groups too deeply", file=self._listing.path)
+            raise FileLimitError("nests its groups too deeply")
         status = (self._listing.path / node.path).stat()
         folder = (status.st_dev, status.st_ino)  # which two ways to one folder share
         if folder in inside:

@@ -365,7 +365,7 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
     refused(path, archive([("a.npy", one + b"x")]), CorruptFileError, "its header says")
     refused(path, archive([("a.npy", one)], zipfile.ZIP_LZMA), UnsupportedFormatError, "method 14")
     refused(path, archive([("a.npy", one)]) + b"more", CorruptFileError)
-    refused(path, one, CorruptFileError, "damaged archive")
+    refused(path, one, CorruptFileError, "not a zip file")
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
@@ -404,9 +404,7 @@ def test_what_helps_a_member_with_another_checksum(tmp_path: Path) -> None:
     path.write_bytes(data[:at] + bytes(8) + data[at + 8 :])
     with (
         Catalog(find_outputs(tmp_path, ["x.npz"])) as catalog,
-        pytest.raises(
-            UnsupportedDtypeError, match=r"CRC.*; write it again; name it under 'ignore'"
-        ),
+        pytest.raises(UnsupportedDtypeError, match=r"CRC.*; is it whole.*; name it under 'ignore'"),
     ):
         catalog.values(VariableId("z"))
 
