@@ -160,9 +160,7 @@ class _Contents:
         self._rule = rule
         self._steps = _steps(adios2, path)
         if not any(self._steps):
-            raise CorruptFileError(
-                "holds no data", remedy="is it whole, and has the program finished writing it?"
-            )
+            raise CorruptFileError("holds no data")
         self._listing = Listing(path)
         self._stored_bytes = bytes_below(path)
 

@@ -13,7 +13,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.amrex_level import Level, Words, corners
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.reader import CheckedReader, Source, guarded, not_there, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class AmrexReader(CheckedReader):
             raise not_there(path)
         names = {one.name for one in path.iterdir()}
         if "Header" not in names:
-            raise CorruptFileError("holds no Header", remedy=CUT_OFF)
+            raise CorruptFileError("holds no Header")
         with guarded(path / "Header"):
             levels = _list_plotfile(path, listing)
         for one in sorted(names - {"Header", *levels}):
@@ -59,7 +59,7 @@ def _list_plotfile(path: Path, listing: Listing) -> list[str]:
     words = Words(rest)
     axes = words.whole()
     if len(fields) != int(count) or axes not in (1, 2, 3):
-        raise CorruptFileError("names other fields than it says", remedy=CUT_OFF)
+        raise CorruptFileError("names other fields than it says")
     listing.add_array("time", numbers_in(words.take())[0])
     levels = [f"Level_{number}" for number in range(words.whole() + 1)]
     listing.add_array("low", numbers_in(words.take(axes)))

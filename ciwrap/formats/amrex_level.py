@@ -13,7 +13,7 @@ from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import FlatReader, Listing
 from ciwrap.formats.reader import InputFile, as_elements, guarded, labels_of, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ class Words:
     def take(self, count: int = 1) -> list[str]:
         found = list(islice(self._words, count))
         if len(found) != count:
-            raise CorruptFileError("ends too early", remedy=CUT_OFF)
+            raise CorruptFileError("ends too early")
         return found
 
     def whole(self) -> int:
@@ -88,14 +88,14 @@ class Level:
                 ends[path] = self._find(number, path, offset, ends.get(path, 0))
         for path, end in ends.items():
             if InputFile(path).byte_count != end:
-                raise CorruptFileError(f"does not end at byte {end}", file=path, remedy=CUT_OFF)
+                raise CorruptFileError(f"does not end at byte {end}", file=path)
 
     def _find(self, number: int, path: Path, offset: int, end: int) -> int:
         """Finds the values of a box, which begin where those before it end, and where they end."""
         head = _FAB.match(InputFile(path).read_some(offset, _FAB_BYTES).decode("latin-1"))
         if head is None or offset != end or int(head[3]) != len(self._fields):
             what = f"has no box of {len(self._fields)} fields at byte {offset}"
-            raise CorruptFileError(what, remedy=CUT_OFF)
+            raise CorruptFileError(what)
         self._stored[number] = first, last = corners(head[2])
         dtype = np.dtype(_DTYPES.get(head[1], "V1"))
         around = (self._boxes[number] - (first, last)) * ((1,), (-1,))

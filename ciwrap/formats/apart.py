@@ -30,7 +30,7 @@ from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, all_e
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.entries import Listing
-from ciwrap.formats.reader import Source, VariableInfo, guarded
+from ciwrap.formats.reader import IS_WHOLE, Source, VariableInfo, guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -211,7 +211,7 @@ class Child:
                     "cannot be read: the library that reads it has made no progress for"
                     f" {patience:.0f} seconds",
                     file=path,
-                    remedy="is it whole, and has the program finished writing it?",
+                    remedy=IS_WHOLE,
                 )
             received = os.readv(self._answers, [view])
             if received == 0:

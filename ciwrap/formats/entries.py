@@ -30,6 +30,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.reader import (
+    IS_WHOLE,
     AttributeRule,
     CheckedReader,
     InputFile,
@@ -152,7 +153,7 @@ class Listing:
                 yield
         except (CorruptFileError, UnsupportedDtypeError) as error:
             # What a library complains of need not be damage, which is what the remedy is for.
-            is_ours = error.remedy and error.__cause__ is None
+            is_ours = error.__cause__ is None and error.remedy != IS_WHOLE
             self.add_fault(name, fault_text(error) if is_ours else error.message, **facts)
 
     def add(

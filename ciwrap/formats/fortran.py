@@ -285,7 +285,7 @@ def records_of(file: InputFile, kinds: tuple[Marks, ...]) -> tuple[Marks, list[R
     furthest, and for an empty file; NotComparableError if they fit several that mean other bytes.
     """
     if not file.byte_count:
-        raise CorruptFileError("is empty", remedy="is the program still writing it?")
+        raise CorruptFileError("is empty")
     found: list[tuple[Marks, list[Record]]] = []
     furthest, problem = -1, None
     for kind in kinds:

@@ -14,7 +14,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.find_outputs import formats_of
 from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class GmshReader(CheckedReader):
             with guarded(path, f"${section}"):
                 mesh.add(section, lines)
         if not listing.entries:
-            raise CorruptFileError("holds neither a mesh nor data", remedy=CUT_OFF)
+            raise CorruptFileError("holds neither a mesh nor data")
         return EntrySource(path, listing.entries)
 
     def why_other(self, path: Path) -> str | None:
@@ -74,7 +74,7 @@ def _sections(data: bytearray) -> Iterator[tuple[str, list[str]]]:
             try:
                 end = lines.index(f"$End{name}", at)
             except ValueError:
-                raise CorruptFileError(f"has no $End{name[:40]}", remedy=CUT_OFF) from None
+                raise CorruptFileError(f"has no $End{name[:40]}") from None
             yield name, [line for line in lines[at + 1 : end] if line]
             at = end
         at += 1

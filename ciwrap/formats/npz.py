@@ -142,9 +142,7 @@ class _Member:
             count = min(_SKIP_BYTES, self._entry.file_size - at)
             found = zlib.crc32(self._file.read_at(start + at, count), found)
         if found != self._entry.CRC:
-            raise CorruptFileError(
-                "does not have the checksum that the archive states", remedy="write it again"
-            )
+            raise CorruptFileError("does not have the checksum that the archive states")
 
     def _take(self, count: int) -> bytes:
         """The next bytes of the unpacked member, fewer only at its end."""

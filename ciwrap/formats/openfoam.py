@@ -14,7 +14,7 @@ from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.openfoam_text import FoamText
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.tables import parse_float, parse_floats
-from ciwrap.formats.words import CUT_OFF, line_at, numbers_in
+from ciwrap.formats.words import numbers_in, telling_line
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -41,14 +41,12 @@ class OpenFoamReader(CheckedReader):
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         data = bytes(whole_file(path))
         foam = _Foam(data, Listing(path))
-        try:
-            foam.read()
-        except CorruptFileError as error:
-            raise CorruptFileError(
-                f"line {line_at(data, foam.at)}: {error.message}",
-                variable=foam.entry or None,
-                remedy=error.remedy or CUT_OFF,
-            ) from None
+        with telling_line(data, lambda: foam.at):
+            try:
+                foam.read()
+            except CorruptFileError as error:
+                error.blame(variable=foam.entry or None)
+                raise
         return EntrySource(path, foam.listing.entries)
 
 

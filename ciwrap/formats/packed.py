@@ -239,8 +239,4 @@ def _streams(file: InputFile, make: Callable[[], Any]) -> Iterator[bytes]:
             if one.eof:
                 data, one, has_ended = one.unused_data, None, True
     if one is not None or not has_ended:
-        raise CorruptFileError(
-            "is packed, and cut off",
-            file=file.path,
-            remedy="is it whole, and has the program finished writing it?",
-        )
+        raise CorruptFileError("is packed, and cut off")

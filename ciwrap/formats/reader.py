@@ -298,6 +298,8 @@ def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any
     return np.frombuffer(data, dtype=storage_dtype(dtype))
 
 
+# What to do about a damaged file, where nothing better is known.
+IS_WHOLE = "is it whole, and has the program finished writing it?"
 _MOST_PER_CALL = 1 << 30
 _WORD = re.compile(r"[A-Za-z]{3}")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -308,8 +310,8 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
     """Turns whatever a format's library raises for a damaged file into CorruptFileError.
 
     Such libraries raise anything (KeyError, struct.error, RuntimeError, ...), so everything is
-    taken; our own errors pass, with the file and the variable where they name none. Memory that
-    runs out becomes FileLimitError.
+    taken; our own errors pass, with the file and the variable where they name none, and a remedy
+    for damage that has none. Memory that runs out becomes FileLimitError.
     """
     try:
         with reading(path):
@@ -320,13 +322,13 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
             # From a library (HDF5, zarr), not from the operating system.
             raise _corrupt(path, variable, cause) from cause
         error.blame(file=path, variable=variable)
+        if type(error) is CorruptFileError:
+            error.remedy = error.remedy or IS_WHOLE
         raise
     except MemoryError as error:
         raise FileLimitError(
             "asks for more memory than there is", file=path, variable=variable
         ) from error
-    except IndexError as error:
-        raise _corrupt(path, variable, error) from error
     except Exception as error:
         raise _corrupt(path, variable, error) from error
 
@@ -336,10 +338,7 @@ def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileE
     if not _WORD.search(text):  # such as the key of a KeyError
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return CorruptFileError(
-        f"cannot be read: {text[:200]}",
-        file=path,
-        variable=variable,
-        remedy="is it whole, and has the program finished writing it?",
+        f"cannot be read: {text[:200]}", file=path, variable=variable, remedy=IS_WHOLE
     )
 
 
@@ -398,7 +397,7 @@ class InputFile:
                     raise CorruptFileError(
                         f"ends after {end} bytes, but {offset + count} are expected",
                         file=self.path,
-                        remedy="is the program still writing it?",
+                        remedy=IS_WHOLE,
                     )
                 done += got
         return data
@@ -451,7 +450,7 @@ def check_is_file(path: Path) -> None:
     size = file.byte_count
     file.close()
     if size == 0:
-        raise CorruptFileError("is empty", file=path, remedy="is the program still writing it?")
+        raise CorruptFileError("is empty", file=path, remedy=IS_WHOLE)
 
 
 # What is read with which packages, and the extra that brings them to a clone.

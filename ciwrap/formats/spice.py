@@ -15,8 +15,8 @@ from msgspec import Struct
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
-from ciwrap.formats.reader import CheckedReader, Source, guarded, whole_file
-from ciwrap.formats.words import CUT_OFF, line_at, numbers_in
+from ciwrap.formats.reader import CheckedReader, Source, whole_file
+from ciwrap.formats.words import numbers_in, telling_line
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -54,16 +54,10 @@ class SpiceReader(CheckedReader):
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         raw = _Rawfile(bytes(whole_file(path)))
         found: list[tuple[Plot, NDArray[Any]]] = []
-        with guarded(path):
-            try:
-                while raw.has_more() or not found:
-                    plot = raw.head()
-                    found.append((plot, raw.table(plot)))
-            except CorruptFileError as error:
-                raise CorruptFileError(
-                    f"line {line_at(raw.data, max(0, raw.at - 1))}: {error.message}",
-                    remedy=error.remedy or CUT_OFF,
-                ) from None
+        with telling_line(raw.data, lambda: max(0, raw.at - 1)):
+            while raw.has_more() or not found:
+                plot = raw.head()
+                found.append((plot, raw.table(plot)))
         listing = Listing(path)
         often = Counter(plot.called for plot, _ in found)
         counts: Counter[str] = Counter()

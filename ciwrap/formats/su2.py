@@ -14,7 +14,7 @@ from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, EntrySource, Listing, opened
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, as_elements, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def _fields(file: InputFile) -> list[Entry]:
             at += _NAME_BYTES * width
             wanted = at + 8 * width * points + 4 * wholes + 8 * doubles
     if file.byte_count != wanted or at == _HEADER.size:
-        raise CorruptFileError(
-            f"has {file.byte_count} bytes where {wanted} are expected", remedy=CUT_OFF
-        )
+        raise CorruptFileError(f"has {file.byte_count} bytes where {wanted} are expected")
     names = bytes(file.read_at(_HEADER.size, _NAME_BYTES * width))
     for column in range(width):
         name = names[_NAME_BYTES * column :][:_NAME_BYTES].split(b"\0")[0].decode()
@@ -132,7 +130,7 @@ class _Mesh:
         if not lost and self._often["MARKER_ELEMS"] != self._counts["NMARK"]:
             lost = ["as many markers as it says"]
         if lost:
-            raise CorruptFileError(f"does not have {lost[0]}", remedy=CUT_OFF)
+            raise CorruptFileError(f"does not have {lost[0]}")
 
     def _section(self, key: str, value: str, rows: list[list[str]]) -> None:
         family = key.partition("_")[0]
@@ -147,7 +145,7 @@ class _Mesh:
             self._listing.add_array(name, numbers_in(words, "<i8"))
             if key in _COUNTED and len(rows) != count:
                 what = f"{name} says {count} rows, but has {len(rows)}"
-                raise CorruptFileError(what, remedy=CUT_OFF)
+                raise CorruptFileError(what)
         else:
             self._listing.add_array(name, np.array(value, object))
         if key in _ELEMENTS:
@@ -173,7 +171,7 @@ class _Mesh:
     def _rows(self, name: str, rows: list[list[str]], decimals: int) -> None:
         """Adds a table. decimals: of how many columns it is known that they hold decimals."""
         if len({len(row) for row in rows}) > 1:
-            raise CorruptFileError(f"{name} has rows of several lengths", remedy=CUT_OFF)
+            raise CorruptFileError(f"{name} has rows of several lengths")
         columns = list(zip(*rows, strict=True))
         floats: list[Sequence[str]] = []
         wholes: list[Sequence[str]] = []

@@ -15,7 +15,7 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.find_outputs import TECPLOT_BINARY
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ class _File:
             elif kind in ("TEXT", "GEOMETRY"):
                 raise UnsupportedFormatError(f"holds {kind}, which is not read")
         if not found:
-            raise CorruptFileError("holds no zone", remedy=CUT_OFF)
+            raise CorruptFileError("holds no zone")
         return found
 
     def _error(self, problem: str) -> CorruptFileError:
         number, _ = self._lines[min(self._at, len(self._lines) - 1)]
-        return CorruptFileError(f"line {number} {problem}", remedy=CUT_OFF)
+        return CorruptFileError(f"line {number} {problem}")
 
     def _next(self) -> str:
         """The line that comes next, which is not taken; '' at the end."""

@@ -126,10 +126,7 @@ class Lines:
 
     def error(self, problem: str, number: int | None = None) -> CorruptFileError:
         """An error that tells the line; by default the one that was taken last."""
-        return CorruptFileError(
-            f"line {self.number - 1 if number is None else number} {problem}",
-            remedy="is the program still writing it?",
-        )
+        return CorruptFileError(f"line {self.number - 1 if number is None else number} {problem}")
 
     def whole(self, text: str, most: int) -> int:
         """The only number of a line, from 0 to `most`. Raises CorruptFileError."""
@@ -545,8 +542,7 @@ class _Dcd:
         self._frames = rest // self._frame_bytes
         if rest % self._frame_bytes or (frames > 0 and frames != self._frames):
             raise CorruptFileError(
-                f"holds {rest / self._frame_bytes:.6g} frames, its header says {frames}",
-                remedy="is the program still writing it?",
+                f"holds {rest / self._frame_bytes:.6g} frames, its header says {frames}"
             )
         # Some programs leave the step out; then frames are counted.
         self._steps = [first + (every or 1) * number for number in range(self._frames)]
@@ -690,7 +686,7 @@ def _listing(file: Any, path: Path) -> Listing:
             )
     # Offsets end at the last whole frame, wherever the file does.
     if count == 0 or file._bytes_tell() != path.stat().st_size:  # the only way to know
-        raise CorruptFileError(f"is cut off after {count} whole frames", remedy="write it again")
+        raise CorruptFileError(f"is cut off after {count} whole frames")
     return listing
 
 
@@ -812,9 +808,7 @@ class _Field:
         return found
 
     def _error(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(
-            f"{problem} (from line {self._line} on)", remedy="is the program still writing it?"
-        )
+        return CorruptFileError(f"{problem} (from line {self._line} on)")
 
 
 def _row(lines: Lines, widths: tuple[int, ...] | None) -> list[float]:

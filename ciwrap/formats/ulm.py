@@ -18,7 +18,6 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, Listing, opened, takes_steps
 from ciwrap.formats.reader import CheckedReader, InputFile, Source
 from ciwrap.formats.values_file import add_values
-from ciwrap.formats.words import CUT_OFF
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -57,11 +56,11 @@ class _Ulm:
         self._file = file
         magic, tag, version, count, place = _HEADER.unpack(self._take(0, _HEADER.size))
         if magic not in MAGIC:
-            raise self._error("does not begin as files of ASE and GPAW do")
+            raise CorruptFileError("does not begin as files of ASE and GPAW do")
         if not 1 <= version <= _NEWEST:
             raise UnsupportedFormatError(f"is of the unknown version {version}")
         if count < 1:
-            raise self._error("holds no items")
+            raise CorruptFileError("holds no items")
         self._places = struct.unpack(f"<{count}q", self._take(place, 8 * count))
         self._is_trajectory = tag.rstrip() == _TRAJECTORY or count > 1
         self._list_end = place + 8 * self._room(place, count)
@@ -84,9 +83,9 @@ class _Ulm:
             try:
                 value = load_json(self._take(place + 8, length), takes_constants=True)
             except DocumentError as error:
-                raise self._error(f"item {number} {error}") from None
+                raise CorruptFileError(f"item {number} {error}") from None
             if not isinstance(value, dict):
-                raise self._error(f"item {number} is no mapping")
+                raise CorruptFileError(f"item {number} is no mapping")
             order = ">" if value.get("_little_endian") is False else "<"
             kept = {key: one for key, one in value.items() if key not in _LEFT_OUT}
             self._add(listing, kept, (), name, order)
@@ -97,7 +96,7 @@ class _Ulm:
                     info = replace(info, name=f"{info.name}[{number}]", **called)
                 found.append(Entry(info, one.read))
         if self._file.byte_count > end:
-            raise self._error("ends with an item that was not finished")
+            raise CorruptFileError("ends with an item that was not finished")
         return found
 
     def _add(
@@ -117,10 +116,10 @@ class _Ulm:
         lengths, kind, place = told
         dtype = np.dtype(kind).newbyteorder(order)
         if dtype.kind not in _KINDS or not all(isinstance(one, int) for one in (*lengths, place)):
-            raise self._error(f"holds an array {name} of a kind that is not known")
+            raise CorruptFileError(f"holds an array {name} of a kind that is not known")
         byte_count = math.prod(lengths) * dtype.itemsize
         if min((*lengths, place)) < 0 or place + byte_count > self._file.byte_count:
-            raise self._error(f"ends before its array {name} does")
+            raise CorruptFileError(f"ends before its array {name} does")
         listing.add(
             name,
             dtype,
@@ -131,8 +130,5 @@ class _Ulm:
 
     def _take(self, place: int, count: int) -> bytes:
         if place < 0 or not 0 <= count <= self._file.byte_count - place:
-            raise self._error("ends too early")
+            raise CorruptFileError("ends too early")
         return bytes(self._file.read_at(place, count))
-
-    def _error(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(problem, remedy=CUT_OFF)

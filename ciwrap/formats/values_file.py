@@ -73,11 +73,11 @@ class ValuesReader(CheckedReader):
             data = bytes(file.read_at(0, file.byte_count))
         file.close()
         if not data.strip():
-            raise self._refused("is empty")
+            raise CorruptFileError("is empty")
         try:
             value = self.load(data.removeprefix(b"\xef\xbb\xbf"), path)
         except DocumentError as error:
-            raise self._refused(str(error)) from None
+            raise CorruptFileError(str(error)) from None
         listing = Listing(path)
         add_values(listing, value, (), name)
         written = [replace(one, info=replace(one.info, is_written=True)) for one in listing.entries]
@@ -86,9 +86,6 @@ class ValuesReader(CheckedReader):
     @abstractmethod
     def load(self, data: bytes, path: Path) -> Any:
         """The plain values of a document. Raises DocumentError."""
-
-    def _refused(self, problem: str) -> CorruptFileError:
-        return CorruptFileError(problem, remedy="is the program still writing it?")
 
 
 class JsonReader(ValuesReader):

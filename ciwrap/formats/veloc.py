@@ -46,8 +46,7 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
         if offset + byte_count > file.byte_count:
             raise CorruptFileError(
                 f"is truncated: region {number} ends at byte {offset + byte_count}, the file has"
-                f" {file.byte_count}",
-                remedy="is the program still writing it?",
+                f" {file.byte_count}"
             )
         name, dtype, shape = _described(number, regions.get(str(number)))
         if dtype is None:

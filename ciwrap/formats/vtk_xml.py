@@ -70,7 +70,7 @@ _MOST_NAMES = 1000
 
 
 def bad(problem: str) -> CorruptFileError:
-    return CorruptFileError(problem, remedy="is it whole, and has the program finished writing it?")
+    return CorruptFileError(problem)
 
 
 class XmlFile:

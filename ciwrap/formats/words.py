@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.formats.tables import CellError, as_floats, as_ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-CUT_OFF = "is the program still writing it?"
 
 
 def numbers_in(words: Sequence[str], dtype: str = "<f8") -> NDArray[Any]:
@@ -25,11 +24,15 @@ def numbers_in(words: Sequence[str], dtype: str = "<f8") -> NDArray[Any]:
             return as_ints(words, is_simple=is_simple)
         return as_floats(words, is_simple=is_simple, empty_is_nan=False)
     except CellError as error:
-        raise CorruptFileError(
-            f"holds {error.cell[:40]!a}, which {error.problem}", remedy=CUT_OFF
-        ) from None
+        raise CorruptFileError(f"holds {error.cell[:40]!a}, which {error.problem}") from None
 
 
-def line_at(data: bytes | bytearray, offset: int) -> int:
-    """The line, counted from 1, that the byte at `offset` is in."""
-    return data.count(b"\n", 0, offset) + 1
+@contextlib.contextmanager
+def telling_line(data: bytes, at: Callable[[], int]) -> Iterator[None]:
+    """Errors of the block tell the line, counted from 1. at: the byte that was read last."""
+    try:
+        yield
+    except CorruptFileError as error:
+        line = data.count(b"\n", 0, at()) + 1
+        error.message = f"line {line}: {error.message}"
+        raise

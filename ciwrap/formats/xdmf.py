@@ -23,7 +23,7 @@ from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.entries import Entry, EntrySource, Listing, takes_steps
 from ciwrap.formats.hdf5 import Hdf5Reader
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, whole_file
-from ciwrap.formats.words import CUT_OFF, numbers_in
+from ciwrap.formats.words import numbers_in
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _parsed(path: Path) -> Element:
     try:
         root = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
-        raise CorruptFileError(f"is no whole XML: {error}", remedy=CUT_OFF) from error
+        raise CorruptFileError(f"is no whole XML: {error}") from error
     if root.tag != "Xdmf" or b"<!ENTITY" in data:
         raise CorruptFileError(f"is XML of another kind: {root.tag[:60]!a}")
     return root
@@ -103,7 +103,7 @@ class _Xdmf:
         """Lists all. Raises CorruptFileError, UnsupportedFormatError."""
         grids = _parsed(self._path).findall("Domain/Grid")
         if not grids:
-            raise CorruptFileError("holds no Grid", remedy=CUT_OFF)
+            raise CorruptFileError("holds no Grid")
         for number, grid in enumerate(grids):
             self._grid(grid, f"{grid.get('Name', number)}/" if len(grids) > 1 else "", None)
         for file, source in self._files.items():

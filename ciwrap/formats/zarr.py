@@ -99,8 +99,7 @@ def _check_is_store(path: Path) -> None:
                 raise FileLimitError("is too large for a description of arrays", file=file)
             return
     raise CorruptFileError(
-        "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray",
-        remedy="has the program finished writing it?",
+        "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray"
     )
 
 
