@@ -67,8 +67,8 @@ def starter_for(
     ]
     if runs is not None:
         files, result = _of_runs(files, result, runs)
-    words = shlex.split(command or "")  # names the program's source, say
-    texts = tuple(one for one in result.texts if one.as_posix() not in words)
+    named_by_command = set(map(Path, shlex.split(command or "")))  # the program's source, say
+    texts = tuple(one for one in result.texts if one not in named_by_command)
     if not files:  # texts may be inputs and notes, but are all that there is
         found = [_found(one.as_posix(), (), _text_keys(one)) for one in texts]
         files = [replace(one, lines=_MAY_CHANGE if one.keys == AS_TEXT else ()) for one in found]

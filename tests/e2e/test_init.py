@@ -147,6 +147,18 @@ def test_texts_with_keys_are_read_by_these_and_the_program_is_none(tmp_path: Pat
     assert run(tmp_path, "check")[0] == 1
 
 
+def test_a_program_named_from_this_folder_is_no_output(tmp_path: Path) -> None:
+    """As README calls it: `ciwrap init -- ./simulate`."""
+    program = tmp_path / "simulate"
+    program.write_text("#!/bin/sh\necho E = 1 > run.out\n")
+    program.chmod(0o755)
+    code, out = run(tmp_path, "init", "--", "./simulate")
+    assert (code, "run the program first" in out) == (3, True), out
+    subprocess.run(["./simulate"], cwd=tmp_path, check=True)
+    assert run(tmp_path, "init", "--", "./simulate")[0] == 0
+    assert list(yaml.safe_load((tmp_path / "ciwrap.yaml").read_text())["checks"]) == ["run"]
+
+
 def test_logs_of_known_programs_have_rules(tmp_path: Path) -> None:
     (tmp_path / "pw.out").write_text(
         "     Program PWSCF v.6.7 starts on\n!    total energy  =  -15.84 Ry\n JOB DONE.\n",
