@@ -145,6 +145,7 @@ using SectionRow = std::tuple<std::string, std::vector<Range>, std::vector<Range
 
 std::vector<LineRange> ranges_of(const std::vector<Range>& given) {
     std::vector<LineRange> ranges;
+    ranges.reserve(given.size());
     for (const auto& [first, last] : given)
         ranges.push_back({first, last});
     return ranges;
