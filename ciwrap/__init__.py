@@ -7,9 +7,10 @@ The functions of the Python API are loaded on first use; `import ciwrap` loads n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # not from `typing`, which takes as long to load as Python itself
 if TYPE_CHECKING:
+    from typing import Any
+
     from ciwrap.api import Golden, build_tree, check_array, compare_arrays, make_golden, read_golden
     from ciwrap.arrays.taught import register_type
     from ciwrap.base.errors import CiwrapError, GoldenMismatch

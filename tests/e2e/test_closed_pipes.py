@@ -139,6 +139,14 @@ def test_a_full_disk_is_an_error_and_no_verdict(here: Path) -> None:
         check_files(here, code, told=3)
 
 
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_a_version_that_cannot_be_written_is_an_error(here: Path) -> None:
+    with FULL.open("w") as full:
+        process = start(here, command("--version"), stdout=full, stderr=subprocess.PIPE)
+        _, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, errors) == (3, "error: No space left on device\n")
+
+
 @pytest.mark.parametrize("files", [1, 3])
 def test_a_list_on_a_full_disk_is_an_error_and_no_verdict(tmp_path: Path, files: int) -> None:
     """The list is written by another thread than the one that asks for what differs."""
