@@ -17,6 +17,8 @@ from typing import Any, Literal, NoReturn, TypeVar, cast
 import msgspec
 import msgspec.inspect
 
+from ciwrap.base.late import json
+
 Step = str | int
 _T = TypeVar("_T")
 
@@ -274,8 +276,6 @@ def load_json(data: bytes, *, most_values: int = MOST_VALUES, takes_constants: b
     takes_constants: whether NaN, Infinity and -Infinity are numbers, as Python's own writer has
     them. Raises DocumentError.
     """
-    import json
-
     if data.count(b",") + data.count(b"[") + data.count(b"{") > most_values:
         raise DocumentError(f"holds more than {most_values} values")
     try:

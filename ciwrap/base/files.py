@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from ciwrap.base.errors import CiwrapError, FileLimitError, UnreadableFileError, WriteFailedError
+from ciwrap.base.late import shutil
 
 _PIECE = 1 << 20
 # What begins a file that Git LFS has not fetched.

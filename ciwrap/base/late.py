@@ -1,60 +1,104 @@
-"""NumPy, futures and the compiled core, each loaded on first use: they take long to import."""
+"""Modules that take long to import and that not every call needs, each loaded on first use."""
 
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from importlib.machinery import PathFinder
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["futures", "numpy", "use_one_thread"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+
+__all__ = [
+    "csv",
+    "futures",
+    "getpass",
+    "hashlib",
+    "json",
+    "numpy",
+    "shutil",
+    "use_one_thread",
+    "yaml",
+]
 
 WAIT_POLICY = "OMP_WAIT_POLICY"
 
 # Two threads that withdraw one setting at the same time would withdraw it twice. The handler of a
 # signal may load something while its own thread does.
 _one_at_a_time = RLock()
-_is_alone = False
 
 
-def _load_with(setting: str, value: str, name: str) -> ModuleType:
-    """Imports a module that looks at a variable of the environment once, when it is loaded.
+@contextmanager
+def _with_setting(setting: str, value: str) -> Iterator[None]:
+    """For a module that looks at a variable of the environment once, when it is loaded.
 
     The setting is withdrawn again, and programs that are started later, such as a simulation, do
     not inherit it. A setting of the user's own holds.
     """
-    with _one_at_a_time:
-        if setting in os.environ:
-            return import_module(name)
-        os.environ[setting] = value
-        try:
-            return import_module(name)
-        finally:
-            os.environ.pop(setting, None)
+    if setting in os.environ:
+        yield
+        return
+    os.environ[setting] = value
+    try:
+        yield
+    finally:
+        os.environ.pop(setting, None)
 
 
 class _LateModule(ModuleType):
     """Stands for the module of its name, and imports it when an attribute is first asked for."""
 
     def __getattr__(self, name: str) -> Any:
-        if _is_alone:
-            module = _load_with("OPENBLAS_NUM_THREADS", "1", self.__name__)
-        else:
-            module = import_module(self.__name__)
-        value = getattr(module, name)
+        value = getattr(import_module(self.__name__), name)
         setattr(self, name, value)
         return value
 
 
 if TYPE_CHECKING:
+    import csv
+    import getpass
+    import hashlib
+    import json
+    import shutil
     from concurrent import futures
 
     import numpy
+    import yaml
 else:
+    csv = _LateModule("csv")
     futures = _LateModule("concurrent.futures")
+    getpass = _LateModule("getpass")
+    hashlib = _LateModule("hashlib")
+    json = _LateModule("json")
     numpy = _LateModule("numpy")
+    shutil = _LateModule("shutil")
+    yaml = _LateModule("yaml")
+
+
+class _NumPyOfOneThread:
+    """Finds NumPy for whoever imports it first: a reader, h5py, a plugin."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name == "numpy" else None
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_with_one_thread(module: ModuleType) -> None:
+                with _with_setting("OPENBLAS_NUM_THREADS", "1"):
+                    load(module)
+
+            vars(spec.loader)["exec_module"] = load_with_one_thread
+        return spec
 
 
 def use_one_thread() -> None:
@@ -63,8 +107,7 @@ def use_one_thread() -> None:
     They would take a third of the time that importing NumPy takes, and no command multiplies
     matrices that are worth it. A setting of the user's own holds.
     """
-    global _is_alone
-    _is_alone = True
+    sys.meta_path.insert(0, _NumPyOfOneThread)
 
 
 @cache
@@ -79,7 +122,8 @@ def load_core() -> ModuleType:
     """
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     try:
-        return _load_with(WAIT_POLICY, "passive", "ciwrap._core")
+        with _one_at_a_time, _with_setting(WAIT_POLICY, "passive"):
+            return import_module("ciwrap._core")
     finally:
         if cores is not None and os.sched_getaffinity(0) != cores:
             os.sched_setaffinity(0, cores)

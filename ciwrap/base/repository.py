@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from msgspec import Struct
 
 from ciwrap.base.errors import RepositoryError, UsageError, one_line
 from ciwrap.base.files import WORK_DIR, keep_out_of_git
+from ciwrap.base.late import getpass, shutil
 from ciwrap.base.processes import is_running, later_interrupts
 
 if TYPE_CHECKING:
@@ -201,8 +201,6 @@ class Repository(Struct, frozen=True):
 
     def remove_worktree(self, folder: Path) -> None:
         """Removes a working tree, whatever was made in it; no harm if there is none."""
-        import shutil
-
         with later_interrupts():
             shutil.rmtree(folder, ignore_errors=True)
             _run(self.top, ("worktree", "remove", "--force", "--force", str(folder)))

@@ -50,9 +50,8 @@ from ciwrap.review.project import (
     checks_of_others,
     find_project,
     load_project,
-    other_state_words,
-    state_of,
 )
+from ciwrap.review.project_state import other_state_words, state_of
 from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from ciwrap.base.errors import (
     UsageError,
 )
 from ciwrap.base.files import RUN_NOTES
+from ciwrap.base.late import hashlib
 from ciwrap.check.check import check_outputs
 from ciwrap.check.two_sides import Work, failed_check
 from ciwrap.cli.commands import command, complete_checks, verbosity_options

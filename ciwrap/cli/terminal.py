@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ciwrap.base.late import shutil
 from ciwrap.base.progress import NO_PROGRESS
 from ciwrap.report.text import bytes_text, safe_name
 
@@ -58,8 +59,6 @@ class ProgressLine:
         return self._total is None or self._done < self._total
 
     def _text(self) -> str:
-        import shutil
-
         counts = bytes_text(self._done)
         if self._total:
             share = 100 * self._done // self._total

@@ -42,6 +42,7 @@ from ciwrap.base.errors import (
     VariableMissingError,
     one_line,
 )
+from ciwrap.base.late import hashlib
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.model.fill_values import FILL_LABELS
@@ -596,8 +597,6 @@ def _escaped(text: str) -> str:
 def _cut(plain: str) -> str:
     if len(plain) <= MOST_CHARACTERS:
         return plain
-    import hashlib
-
     digest = hashlib.sha256(plain.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     return f"{plain[: MOST_CHARACTERS - _DIGEST_CHARACTERS - 8]}... ({digest})"
 

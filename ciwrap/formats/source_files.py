@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from ciwrap import _core
 from ciwrap.base.errors import CiwrapError, OutputMissingError, UnreadableFileError
+from ciwrap.base.late import json
 from ciwrap.formats.reader import InputFile
 
 if TYPE_CHECKING:
@@ -81,8 +82,6 @@ def digest_of_sight(seen: object) -> str:
 
 
 def _options_text(file: OutputFile) -> str:
-    import json
-
     return json.dumps({str(key): file.options[key] for key in sorted(file.options)}, default=repr)
 
 

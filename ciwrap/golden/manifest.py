@@ -19,6 +19,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import Labels, Values
 from ciwrap.base.documents import DocumentError, to_versioned_record
 from ciwrap.base.errors import CiwrapError
+from ciwrap.base.late import json
 from ciwrap.base.progress import NO_PROGRESS, Progress
 from ciwrap.golden.trees import (
     DEFAULT_RESOURCES,
@@ -450,8 +451,6 @@ def scalar(value: Scalar) -> str:
 
 def quoted(text: str) -> str:
     """Text in double quotes, which JSON and YAML read alike."""
-    import json
-
     return _UNPRINTABLE.sub(
         lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
     )

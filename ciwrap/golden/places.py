@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from ciwrap.base.documents import DocumentError
 from ciwrap.base.errors import CiwrapError, LockBusyError, UsageError, WriteFailedError
 from ciwrap.base.files import read_regular
+from ciwrap.base.late import hashlib
 from ciwrap.golden.manifest import MOST_MANIFEST_BYTES, load_manifest
 
 BINARY_SUFFIX = ".golden"
@@ -67,8 +68,6 @@ def escape_name(check: str) -> str:
         # As a folder it would take the place of another folder's shared file.
         stem = f"{stem.removesuffix(SHARED_SUFFIX)}%2E{SHARED_SUFFIX[1:]}"
     if len(stem) > _LONGEST_STEM:
-        import hashlib
-
         digest = hashlib.sha256(check.encode("utf-8", "surrogatepass")).hexdigest()
         # '~' is never left unescaped above, so a shortened name cannot meet a whole one.
         stem = f"{stem[: _LONGEST_STEM - _HASH_DIGITS - 1]}~{digest[:_HASH_DIGITS]}"

@@ -52,6 +52,7 @@ from ciwrap.base.errors import (
     GoldenToMendError,
     UnsupportedFormatError,
 )
+from ciwrap.base.late import hashlib
 from ciwrap.golden.manifest import (
     Acceptance,
     BinaryFile,
@@ -95,8 +96,6 @@ class Drop(Record, frozen=True):
 
 
 def sum_of(body: bytes) -> str:
-    import hashlib
-
     digest = hashlib.blake2b(body, digest_size=_SUM_BYTES).digest()
     return base64.urlsafe_b64encode(digest).decode()
 
@@ -125,8 +124,6 @@ def is_of_merge(line: bytes) -> bool:
 
 def slot_of(name: str) -> int:
     """Behind which of the lines that never change a golden or an environment lies."""
-    import hashlib
-
     digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=2).digest()
     return int.from_bytes(digest, "big") % SLOT_COUNT
 

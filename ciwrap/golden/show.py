@@ -7,7 +7,6 @@ lines. Only a test run knows which goldens are unused; it leaves a list for `ciw
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +25,7 @@ from ciwrap.base.files import (
     write_atomically,
     writing,
 )
+from ciwrap.base.late import json
 from ciwrap.base.late import numpy as np
 from ciwrap.golden.goldens_of_tests import ModuleStore
 from ciwrap.golden.manifest import Count, Root, VariableRow, describe_evidence

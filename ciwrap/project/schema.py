@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from msgspec import Struct, field
 
 from ciwrap.arrays.values import SectionPlace
 from ciwrap.base.errors import ConfigError, ConfigMissingError
+from ciwrap.base.late import yaml
 from ciwrap.base.words import nearest
 from ciwrap.model import SETTINGS, STRICT_KEYS
 from ciwrap.model.settings import (

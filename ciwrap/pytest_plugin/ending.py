@@ -36,7 +36,7 @@ from ciwrap.report.document import SCHEMA_VERSION, from_document, to_document, w
 from ciwrap.report.outputs import write_report
 from ciwrap.report.text import plural, safe_text
 from ciwrap.report.words import left_out_words
-from ciwrap.review.project import lacking_files, other_state_words, state_of, touched_since
+from ciwrap.review.project_state import lacking_files, other_state_words, state_of, touched_since
 from ciwrap.snapshot.difference import environment_of_process
 
 

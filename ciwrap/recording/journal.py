@@ -22,6 +22,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.base.files import writing
+from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.formats.reader import reading
 from ciwrap.runs.capture_index import MadeWith
@@ -448,8 +449,6 @@ class _Fields:
 
 def _fill_value(dtype: str, bits: bytes) -> float:
     """The number behind the bits of one scalar, little-endian."""
-    import numpy as np
-
     if dtype[1:] == "bf2":
         return float(np.frombuffer(b"\0\0" + bits[:2], "<f4")[0])
     kind = dtype[1:2]
@@ -551,8 +550,6 @@ def _text(text: str) -> bytes:
 
 def _fill_bits(dtype: str, value: float) -> bytes:
     """The bits of one scalar, little-endian, as 8 bytes."""
-    import numpy as np
-
     if dtype[1:] == "bf2":
         return np.array([value], "<f4").tobytes()[2:].ljust(8, b"\0")
     kind = dtype[1]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ciwrap.base.errors import InvalidBoundError, NotAvailableError, UsageError
+from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.model import SETTINGS, VariableSettings
 from ciwrap.model.settings import ErrorBound, OnTrees
@@ -357,8 +358,6 @@ def _described(name: str, array: Any, bound: tuple[float, float]) -> tuple[_Arra
 
 
 def _with_data(found: _Array, array: Any) -> tuple[_Array, Any]:
-    import numpy as np
-
     if not isinstance(array, np.ndarray) and hasattr(array, "__dlpack_device__"):
         if int(array.__dlpack_device__()[0]) != 1:  # not the host's memory
             return _on_device(found, array), array

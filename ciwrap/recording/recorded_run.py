@@ -27,6 +27,7 @@ from ciwrap.base.errors import (
     UsageError,
 )
 from ciwrap.base.files import write_atomically, writing
+from ciwrap.base.late import hashlib
 from ciwrap.base.patterns import file_glob
 from ciwrap.check.check import GoldenSide, ignored_but_in_golden, misspelt_words
 from ciwrap.check.two_sides import GOLDEN, HistoryOptions, failed_check
@@ -221,8 +222,6 @@ def snapshot_of_capture(path: Path) -> Snapshot | None:
 
 def snapshot_of_run(run: Path) -> GivenSnapshot | None:
     """The snapshot in a run's folder, named as snapshots are; None without one."""
-    import hashlib
-
     try:
         with (run / SNAPSHOT_FILE).open("rb") as file:
             text = file.read(_MOST_SNAPSHOT_BYTES)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import IO
 
+from ciwrap.base.late import shutil
+
 # Parameters of the terminal's "select graphic rendition" (ECMA-48, 8.3.117).
 _CODES = {"bold": 1, "dim": 2, "underline": 4, "red": 31, "green": 32, "yellow": 33, "magenta": 35}
 _PLAIN_TERMINALS = frozenset({"", "dumb", "unknown"})
@@ -90,16 +92,12 @@ class Lines(Console):
 
 def terminal_width() -> int:
     """In characters. Python 3.10 says 0 of a terminal that does not know."""
-    from shutil import get_terminal_size
-
-    return get_terminal_size().columns or 80
+    return shutil.get_terminal_size().columns or 80
 
 
 def terminal_height() -> int:
     """In lines."""
-    from shutil import get_terminal_size
-
-    return get_terminal_size().lines or 24
+    return shutil.get_terminal_size().lines or 24
 
 
 def _lines(text: Text) -> Iterator[Text]:

@@ -24,6 +24,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
     UsageError,
 )
+from ciwrap.base.late import numpy as np
 from ciwrap.formats.source_files import CheckpointKey, Digest, SourceFile, Whole, relative_path
 from ciwrap.golden.trees import kept_fill_values, settings_text
 from ciwrap.model import ErrorBound, VariableId, VariableSettings, fit_fill_values
@@ -32,7 +33,6 @@ from ciwrap.runs.capture_file import CaptureFile, Section
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from ciwrap.formats.catalog import Rules
@@ -244,8 +244,6 @@ def malformed(path: Path, what: str) -> CorruptCaptureError:
 
 def read_tree(capture: CaptureFile, variable: CapturedVariable, tree: StoredTree) -> _core.Tree:
     """The whole tree, checksums and root verified. Raises CorruptCaptureError."""
-    import numpy as np
-
     counts = tree.counts(variable.element_count * tree.parameters.scalars_per_element)
     digests = np.frombuffer(capture.section(tree.digests), dtype=np.uint8).reshape(-1, 16)
     residues = None
@@ -273,8 +271,6 @@ def read_summaries(
     """
     if tree.summaries is None:
         return None
-    import numpy as np
-
     leaves = tree.counts(variable.element_count * tree.parameters.scalars_per_element)[-1]
     data = capture.summaries_section(tree.summaries)
     if len(data) != leaves * SUMMARY_BYTES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import threading
 from functools import partial
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from ciwrap import _core
 from ciwrap.arrays.values import as_bytes, element_texts, is_bfloat16, widen_bfloat16
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, WriteFailedError, escape
+from ciwrap.base.late import csv
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.base.progress import NO_PROGRESS

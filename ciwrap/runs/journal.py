@@ -29,6 +29,7 @@ from ciwrap.base.errors import (
     WriteFailedError,
     all_errors,
 )
+from ciwrap.base.late import json
 from ciwrap.base.processes import Closing
 from ciwrap.check.two_sides import Findings, WrongAnswerError
 from ciwrap.formats.source_files import CheckpointKey
@@ -87,8 +88,6 @@ class Answer(msgspec.Struct, frozen=True):
 
 def to_text(record: msgspec.Struct) -> bytes:
     """A record as one line of JSON, without the line's end."""
-    import json
-
     plain = to_plain(record, {}, {CiwrapError: ErrorRecord.of})
     return json.dumps(plain, separators=(",", ":")).encode()
 

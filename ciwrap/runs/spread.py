@@ -7,7 +7,7 @@ name. A worker is any process that imports this module.
 from __future__ import annotations
 
 import os
-import socket
+import platform
 import threading
 from contextlib import contextmanager
 from importlib import import_module
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ciwrap import __version__
 from ciwrap.base.errors import CiwrapError, NotAvailableError, UsageError, one_line
-from ciwrap.base.late import futures
+from ciwrap.base.late import futures, hashlib, json
 from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import Findings, Work
 from ciwrap.explain.across import explainer
@@ -79,8 +79,6 @@ class Spread(Struct):
         """
         if self.journal_path is None:
             return None
-        import hashlib
-
         ciwrap, numpy = versions()
         headers = [one.header for one in (golden, new) if one.header is not None]
         rules = repr((self.rules_text, [(one.origin, one.bounds) for one in headers]))
@@ -268,7 +266,7 @@ def _seen_part(
 
 
 def _where() -> str:
-    return f"a worker on {socket.gethostname()} (process {os.getpid()})"
+    return f"a worker on {platform.node()} (process {os.getpid()})"
 
 
 # Comparisons this thread has worked for: the order's number, and both sides with their captures.
@@ -608,8 +606,6 @@ def _refuse_other_file(scheduler: str) -> None:
     """Raises NotAvailableError for a file without a scheduler's address: Dask would look for one
     without end, or break.
     """
-    import json
-
     try:
         written = json.loads(Path(scheduler).read_bytes())
     except (OSError, ValueError) as error:
