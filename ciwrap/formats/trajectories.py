@@ -715,6 +715,10 @@ class _Frames:
 
 
 _MOST_ATOMS = 1_000_000
+# Of a cube file without a last line break: where numbers are looked at, and how many there must be.
+_TAIL_BYTES = 1024
+_FEWEST_ALIKE = 20
+_DIGITS = re.compile(rb"[0-9]+")
 
 
 class CubeReader(CheckedReader):
@@ -784,13 +788,13 @@ class _Field:
         found = np.empty(self._count, dtype="<f8")
         done, at, pending = 0, self._at, b""
         size = self._file.byte_count
-        if self._file.read_some(size - 1, 1) != b"\n":
+        if not self._ends_whole():
             raise self._error("its last line has no line break, as of a file cut off")
         while at < size:
             block = self._file.read_some(at, BLOCK_BYTES)
             at += len(block)
             block = pending + block
-            end = block.rfind(b"\n") + 1
+            end = len(block) if at == size else block.rfind(b"\n") + 1
             pending = block[end:]
             try:
                 words = block[:end].decode("ascii").split()
@@ -806,6 +810,18 @@ class _Field:
         if done != self._count:
             raise self._error(f"holds {done} of the {self._count} numbers of its field")
         return found
+
+    def _ends_whole(self) -> bool:
+        """Whether the file ends with a line break or, as ASE writes it, with a number that has as
+        many digits as each of those before it, so that none are cut off.
+        """
+        first = max(self._at, self._file.byte_count - _TAIL_BYTES)
+        tail = self._file.read_some(first, self._file.byte_count - first)
+        if tail.endswith(b"\n"):
+            return True
+        words = tail.split()[1:]
+        lengths = {tuple(map(len, _DIGITS.findall(word)[1:])) for word in words}
+        return len(words) >= _FEWEST_ALIKE and len(lengths) == 1 and lengths != {()}
 
     def _error(self, problem: str) -> CorruptFileError:
         return CorruptFileError(f"{problem} (from line {self._line} on)")

@@ -228,6 +228,27 @@ def test_a_cube_of_several_orbitals(tmp_path: Path) -> None:
         assert source.info("axes").labels == (("units", "bohr"),)
 
 
+def test_a_cube_without_a_last_line_break(tmp_path: Path) -> None:
+    """As ASE and GPAW write it. What lost a digit is cut off."""
+    numbers = [f"{number:e}" for number in np.sin(np.arange(30.0)).tolist()]
+    head = cube(np.zeros((2, 3, 5))).partition("8 6.0")[0] + "8 6.0 0.5 0.25 1.0\n"
+    with opened(tmp_path / "t.cube", head + "\n".join(numbers)) as source:
+        assert source.read("data", 0, 30).tolist() == list(map(float, numbers))
+    for cut in range(1, len(numbers[-1])):
+        with (
+            opened(tmp_path / "t.cube", head + "\n".join(numbers)[:-cut]) as source,
+            pytest.raises(CiwrapError, match="no line break"),
+        ):
+            source.read("data", 0, 30)
+    # Numbers of any length say nothing of the last one.
+    shortest = " ".join(str(number / 8) for number in range(30))
+    with (
+        opened(tmp_path / "t.cube", head + shortest) as source,
+        pytest.raises(CiwrapError, match="no line break"),
+    ):
+        source.read("data", 0, 30)
+
+
 @pytest.mark.parametrize(
     ("suffix", "text", "message"),
     [
