@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RECORD = re.compile(r"(TITLE|FILETYPE|VARIABLES|ZONE|\w+AUXDATA|TEXT|GEOMETRY)\b", re.IGNORECASE)
+# Where a record begins behind another one on its line, but for what stands in quotes.
+_BEHIND = re.compile(r'"[^"]*"|\s(?=(?:(?:TITLE|VARIABLES)\s*=|ZONE\s+\w+\s*=))', re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(?:\.?\d|nan|inf)", re.IGNORECASE)
 _NAME = re.compile(r'"([^"]*)"|([^\s,"]+)')
 _AUXILIARY = re.compile(r'AUXDATA\s+[\w.]+\s*=\s*"[^"]*"', re.IGNORECASE)
@@ -102,7 +104,12 @@ class _File:
     def __init__(self, data: bytearray) -> None:
         text = data.decode("utf-8", "backslashreplace")
         lines = enumerate(map(str.strip, text.split("\n")), 1)
-        self._lines = [(number, one) for number, one in lines if one and not one.startswith("#")]
+        self._lines = [
+            (number, one.strip())
+            for number, line in lines
+            if line and not line.startswith("#")
+            for one in (_one_record_each(line) if "=" in line else (line,))
+        ]
         self._at = 0
         self._names: list[str] = []
 
@@ -175,6 +182,10 @@ class _File:
         if len(words) != (len(words) if count is None else count):
             raise self._error(f"comes after {len(words)} numbers where {count} are expected")
         return numbers_in(words, dtype)
+
+
+def _one_record_each(line: str) -> list[str]:
+    return _BEHIND.sub(lambda found: found[0].strip() or "\n", line).split("\n")
 
 
 def _list_zones(zones: list[_Zone], listing: Listing, *, has_steps: bool) -> None:

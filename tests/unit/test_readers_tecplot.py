@@ -131,6 +131,20 @@ def test_several_zones_are_told_apart_by_their_names(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        'TITLE = "a ZONE T=1" VARIABLES = "x", "y"\nZONE T="a"\n',
+        'title="VARIABLES = u" variables = x, y zone T="VARIABLES = z"\n',
+        'VARIABLES = "x"\n"y" ZONE T="a"\n# VARIABLES = "x" TITLE = "no"\n',
+    ],
+)
+def test_several_records_on_one_line(tmp_path: Path, head: str) -> None:
+    path = tmp_path / "t.dat"
+    path.write_text(f"{head}0 1\n1 2\n")
+    assert values(path) == {"x": ((2,), [0, 1]), "y": ((2,), [1, 2])}
+
+
 def test_a_grid_with_values_over_cells(tmp_path: Path) -> None:
     path = tmp_path / "t.dat"
     head = "VARIABLES = x, p\nZONE I=3, J=2, DATAPACKING=BLOCK, VARLOCATION=([2]=CELLCENTERED)\n"
