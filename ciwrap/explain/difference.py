@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from ciwrap.base.late import numpy as np
 from ciwrap.model import number_text, two_digits_above
-from ciwrap.model.variable_result import Explanation
+from ciwrap.model.variable_result import Explanation, IndexBox
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap import _core
-    from ciwrap.model.variable_result import Cause, IndexBox
+    from ciwrap.model.variable_result import Cause
 
 # What a hypothesis says has to stand out of what the bound leaves open by this factor.
 CLEAR = 8.0
@@ -75,6 +75,19 @@ class Difference(Struct, frozen=True, dict=True):
             found: NDArray[np.float64] = np.spacing(size.astype(kind)).astype(np.float64)
         return found
 
+    def explained(self, cause: Cause, held: NDArray[np.bool_], **facts: Any) -> Explanation:
+        """An explanation of those differing elements that are held, and where the others lie.
+
+        facts: further fields of the explanation.
+        """
+        left = self.positions[~held]
+        box = None
+        if left.size:
+            indices = [axis.tolist() for axis in np.unravel_index(left, self.golden.shape)]
+            box = IndexBox(tuple(map(min, indices)), tuple(map(max, indices)))
+        count = self.count - int(left.size)
+        return Explanation(cause, count, self.count, unexplained=box, **facts)
+
     def is_most(self, held: NDArray[np.bool_]) -> bool:
         """Whether a hypothesis holds on so many of the elements it speaks of that it is told."""
         return bool(held.size) and int(np.count_nonzero(held)) >= MOST_OF_THEM * held.size
@@ -89,9 +102,7 @@ def on_most(
     difference: Difference, cause: Cause, held: NDArray[np.bool_], *values: float
 ) -> Explanation | None:
     """An explanation, if it holds on most values that differ."""
-    if not difference.is_most(held):
-        return None
-    return Explanation(cause, int(np.count_nonzero(held)), difference.count, values=values)
+    return difference.explained(cause, held, values=values) if difference.is_most(held) else None
 
 
 def of_atol(atol: float, rtol: float) -> str:

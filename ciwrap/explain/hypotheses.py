@@ -249,8 +249,7 @@ def _offset(
     if not is_clear or not difference.is_most(explained_by(value)):
         return None
     value = _shortest(value, explained_by)
-    count = int(np.count_nonzero(explained_by(value)))
-    return Explanation(Cause.CONSTANT_OFFSET, count, difference.count, values=(value,))
+    return difference.explained(Cause.CONSTANT_OFFSET, explained_by(value), values=(value,))
 
 
 # An offset of so few digits is one that somebody added, if so many digits more would be seen of it.
@@ -324,10 +323,9 @@ def _factor(
         words = _factor_words(value, lambda known: difference.is_most(explained_by(known)))
     elif abs(abs(value) - 1) <= _SAME_FACTOR:
         words = f"a turn of the phase by {cmath.phase(value):.3g}"
-    return Explanation(
+    return difference.explained(
         Cause.CONSTANT_FACTOR,
-        int(np.count_nonzero(explained_by(value))),
-        difference.count,
+        explained_by(value),
         values=(value,) if isinstance(value, float) else (value.real, value.imag),
         words=words,
     )
@@ -366,10 +364,9 @@ def _fill_value(
             number = side.reshape(-1)[difference.positions[np.argmax(held)]]
             exact = int(number) if number.dtype.kind in "iu" else value
             # Missing on one side alone is a difference, so no `fill_values` would make it match.
-            return Explanation(
+            return difference.explained(
                 Cause.FILL_VALUE,
-                int(np.count_nonzero(held)),
-                difference.count,
+                held,
                 values=(value,),
                 on_golden=on_golden,
                 words=None if exact == value else str(exact),  # the digits of what no double is
@@ -392,10 +389,9 @@ def _less_precise(difference: Difference) -> Explanation | None:
             if difference.is_most(held) and _are_rounded(other[held], one[held], bits):
                 # Below its normal numbers the shorter type has fewer digits.
                 rtol = two_digits_above(2.0 ** -(bits + 1))
-                return Explanation(
+                return difference.explained(
                     Cause.LESS_PRECISE,
-                    int(np.count_nonzero(held)),
-                    difference.count,
+                    held,
                     on_golden=on_golden,
                     words=name,
                     remedy=of_rtol(difference, rtol, held),
@@ -452,10 +448,9 @@ def _periodic(
         return None
     said = [whole_or_short(one) for one in periods]
     shown = said[0] if len(said) == 1 else f"[{', '.join(said)}]"
-    return Explanation(
+    return difference.explained(
         Cause.PERIODIC_IMAGE,
-        int(np.count_nonzero(held)),
-        difference.count,
+        held,
         values=tuple(periods),
         remedy=of_period(difference, periods, shown, held),
     )

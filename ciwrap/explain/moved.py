@@ -96,7 +96,8 @@ def _if_from(
 
     inside: the differing elements that have a source; the others are counted as not explained.
     """
-    at = difference.positions if inside is None else difference.positions[inside]
+    inside = np.ones(difference.count, dtype=np.bool_) if inside is None else inside
+    at = difference.positions[inside]
     if at.size < _LEAST_INSIDE * difference.count:
         return None
     flat, new = source.reshape(-1), difference.new.reshape(-1)
@@ -106,13 +107,10 @@ def _if_from(
     held = _is_same(difference, flat[at], new[at])
     if not difference.is_most(held) or _is_by_chance(difference, flat, int(held.sum())):
         return None
-    return Explanation(
-        hypothesis.cause,
-        int(np.count_nonzero(held)),
-        difference.count,
-        values=hypothesis.values,
-        axes=hypothesis.axes,
-    )
+    every = inside.copy()
+    every[inside] = held
+    facts = {"values": hypothesis.values, "axes": hypothesis.axes}
+    return difference.explained(hypothesis.cause, every, **facts)
 
 
 def _is_by_chance(difference: Difference, values: NDArray[Any], count: int) -> bool:

@@ -102,7 +102,9 @@ class Explanation(Struct, frozen=True):
     bound that is not passed there, a later one and the share that is, and the first iteration with
     a suspect chunk). remedy: a line for ciwrap.yaml. of_means: whether it was seen on the means of
     suspect chunks alone, which are counted then. of_residues: whether it was seen on the residues
-    of a golden without data alone; the values of suspect chunks are counted then.
+    of a golden without data alone; the values of suspect chunks are counted then. unexplained: the
+    smallest box of the differing values of which it does not hold; None if it holds of all of them,
+    or if nobody knows.
     """
 
     cause: Cause
@@ -115,10 +117,11 @@ class Explanation(Struct, frozen=True):
     remedy: str | None = None
     of_means: bool = False
     of_residues: bool = False
+    unexplained: IndexBox | None = None
 
 
 class IndexBox(Struct, frozen=True):
-    """The smallest box that holds all differing elements, both corners included."""
+    """The smallest box that holds all elements in question, both corners included."""
 
     first_index: tuple[int, ...]
     last_index: tuple[int, ...]

@@ -11,6 +11,7 @@ from ciwrap.report.place_words import is_the_same_cause, of_the_first
 from ciwrap.report.text import (
     GOLDEN_AND_NEW,
     at_most_text,
+    index_text,
     percent_text,
     plural,
     rounded_down,
@@ -106,7 +107,17 @@ def _which_words(one: Explanation, *, is_whole: bool) -> str:
         return f"by the golden's residues, in {which} values of the blocks that may differ"
     if one.differing_count == 1:
         return "in the one value that differs"
-    return f"in {which} values that differ"
+    return f"in {which} values that differ{_unexplained_words(one)}"
+
+
+def _unexplained_words(one: Explanation) -> str:
+    """` (the other 2 lie between [0, 3] and [5, 9])`; nothing where that is not known."""
+    if one.unexplained is None:
+        return ""
+    first, last = map(index_text, (one.unexplained.first_index, one.unexplained.last_index))
+    if first == last:
+        return f" (the other one is at {first})"
+    return f" (the other {one.differing_count - one.held_count:,} lie between {first} and {last})"
 
 
 def _one_rank_words(one: Explanation) -> str:

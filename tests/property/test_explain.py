@@ -12,7 +12,7 @@ from tiers import examples
 
 from ciwrap import api
 from ciwrap.explain.hypotheses import _rounded
-from ciwrap.model.variable_result import Cause, Explanation
+from ciwrap.model.variable_result import Cause, Explanation, IndexBox
 from ciwrap.report.cause_words import cause_words
 
 if TYPE_CHECKING:
@@ -264,6 +264,35 @@ def test_a_period_is_rounded_no_further_than_the_bound_lets(period: float) -> No
     assert found.remedy.startswith("period: ")
     offered = settings_in(found.remedy)
     assert api.compare_arrays(golden, new, atol=1e-12, **offered).differing_count == 0
+
+
+def test_the_values_that_a_cause_leaves_open_are_found() -> None:
+    golden = base((40, 50), 1)
+    new = golden.copy()
+    new[5:15] = -new[5:15]
+    new[7, 3] += 9
+    new[11, 40] += 9
+    found = told(golden, new)
+    assert found is not None
+    assert (found.cause, found.differing_count - found.held_count) == (Cause.SIGN_FLIPPED, 2)
+    assert found.unexplained == IndexBox((7, 3), (11, 40))
+    whole = told(golden, -golden)
+    assert whole is not None
+    assert whole.unexplained is None
+
+
+@pytest.mark.parametrize("by", [-1, 1])
+def test_what_was_shifted_in_from_nowhere_is_left_open(by: int) -> None:
+    golden = base((60, 4), 2)
+    found = told(golden, np.roll(golden, by, axis=0) + 5.0 * _row(60, 0 if by > 0 else 59))
+    assert found is not None
+    row = 0 if by > 0 else 59
+    assert (found.cause, found.unexplained) == (Cause.SHIFTED, IndexBox((row, 0), (row, 3)))
+
+
+def _row(count: int, row: int) -> np.ndarray:
+    """1 in one row, 0 in all others."""
+    return (np.arange(count) == row).astype(float)[:, None]
 
 
 def test_each_complex_number_that_became_nan_is_counted() -> None:

@@ -161,6 +161,23 @@ def test_causes_are_sentences(
     assert cause_words(told, ("A", "B"), "x") == words
 
 
+@pytest.mark.parametrize(
+    ("held", "last", "words"),
+    [
+        (8, (3, 1), "in 8 of 9 values that differ (the other one is at [3, 1]), B = -A"),
+        (
+            7,
+            (5, 9),
+            "in 7 of 9 values that differ (the other 2 lie between [3, 1] and [5, 9]), B = -A",
+        ),
+    ],
+)
+def test_a_cause_says_where_it_does_not_hold(held: int, last: tuple[int, int], words: str) -> None:
+    told = Explanation(Cause.SIGN_FLIPPED, held, 9, unexplained=IndexBox((3, 1), last))
+    said = cause_words(told, ("A", "B"), "x").replace("the sign is flipped: ", "")
+    assert said == words
+
+
 def test_a_wider_bound_leaves_rtol_as_it_is() -> None:
     golden = np.linspace(1, 2, 50)
     result = api.compare_arrays(golden, golden + 1e-5, rtol=1e-6)
