@@ -27,7 +27,14 @@ from ciwrap.model.variable_result import (
     Effect,
     View,
 )
-from ciwrap.report.text import numbers_apart, percent_text, range_words, safe_name, short_number
+from ciwrap.report.text import (
+    GOLDEN_AND_NEW,
+    numbers_apart,
+    percent_text,
+    range_words,
+    safe_name,
+    short_number,
+)
 
 WIDTH, HEIGHT = 460, 210
 NARROW = 348
@@ -389,7 +396,10 @@ def effect_facts(
         yield "numbers on both sides", f"{effect.element_count:,}; mean, range and sum are of these"
     sign = "+" if effect.bias > 0 else ""
     yield f"mean of {sides[1]} - {sides[0]}", f"{sign}{short_number(effect.bias)}{bias}"
-    yield "range", " to ".join(numbers_apart(effect.least, effect.greatest))
+    is_flat = effect.least == effect.greatest
+    ends = numbers_apart(effect.least, effect.greatest)
+    which = "the golden" if sides == GOLDEN_AND_NEW else sides[0]
+    yield f"range of {which}", f"{ends[0]} throughout" if is_flat else " to ".join(ends)
     if effect.apart is not None:
         words = f"{effect.apart_count:,} are {number_text(effect.apart)}, perhaps a fill value"
         yield "left out of the range", words

@@ -126,7 +126,8 @@ def _render_quiet(checks: list[CheckResult], console: Console) -> None:
     """All checks that match, in one line, and what was compared in them."""
     names = names_text([safe_name(one.name) for one in checks], _MOST_NAMES)
     console.print(Text("  ").append(*WORDS[Verdict.MATCH]).append(f"  {names}"))
-    console.print(_matches_line([(one, variable) for one in checks for variable in one.variables]))
+    good = [(one, variable) for one in checks for variable in one.variables]
+    console.print(_matches_line(good, len(good)))
     console.print(Text(f"    {sum((one.coverage for one in checks), Coverage()).text}"))
 
 
@@ -226,7 +227,7 @@ def _render_check(
         for variable in worst_first(good):
             render_variable([variable], console, verbose, sides_of(check, variable))
     elif good:
-        console.print(_matches_line([(check, one) for one in good]))
+        console.print(_matches_line([(check, one) for one in good], len(check.variables)))
     console.print(Text(f"    {check.coverage.text}"))
     if verbose and check.left_out_variables:
         names = ", ".join(safe_name(one.text) for one in check.left_out_variables)
@@ -237,10 +238,16 @@ def _render_check(
         _render_costs(check, console)
 
 
-def _matches_line(good: list[tuple[CheckResult, VariableResult]]) -> Text:
-    """All variables that match, of one check or of several."""
+def _matches_line(good: list[tuple[CheckResult, VariableResult]], total: int) -> Text:
+    """All variables that match, of one check or of several. total: of how many. Where that is more,
+    a variable that differs in one checkpoint may match in another, so that arrays are counted.
+    """
     text = Text("    match  ")
-    text.append(arrays_words(len(good), len({(check.name, one.name) for check, one in good})))
+    if len(good) < total:
+        noun = "array" if is_over_checkpoints(good[0][0]) else "variable"
+        text.append(f"{len(good):,} of {plural(total, noun)}")
+    else:
+        text.append(arrays_words(total, len({(check.name, one.name) for check, one in good})))
     kinds = Counter(one.evidence.value for _, one in good if one.evidence is not None)
     if kinds:
         said = [kind if len(kinds) == 1 else f"{kinds[kind]} {kind}" for kind in sorted(kinds)]

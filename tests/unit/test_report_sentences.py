@@ -178,6 +178,14 @@ def test_a_cause_says_where_it_does_not_hold(held: int, last: tuple[int, int], w
     assert said == words
 
 
+def test_of_equal_numbers_the_range_is_one_number() -> None:
+    flat = np.full(50, 2.5)
+    result = api.compare_arrays(flat, flat + 0.5)
+    assert "range of the golden 2.5 throughout" in text_of(run_of(result))
+    result = api.compare_arrays(np.arange(50.0), np.arange(50.0) + 0.5)
+    assert "range of the golden 0 to 49" in text_of(run_of(result))
+
+
 def test_a_wider_bound_leaves_rtol_as_it_is() -> None:
     golden = np.linspace(1, 2, 50)
     result = api.compare_arrays(golden, golden + 1e-5, rtol=1e-6)
