@@ -175,7 +175,7 @@ def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
     """The core's counts of shares; what has a share of 1 is within its bound, or just beyond it
     where that is rounded, as the count of differing elements tells.
     """
-    counts = [int(count) for count in comparison.histogram]
+    counts: list[int] = comparison.histogram.tolist()
     within = sum(counts[BOUND_CLASS:]) - int(comparison.differing_count)
     counts[BOUND_CLASS] -= within
     counts[BOUND_CLASS - 1] += within

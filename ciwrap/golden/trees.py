@@ -59,30 +59,14 @@ def tree_parameters(
     residue_levels: int = 1,
     chunk_bytes: int | None = None,
     arity: int = 16,
-    variable: str | None = None,
+    variable: VariableId | str | None = None,
 ) -> _core.TreeParameters:
     """The core's parameters for a variable of that dtype. Raises UsageError naming the variable."""
-    bound = settings.bound
+    chunk_bytes = settings.chunk_bytes if chunk_bytes is None else chunk_bytes
     try:
-        if settings.scale is not None:
-            raise UsageError(
-                f"atol: {settings.scale.text} is in the scale of a field whose numbers are not at"
-                " hand here",
-                remedy="give atol as a number",
-            )
-        return _core.TreeParameters(
-            dtype,
-            atol=bound.atol,
-            rtol=bound.rtol,
-            ulps=bound.ulps,
-            residue_levels=residue_levels,
-            chunk_bytes=settings.chunk_bytes if chunk_bytes is None else chunk_bytes,
-            arity=arity,
-            equal_nan=settings.equal_nan,
-            fill_values=settings.fill_values,
-        )
+        return _tree_parameters(dtype, settings, residue_levels, chunk_bytes, arity)
     except CiwrapError as error:
-        error.blame(variable=variable)
+        error.blame(variable=None if variable is None else str(variable))
         raise
 
 
@@ -90,21 +74,38 @@ def asked_for(
     made: _core.TreeParameters, settings: VariableSettings, identity: VariableId
 ) -> _core.TreeParameters:
     """What is asked for now, in chunks and levels as trees were made with. Raises UsageError."""
-    levels = made.requested_residue_levels
-    try:
-        return _asked_for(made.dtype, settings, levels, made.chunk_bytes, made.arity)
-    except CiwrapError as error:
-        error.blame(variable=identity.text)
-        raise
+    return tree_parameters(
+        made.dtype,
+        settings,
+        residue_levels=made.requested_residue_levels,
+        chunk_bytes=made.chunk_bytes,
+        arity=made.arity,
+        variable=identity,
+    )
 
 
 # There are few kinds of variables, and many of each.
 @lru_cache(maxsize=1024)
-def _asked_for(
+def _tree_parameters(
     dtype: str, settings: VariableSettings, residue_levels: int, chunk_bytes: int, arity: int
 ) -> _core.TreeParameters:
-    return tree_parameters(
-        dtype, settings, residue_levels=residue_levels, chunk_bytes=chunk_bytes, arity=arity
+    bound = settings.bound
+    if settings.scale is not None:
+        raise UsageError(
+            f"atol: {settings.scale.text} is in the scale of a field whose numbers are not at"
+            " hand here",
+            remedy="give atol as a number",
+        )
+    return _core.TreeParameters(
+        dtype,
+        atol=bound.atol,
+        rtol=bound.rtol,
+        ulps=bound.ulps,
+        residue_levels=residue_levels,
+        chunk_bytes=chunk_bytes,
+        arity=arity,
+        equal_nan=settings.equal_nan,
+        fill_values=settings.fill_values,
     )
 
 
@@ -216,7 +217,10 @@ _ROUNDED = 1 << 53  # from here on doubles do not hold every whole number
 
 def bound_of(parameters: _core.TreeParameters) -> ErrorBound:
     """The error bound that parameters were made with."""
-    return ErrorBound(parameters.atol, parameters.rtol, parameters.ulps)
+    return _error_bound(parameters.atol, parameters.rtol, parameters.ulps)
+
+
+_error_bound = lru_cache(maxsize=1024)(ErrorBound)
 
 
 def describe_bound(parameters: _core.TreeParameters) -> str:

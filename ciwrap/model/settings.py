@@ -18,7 +18,7 @@ import numbers
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Any, NamedTuple, TypedDict, TypeVar
 
 from msgspec import Struct, field
@@ -552,9 +552,7 @@ class ErrorBound(Struct, frozen=True):
     @property
     def text(self) -> str:
         """`atol=1e-6 rtol=0`, or `ulps=4`."""
-        if self.ulps:
-            return f"ulps={self.ulps}"
-        return f"atol={number_text(self.atol)} rtol={number_text(self.rtol)}"
+        return _text_of(self)
 
     def __str__(self) -> str:
         return self.text
@@ -576,6 +574,14 @@ class ErrorBound(Struct, frozen=True):
             except ValueError:
                 raise InvalidBoundError(f"{value!r} in {text!r} is not a number") from None
         return cls(found.get("atol", 0.0), found.get("rtol", 0.0), int(found.get("ulps", 0)))
+
+
+# Many variables have one bound.
+@lru_cache(maxsize=1024)
+def _text_of(bound: ErrorBound) -> str:
+    if bound.ulps:
+        return f"ulps={bound.ulps}"
+    return f"atol={number_text(bound.atol)} rtol={number_text(bound.rtol)}"
 
 
 @total_ordering

@@ -236,21 +236,22 @@ class _Comparison:
 
     def _variable(self, identity: VariableId, ours: Variables, theirs: Variables) -> None:
         signature, other = ours.signature(identity), theirs.signature(identity)
-        result = uncompared(identity, signature, other, source_path=theirs.path_of(identity))
+        path = theirs.path_of(identity)
         try:
             # Before its dtype is looked at, which may be none that can be compared.
             ours.refuse_fault(identity)
             theirs.refuse_fault(identity)
         except CiwrapError as error:
-            self._fail(result, error)
+            self._fail(uncompared(identity, signature, other, source_path=path), error)
             return
         settings = self._rules.settings_for(identity, signature)
-        result = replace(
-            result,
+        result = uncompared(
+            identity,
+            signature,
+            other,
             bound=settings.bound,
-            mask=settings.mask,
-            period=settings.period or None,
-            has_fill_values=bool(settings.fill_values),
+            settings=settings,
+            source_path=path,
         )
         try:
             is_series = ours.is_series(identity) and theirs.is_series(identity)
@@ -267,14 +268,14 @@ class _Comparison:
                 elif self._is_first:
                     self._trees.compare(pair)
             elif self._is_first:
-                self._whole(identity, ours, theirs, settings, result.source_path)
+                self._whole(identity, ours, theirs, settings, path)
         except CiwrapError as error:
             self._fail(result, error)
 
     def _submit_part(self, part: Part, pair: Pair) -> None:
         """Has the part's chunks of a large variable compared."""
         result, shape = pair.result, pair.result.shape or ()
-        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
+        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id)
         per_chunk = chunk_elements(parameters)
         item_bytes = (result.byte_count or 0) // math.prod(shape)
         leaves = part.leaves(per_chunk * item_bytes, -(-math.prod(shape) // per_chunk))
