@@ -168,7 +168,8 @@ PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 def is_packed(path: PurePath) -> bool:
     """Whether the name says so."""
-    return inner_name(path.name) != path.name
+    name = path.name
+    return inner_name(name) != name
 
 
 def inner_name(name: str) -> str:

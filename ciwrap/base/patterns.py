@@ -193,6 +193,8 @@ class PathPattern:
 
     def _without_fields(self, found: re.Match[str], group: str) -> str:
         first, end = found.span(group)
+        if first == end:
+            return ""
         text, last = "", first
         for name in self.fields:
             start, stop = found.span(name)

@@ -188,6 +188,12 @@ class Catalog(Closing):
         """What the variable is, by its header."""
         return self.entries[identity].info.signature
 
+    def held(self, identity: VariableId) -> memoryview | None:
+        """The variable's bytes, back to back in C order, if they are in memory already."""
+        entry = self.entries[identity]
+        source = self._open.get(str(entry.file.path)) if self._arrangement is None else None
+        return None if source is None else source.held(entry.info)
+
     def fault_of(self, identity: VariableId) -> CiwrapError | None:
         """Why nothing can be read of the variable; None if it can."""
         entry = self.entries[identity]

@@ -17,7 +17,7 @@ import stat
 from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ from ciwrap.base.errors import (
 from ciwrap.base.files import LFS_POINTER, inner_name, inner_path, is_packed, suffixes_of
 from ciwrap.base.patterns import PathMatch, PathPattern, file_glob, steps_of
 from ciwrap.formats.reader import Reader, first_bytes
+from ciwrap.formats.source_files import inode_of
 from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
@@ -84,11 +85,33 @@ class OutputFile(Struct, frozen=True):
         """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
         names could not be stored or shown.
         """
+        reader = self.reader
+        options = self._options_of_reader() if self.options or reader.option_names else {}
+        if not reader.has_mark:
+            _refuse_pointer(self.path)
+        try:
+            source = reader.open(self.path, name=self.label or None, options=options)
+        except CiwrapError as error:
+            _refuse_pointer(self.path)
+            raise self._misnamed() or error from None
+        for info in source.variables:
+            called = info.name if info.called is None else info.called
+            fault = name_fault(self.name_in_check(called))
+            if fault is not None:
+                source.close()
+                raise CorruptFileError(
+                    f"the name of a variable {fault}: {ascii(info.name)[:60]}",
+                    file=self.path,
+                    remedy="rename it, or leave the file out with 'exclude'",
+                )
+        return source
+
+    def _options_of_reader(self) -> dict[str, Any]:
+        """Raises ConfigError for those that it does not know, or that contradict the path."""
         options = dict(self.options)
         if self.iteration is not None and "iteration_step" not in self.reader.option_names:
             options.pop("iteration_step", None)  # of times in paths
         self.reader.check_options(options, self.path)
-        _refuse_pointer(self.path)
         if self.iteration is not None and "iterations" in self.reader.option_names:
             # The path has said which iteration the whole file is of.
             if options.get("iterations", "none") != "none":
@@ -99,20 +122,7 @@ class OutputFile(Struct, frozen=True):
                 )
             options = {**options, "iterations": "none"}
             options.pop("iteration_variable", None)
-        try:
-            source = self.reader.open(self.path, name=self.label or None, options=options)
-        except CiwrapError as error:
-            raise self._misnamed() or error from None
-        for info in source.variables:
-            fault = name_fault(self.variable_id(info).name)
-            if fault is not None:
-                source.close()
-                raise CorruptFileError(
-                    f"the name of a variable {fault}: {ascii(info.name)[:60]}",
-                    file=self.path,
-                    remedy="rename it, or leave the file out with 'exclude'",
-                )
-        return source
+        return options
 
     def _misnamed(self) -> CiwrapError | None:
         """The error if suffix and content say different things; None if they do not."""
@@ -141,6 +151,7 @@ class OutputFile(Struct, frozen=True):
         return f"{self.label}/{name}" if self.reader.names_inside and self.label else name
 
 
+@lru_cache(maxsize=1024)
 def name_fault(name: str) -> str | None:
     """Why a variable cannot be called this, None if it can.
 
@@ -324,10 +335,14 @@ def reader_of(path: Path) -> Reader | None:
     """The reader of a file's suffix; of several that have it, the one whose content the file has.
     Raises as `reader_of_suffix` does.
     """
-    names = _OWN_SUFFIXES.get(path.suffix.lower(), ())
-    inside = formats_of(path) if len(names) > 1 else ()
-    name = next((name for name in names if name in inside), None)
-    return reader_of_suffix(path.suffix) if name is None else _own_reader(name)
+    suffix = path.suffix
+    names = _OWN_SUFFIXES.get(suffix.lower(), ())
+    if len(names) > 1:
+        inside = formats_of(path)
+        for name in names:
+            if name in inside:
+                return _own_reader(name)
+    return reader_of_suffix(suffix)
 
 
 def reader_named(name: str, *, file: str | os.PathLike[str] | None = None) -> Reader:
@@ -566,27 +581,6 @@ def _user_blocks(byte_count: int) -> list[int]:
     return found
 
 
-@contextlib.contextmanager
-def _beginning(path: Path) -> Iterator[Path]:
-    """A file of the name and the first bytes of what is packed; any other file as it is."""
-    if is_packed(path) and path.is_file():
-        from ciwrap.formats.packed import unpacked_beginning
-
-        with unpacked_beginning(path) as found:
-            yield found
-    else:
-        yield path
-
-
-def _through_packing(reader: Reader, path: Path) -> Reader:
-    """The reader, for the file as it is or for what is packed in it."""
-    if not is_packed(path):
-        return reader
-    from ciwrap.formats.packed import UnpackingReader
-
-    return UnpackingReader(reader)
-
-
 class Choice:
     """Chooses readers. formats: the first rule whose glob fits a file counts; format_name: of all
     files that no rule names; options: of readers for which no rule has any; shared_options: of
@@ -616,6 +610,7 @@ class Choice:
         Raises UnknownReaderError and ReaderPluginError.
         """
         options, chosen_by, why = self.options, ChosenBy.PERSON, None
+        has_packing = is_packed(path)
         fitting = [rule for pattern, rule in self._rules if pattern.match(name)]
         for rule in fitting:  # all of them are used, though only the first one counts
             self.unused.pop(rule.glob, None)
@@ -625,21 +620,37 @@ class Choice:
         elif self._format_name is not None:
             reader = reader_named(self._format_name)
         else:
-            with _beginning(path) as seen:
-                by_suffix = reader_of(seen)
-                # Options are of somebody who knows what the file is.
-                is_said = is_named or bool(options) or (by_suffix and self._shared_of(by_suffix))
-                why = by_suffix.why_other(seen) if by_suffix and not is_said else None
-                is_known = by_suffix is not None and why is None
-                chosen_by = ChosenBy.SUFFIX if is_known else ChosenBy.CONTENT
-                reader = by_suffix if by_suffix and is_known else reader_by_content(seen)
+            # Options are of somebody who knows what the file is.
+            is_named = is_named or bool(options)
+            if has_packing and path.is_file():
+                from ciwrap.formats.packed import unpacked_beginning
+
+                with unpacked_beginning(path) as seen:
+                    reader, chosen_by, why = self._by_look(seen, is_named=is_named)
+            else:
+                reader, chosen_by, why = self._by_look(path, is_named=is_named)
         if options and chosen_by is ChosenBy.CONTENT:
             # Nobody has named this reader, so they may be of others.
             options = {key: options[key] for key in options if key in reader.option_names}
         if self._shared:
             options = {**options, **self._shared_of(reader)}
-        reader = _through_packing(reader, path)
+        if has_packing:
+            from ciwrap.formats.packed import UnpackingReader
+
+            reader = UnpackingReader(reader)
         return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
+
+    def _by_look(self, path: Path, *, is_named: bool) -> tuple[Reader, ChosenBy, str | None]:
+        """The reader of a file that nobody has chosen one for, what says so, and why it is not that
+        of its suffix.
+        """
+        by_suffix = reader_of(path)
+        why = None
+        if by_suffix is not None and not (is_named or self._shared_of(by_suffix)):
+            why = by_suffix.why_other(path)
+        if by_suffix is not None and why is None:
+            return by_suffix, ChosenBy.SUFFIX, None
+        return reader_by_content(path), ChosenBy.CONTENT, why
 
     def iteration_at(self, time: str, path: Path) -> int:
         """The iteration that a path has as a time. Raises ConfigError."""
@@ -666,7 +677,8 @@ class Choice:
         for pattern, rule in self._rules:
             if pattern.match(name):
                 return path.is_dir() and reader_named(rule.reader).is_output(path)
-        if not path.is_dir():
+        can_tell = looks_inside or path.suffix or self._format_name is not None
+        if not can_tell or not path.is_dir():
             return False
         if self._format_name is not None:
             return reader_named(self._format_name).is_output(path)
@@ -873,7 +885,8 @@ class _Search:
                 f"there is no such folder, so {nothing}", file=folder, remedy=_REMEDY
             )
         names = _walk(folder, base, self._choice)
-        left_out = {name for name in names if self._is_left_out(name)}
+        has_rules = bool(self._excluded or self._included)
+        left_out = {name for name in names if has_rules and self._is_left_out(name)}
         self._left_out |= left_out
         fitting = [name for name in names if pattern is None or pattern.match(name)]
         kept = [name for name in fitting if name not in left_out]
@@ -910,7 +923,7 @@ class _Search:
             companions.update(chosen.reader.companions(path))
             found.append((path, place, chosen))
         for path, place, chosen in found:
-            if path in companions or path in self._files:
+            if (companions and path in companions) or path in self._files:
                 continue
             if place is None:
                 self._unmatched.add(path)
@@ -937,9 +950,8 @@ class _Search:
         for pattern in self._default_layouts:
             match = pattern.match(plain)
             if match is not None:
-                parts = [part for part in (match.wild, match.name) if part]
-                place = self._place(pattern, match, name)
-                return replace(place, label="/".join(parts))
+                label = "/".join([part for part in (match.wild, match.name) if part])
+                return self._place(pattern, match, name, label)
         return _Place(None, None, plain, plain)
 
     def _from_layout(self, name: str) -> _Place | None:
@@ -956,11 +968,15 @@ class _Search:
         match = pattern.match(name)
         return None if match is None else self._place(pattern, match, name)
 
-    def _place(self, pattern: PathPattern, match: PathMatch, name: str) -> _Place:
+    def _place(
+        self, pattern: PathPattern, match: PathMatch, name: str, label: str | None = None
+    ) -> _Place:
+        """label: None for what the pattern tells."""
         iteration = match.iteration
         if isinstance(iteration, str):
             iteration = self._choice.iteration_at(iteration, self._root / name)
-        label = match.name if match.name is not None else _without_suffix(match.wild)
+        if label is None:
+            label = match.name if match.name is not None else _without_suffix(match.wild)
         return _Place(iteration, match.rank, label, pattern.stem)
 
 
@@ -1005,12 +1021,12 @@ def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
     a folder above are not.
     """
     found: list[str] = []
-    pending: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(folder, base, frozenset())]
-    while pending:
-        here, prefix, above = pending.pop()
-        try:
-            status = here.stat()
-            inside = {*above, (status.st_dev, status.st_ino)}
+    here = folder
+    try:
+        # Folders to look into, with themselves and those above.
+        pending = [(folder, base, frozenset((inode_of(folder),)))]
+        while pending:
+            here, prefix, above = pending.pop()
             with os.scandir(here) as listed:
                 entries = list(listed)
             if prefix != base and choice.is_store_of(here, {entry.name for entry in entries}):
@@ -1027,11 +1043,11 @@ def _walk(folder: Path, base: str, choice: Choice) -> list[str]:
                 if choice.is_store(path, name, looks_inside=False):
                     found.append(name)
                     continue
-                target = path.stat()
-                if (target.st_dev, target.st_ino) not in inside:
-                    pending.append((path, f"{name}/", frozenset(inside)))
-        except OSError as error:
-            raise UnreadableFileError(
-                f"cannot be listed: {error.strerror or error}", file=error.filename or here
-            ) from error
+                place = inode_of(path)
+                if place not in above:
+                    pending.append((path, f"{name}/", above | {place}))
+    except OSError as error:
+        raise UnreadableFileError(
+            f"cannot be listed: {error.strerror or error}", file=error.filename or here
+        ) from error
     return sorted(found)

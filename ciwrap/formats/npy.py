@@ -19,7 +19,6 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.base.late import numpy as np
-from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.fortran import FortranOrder
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, guarded
 from ciwrap.model.settings import OWN_FORMATS
@@ -31,12 +30,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+# Files up to this size are read once: opening one takes longer than reading so much of it.
+_HELD_BYTES = 64 << 10
+
+
 class NpyReader(CheckedReader):
     """One array per file, named after the file; a record array gives one variable per field."""
 
     name: ClassVar[str] = "npy"
     suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npy"].suffixes
     names_inside: ClassVar[bool] = False
+    has_mark: ClassVar[bool] = True
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return NpySource(path, name)
@@ -47,13 +51,16 @@ class NpySource(Source):
 
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
-        self._file = InputFile(path)
-        with closed_on_error(self.close):
+        self._file = InputFile(path, held_bytes=_HELD_BYTES)
+        try:
             head = self._file.read_at(0, min(MAX_HEAD_BYTES, self._file.byte_count))
             header = read_header(io.BytesIO(head).read, name=name, file=path)
             expected = header.data_offset + header.data_bytes
             if self._file.byte_count != expected:
                 raise self._other_size(expected)
+        except BaseException:
+            self.close()
+            raise
         self._array = NpyArray(header, self._file.read_at, header.data_offset)
         self.variables = self._array.infos(path, header.data_offset)
 
@@ -68,6 +75,10 @@ class NpySource(Source):
     def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
         info = self.checked_range(name, first_element, count)
         return self._array.read(self.variables.index(info), first_element, count)
+
+    def held(self, info: VariableInfo) -> memoryview | None:
+        region = info.region
+        return None if region is None else self._file.held(region.offset, region.byte_count)
 
     def close(self) -> None:
         self._file.close()
@@ -101,8 +112,10 @@ class NpyArray:
         if start is not None and header.dtype.names is None and not header.fortran_order:
             region = FileRegion(str(path), start, header.data_bytes)
         return tuple(
-            VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
-            for field in header.fields
+            [
+                VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
+                for field in header.fields
+            ]
         )
 
     def read(self, field_number: int, first: int, count: int) -> NDArray[Any]:
@@ -178,31 +191,45 @@ def read_header(
             file=file,
             variable=name,
         )
-    shape, fortran_order, dtype = _parsed(take(length), major, file, name)
+    text = take(length)
     try:
-        fields = fields_of(name, dtype, file=file)
+        return _header(text, major, name)
+    except Exception:
+        with guarded(Path(file), name):
+            raise
+
+
+# The files of a history have few different headers, and few names.
+@lru_cache(maxsize=256)
+def _header(text: bytes, version: int, name: str) -> NpyHeader:
+    """What a header's text says. Raises as `read_header` does, without the file, and whatever NumPy
+    raises for what is no header.
+    """
+    shape, fortran_order, dtype = _parsed(text, version, name)
+    try:
+        fields = fields_of(name, dtype)
     except PickledArrayError:
         raise
     except UnsupportedDtypeError as error:
         # The file is opened as a whole, whatever of it is ignored.
         raise UnsupportedDtypeError(
-            error.message, file=file, variable=error.variable, remedy=_REMEDY
+            error.message, variable=error.variable, remedy=_REMEDY
         ) from None
     data_bytes = math.prod(shape) * dtype.itemsize
     if data_bytes >= 1 << 62:
-        raise CorruptFileError(f"says its shape is {shape}", file=file, variable=name)
+        raise CorruptFileError(f"says its shape is {shape}", variable=name)
     return NpyHeader(
         dtype=dtype,
         shape=shape,
         # With one axis longer than 1 the two orders are the same.
         fortran_order=fortran_order and sum(length != 1 for length in shape) > 1,
-        data_offset=len(magic) + length_bytes + length,
+        data_offset=len(MAGIC_PREFIX) + 2 + (2 if version == 1 else 4) + len(text),
         data_bytes=data_bytes,
         fields=tuple(fields),
     )
 
 
-# The files of a history have few different headers, which take Python's parser to read.
+# Whatever they are called: it takes Python's parser to read one.
 @lru_cache(maxsize=64)
 def _as_numpy_reads(text: bytes, version: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Raises whatever NumPy raises for what is no header."""
@@ -215,18 +242,14 @@ def _as_numpy_reads(text: bytes, version: int) -> tuple[tuple[int, ...], bool, n
         return read_array_header_2_0(io.BytesIO(len(plain).to_bytes(4, "little") + plain))
 
 
-def _parsed(
-    text: bytes, version: int, file: str | os.PathLike[str], name: str
-) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+def _parsed(text: bytes, version: int, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether the order is Fortran's, and dtype, as NumPy reads them."""
-    with guarded(Path(file), name):
-        shape, order, dtype = _as_numpy_reads(text, version)
+    shape, order, dtype = _as_numpy_reads(text, version)
     if dtype.subdtype is not None or not all(type(n) is int and n >= 0 for n in shape):
-        raise CorruptFileError("has a wrong descr or shape", file=file, variable=name)
+        raise CorruptFileError("has a wrong descr or shape", variable=name)
     if len(shape) > MAX_DIMENSIONS:
         raise UnsupportedFormatError(
             f"has {len(shape)} dimensions, of which {MAX_DIMENSIONS} at most are read",
-            file=file,
             variable=name,
             remedy="write it with fewer",
         )

@@ -142,6 +142,12 @@ class Source(Closing):
         """Where a variable's bytes lie as long as this is open."""
         return info.region
 
+    def held(self, info: VariableInfo) -> memoryview | None:
+        """The bytes of a variable's region, if opening the file has read all of it; they stay valid
+        when it is closed.
+        """
+        return None
+
     def facts(self, name: str) -> SeriesFacts | None:
         """Steps and places of a variable's elements in a text; None where they are no text."""
         return None
@@ -209,7 +215,8 @@ class Reader(ABC):
     name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot. names_inside:
     whether the file names its variables (.npz, tables) or they are named after the file (.npy,
     raw). option_names: the keys that `options:` may hold. is_folder: whether an output of this
-    format is a folder with many files in it (Zarr, ADIOS2), to be opened as one.
+    format is a folder with many files in it (Zarr, ADIOS2), to be opened as one. has_mark: whether
+    every file begins with a mark of the format, so that no other file is taken for one.
     """
 
     name: ClassVar[str]
@@ -217,6 +224,7 @@ class Reader(ABC):
     names_inside: ClassVar[bool] = True
     option_names: ClassVar[tuple[str, ...]] = ()
     is_folder: ClassVar[bool] = False
+    has_mark: ClassVar[bool] = False
 
     @abstractmethod
     def open(
@@ -289,9 +297,11 @@ def reading(path: Path) -> Iterator[None]:
     except OSError as error:
         if isinstance(error, CiwrapError):
             raise
-        raise UnreadableFileError(
-            f"cannot be read: {error.strerror or error}", file=path
-        ) from error
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableFileError:
+    return UnreadableFileError(f"cannot be read: {error.strerror or error}", file=path)
 
 
 def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any]:
@@ -352,29 +362,33 @@ def _read_into(descriptor: int, part: memoryview, offset: int) -> int:
     return len(data)
 
 
+# Without O_NONBLOCK, opening a named pipe would wait for a writer.
+_OPENED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
+
+
 class InputFile:
     """A regular file open for reading at given offsets.
 
-    Raises OutputMissingError if there is none, UnreadableFileError for folders, pipes and devices
-    and for whatever the operating system refuses.
+    held_bytes: a file of at most so many is read as it is opened, and closed. Raises
+    OutputMissingError if there is none, UnreadableFileError for folders, pipes and devices and for
+    whatever the operating system refuses, CorruptFileError for one that shrinks while it is read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, held_bytes: int = -1) -> None:
         self.path = path
         self._descriptor = -1
+        self._held: bytearray | None = None
         try:
-            with reading(path):
-                # Without O_NONBLOCK, opening a named pipe would wait for a writer.
-                self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-                status = os.fstat(self._descriptor)
-        except UnreadableFileError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                if path.is_symlink():
-                    raise OutputMissingError(
-                        "is a broken link", file=path, remedy="fix the link"
-                    ) from None
-                raise not_there(path) from None
-            raise
+            self._descriptor = os.open(path, _OPENED)
+            status = os.fstat(self._descriptor)
+        except FileNotFoundError:
+            if path.is_symlink():
+                raise OutputMissingError(
+                    "is a broken link", file=path, remedy="fix the link"
+                ) from None
+            raise not_there(path) from None
+        except OSError as error:
+            raise _unreadable(path, error) from error
         except ValueError as error:
             raise UnreadableFileError(f"is not a valid path: {error}", file=ascii(path)) from None
         if not stat.S_ISREG(status.st_mode):
@@ -382,26 +396,48 @@ class InputFile:
             what = "a folder" if stat.S_ISDIR(status.st_mode) else "no regular file"
             raise UnreadableFileError(f"is {what}", file=path, remedy="give a file")
         self.byte_count = status.st_size
+        if self.byte_count <= held_bytes:
+            self._held = self._read(0, self.byte_count)
+            self.close()
+
+    def held(self, offset: int, count: int) -> memoryview | None:
+        """Bytes of a file that is held in memory, as it was when it was opened; None of others."""
+        return None if self._held is None else memoryview(self._held)[offset : offset + count]
 
     def read_at(self, offset: int, count: int) -> bytearray:
         """Exactly `count` bytes from `offset`. Raises CorruptFileError if the file ends before."""
+        if self._held is None:
+            return self._read(offset, count)
+        data = self._held[offset : offset + count]
+        if len(data) < count:
+            raise self._ends(min(offset, len(self._held)) + len(data), offset + count)
+        return data
+
+    def _read(self, offset: int, count: int) -> bytearray:
         data = bytearray(count)
         view = memoryview(data)
         done = 0
-        with reading(self.path):
+        try:
             while done < count:
                 part = view[done : done + _MOST_PER_CALL]
                 got = _read_into(self._descriptor, part, offset + done)
                 if got == 0:
                     # It may have become shorter than where this began to read.
                     end = min(offset + done, os.fstat(self._descriptor).st_size)
-                    raise CorruptFileError(
-                        f"ends after {end} bytes, but {offset + count} are expected",
-                        file=self.path,
-                        remedy=IS_WHOLE,
-                    )
+                    raise self._ends(end, offset + count)
                 done += got
+        except OSError as error:
+            if isinstance(error, CiwrapError):
+                raise
+            raise _unreadable(self.path, error) from error
         return data
+
+    def _ends(self, end: int, expected: int) -> CorruptFileError:
+        return CorruptFileError(
+            f"ends after {end} bytes, but {expected} are expected",
+            file=self.path,
+            remedy=IS_WHOLE,
+        )
 
     def elements(self, offset: int, dtype: str) -> Callable[[int, int], NDArray[Any]]:
         """Reads elements first .. first + count - 1 of those that lie back to back from offset."""

@@ -154,9 +154,18 @@ def inodes_of(files: Sequence[OutputFile]) -> set[tuple[int, int]]:
     """Device and inode of each file: two names of one file share them. What is gone is left out."""
     found = set()
     for file in files:
-        with contextlib.suppress(OSError):
-            found.add(inode_of(file.path))
+        status = status_if_there(file.path)
+        if status is not None:
+            found.add((status.st_dev, status.st_ino))
     return found
+
+
+def status_if_there(path: Path) -> os.stat_result | None:
+    """None for what cannot be looked at."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 def inode_of(path: Path) -> tuple[int, int]:

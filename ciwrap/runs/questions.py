@@ -77,7 +77,7 @@ from ciwrap.runs.sides import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Literal
 
     from numpy.typing import NDArray
@@ -531,13 +531,16 @@ class ElementStage(Closing):
         self._stream: Stream[PendingComparison] | None = None
 
     def submit(self, pending: PendingComparison, ours: Variables, theirs: Variables) -> None:
-        """Into the stream where both arrays lie in files as they are, else by readers, at once.
+        """At once where both arrays are in memory, into the stream where they lie in files as they
+        are, else by readers, at once.
 
         Raises CiwrapError for what cannot be read at once.
         """
-        # Most captured runs leave nothing open.
-
         identity = pending.result.id
+        held = ours.held(identity), theirs.held(identity)
+        if held[0] is not None and held[1] is not None and pending.leaves is None:
+            self._compare_held(pending, held[0], held[1], ours, theirs)
+            return
         reference, new = ours.region(identity), theirs.region(identity)
         if reference is not None and new is not None and fits_stream(pending.parameters):
             if self._stream is None:
@@ -557,10 +560,44 @@ class ElementStage(Closing):
         def read_both(flat: int, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
             return mine.read(flat, count), other.read(flat, count)
 
-        result = pending.finish(comparison, lambda flats: read_each(read_both, flats))
+        self._keep(pending, comparison, lambda flats: read_each(read_both, flats), ours, theirs)
+
+    def _compare_held(
+        self,
+        pending: PendingComparison,
+        golden: memoryview,
+        new: memoryview,
+        ours: Variables,
+        theirs: Variables,
+    ) -> None:
+        """golden, new: all bytes of both arrays."""
+        parameters = pending.parameters
+        comparison = _core.compare_arrays(parameters, golden, new, max_indices=MOST_INDICES)
+        self._work.progress.advance(new.nbytes)
+        self._work.data_bytes_read += golden.nbytes + new.nbytes
+        elements = (as_elements(golden, parameters.dtype), as_elements(new, parameters.dtype))
+
+        def read_elements(flats: Sequence[int]) -> tuple[NDArray[Any], NDArray[Any]]:
+            places = list(flats)
+            return elements[0][places], elements[1][places]
+
+        self._keep(pending, comparison, read_elements, ours, theirs)
+
+    def _keep(
+        self,
+        pending: PendingComparison,
+        comparison: _core.Comparison,
+        read_elements: ReadElements,
+        ours: Variables,
+        theirs: Variables,
+    ) -> None:
+        """Makes a result of what was compared at once."""
+        result = pending.finish(comparison, read_elements)
         self._outcome.results.append(result)
         self._note_sums(pending, comparison)
         if result.verdict is Verdict.DIFFER and self._differences is not None:
+            identity = result.id
+            mine, other = ours.values(identity), theirs.values(identity)
             self._differences.add_values(
                 identity, pending.parameters, mine, other, leaves=pending.leaves
             )
@@ -976,6 +1013,6 @@ class TreeStage:
         for one in (pair.ours, pair.theirs):
             if not one.has_data:
                 _refuse_fingerprint(pair, one)
-        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id.text)
+        parameters = tree_parameters(result.dtype or "", pair.settings, variable=result.id)
         pending = PendingComparison(result, parameters, result.shape or ())
         self._data.submit(pending, pair.ours, pair.theirs)

@@ -5,7 +5,6 @@ Of a capture's trees no more is read than shows which chunks are suspect.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import Counter
 from functools import partial
@@ -32,7 +31,13 @@ from ciwrap.base.late import numpy as np
 from ciwrap.check.two_sides import RUNS
 from ciwrap.formats.catalog import Catalog, OtherSide
 from ciwrap.formats.find_outputs import FoundOutputs
-from ciwrap.formats.source_files import Whole, change_since, source_files, why_stale
+from ciwrap.formats.source_files import (
+    Whole,
+    change_since,
+    source_files,
+    status_if_there,
+    why_stale,
+)
 from ciwrap.golden.trees import asked_for, describe_bound, has_other_classes
 from ciwrap.runs.capture_file import CaptureFile
 from ciwrap.runs.capture_index import (
@@ -79,8 +84,9 @@ def capture_paths(run: Path) -> tuple[Path, ...]:
 def sizes_of(files: Iterable[OutputFile]) -> Iterator[int]:
     """What the files hold, as far as they can be asked."""
     for file in files:
-        with contextlib.suppress(OSError):
-            yield file.path.stat().st_size
+        status = status_if_there(file.path)
+        if status is not None:
+            yield status.st_size
 
 
 WHOLE_RUN: CheckpointKey = (None, None)
@@ -372,8 +378,8 @@ class Variables:
 
     @property
     def catalog(self) -> Catalog:
-        self._refuse_fingerprint()
         if self._catalog is None:
+            self._refuse_fingerprint()
             self._catalog = self.run.catalog(self._key)
             self.errors.extend(self._catalog.errors)
             self.notes.extend(self._catalog.notes)
@@ -450,6 +456,10 @@ class Variables:
         if info.fault is not None:
             self.catalog.values(identity)  # raises
         return info.region
+
+    def held(self, identity: VariableId) -> memoryview | None:
+        """The variable's bytes, back to back in C order, if they are in memory already."""
+        return None if self._catalog is None else self._catalog.held(identity)
 
     def values(self, identity: VariableId, mask: str | None = None) -> Values:
         """The variable's values. Raises CorruptFileError as `region` does."""

@@ -59,7 +59,7 @@ def write_packed(run: Path, x: NDArray[np.float64], y: NDArray[np.float64]) -> N
 def test_without_captures_both_sides_are_read_once(pair: Path) -> None:
     found = compared(pair, "match")
     assert found["bytes_read"] == 2 * RUN_BYTES
-    assert found["engine"]
+    assert "engine" not in found  # such small files are read as they are opened
 
 
 def test_of_a_captured_run_its_trees_are_read_and_of_the_other_one_its_data(pair: Path) -> None:

@@ -168,7 +168,7 @@ def test_truncated_and_left_over(tmp_path: Path) -> None:
 
 def test_truncated_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.npy"
-    np.save(path, np.zeros(1000))
+    np.save(path, np.zeros(100_000))
     with open_file(path) as source:
         os.truncate(path, 500)
         with pytest.raises(CorruptFileError, match="still writing"):
