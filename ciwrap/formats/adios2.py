@@ -35,9 +35,7 @@ from ciwrap.formats.reader import (
     guarded,
     library,
     not_there,
-    reading,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 _TYPES = {
     "int8_t": "i1", "uint8_t": "u1", "int16_t": "i2", "uint16_t": "u2", "int32_t": "i4",
@@ -61,7 +59,6 @@ class Adios2Reader(HistoryReader):
     """
 
     name: ClassVar[str] = "adios2"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["adios2"].suffixes
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:
@@ -70,15 +67,12 @@ class Adios2Reader(HistoryReader):
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         if rule.axis not in ("auto", "none"):
             raise ConfigError("steps have no name here", key="options.iterations")
-        with reading(path):
-            if not path.exists():
-                raise not_there(path)
-            if path.is_dir():
-                held = list(path.iterdir())
-                if not any(one.name == "md.idx" for one in held):
-                    raise CorruptFileError("holds no md.idx, as an ADIOS2 output does")
+        if not path.exists():
+            raise not_there(path)
         if not path.is_dir():
             check_is_file(path)
+        elif not (path / "md.idx").is_file():
+            raise CorruptFileError("holds no md.idx, as an ADIOS2 output does")
         _library(path)
         return SourceApart(path, partial(_source, path, rule, attributes), bytes_below(path))
 

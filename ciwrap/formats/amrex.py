@@ -14,7 +14,6 @@ from ciwrap.formats.amrex_level import Level, Words, corners
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.reader import CheckedReader, Source, guarded, not_there, whole_file
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +30,6 @@ class AmrexReader(CheckedReader):
     """
 
     name: ClassVar[str] = "amrex"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["amrex"].suffixes
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:

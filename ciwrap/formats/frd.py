@@ -14,7 +14,6 @@ from ciwrap.formats.reader import CheckedReader, InputFile, Source, names_as_tex
 from ciwrap.formats.tables import parse_floats
 from ciwrap.formats.trajectories import Lines
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,17 +36,12 @@ class FrdReader(CheckedReader):
     """
 
     name: ClassVar[str] = "frd"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["frd"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         has_steps = takes_steps(options)
         listing = Listing(path)
-        file = InputFile(path)
-        try:
-            _Frd(Lines(file), listing, has_steps=has_steps).read()
-        finally:
-            file.close()
+        _Frd(Lines(InputFile(path)), listing, has_steps=has_steps).read()
         return EntrySource(path, listing.entries)
 
 

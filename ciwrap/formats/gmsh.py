@@ -15,7 +15,6 @@ from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.find_outputs import formats_of
 from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of, whole_file
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +39,6 @@ class GmshReader(CheckedReader):
     """
 
     name: ClassVar[str] = "gmsh"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["gmsh"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:

@@ -21,7 +21,6 @@ from ciwrap.base.errors import (
 from ciwrap.formats.entries import Entry, EntrySource, Listing, fault_text
 from ciwrap.formats.npy import NpyArray, NpyHeader, read_header
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +40,6 @@ class NpzReader(CheckedReader):
     """
 
     name: ClassVar[str] = "npz"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["npz"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         with contextlib.ExitStack() as opened:

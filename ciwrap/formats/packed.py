@@ -211,12 +211,8 @@ def _write(out: IO[bytes], piece: bytes, path: Path) -> None:
 def pieces(path: Path) -> Iterator[bytes]:
     """What is packed in a file, stream by stream. Raises CorruptFileError, and as `InputFile`."""
     make = _DECOMPRESSORS[path.suffix.lower()]
-    file = InputFile(path)
-    try:
-        with guarded(path):
-            yield from _streams(file, lambda: make(path))
-    finally:
-        file.close()
+    with guarded(path):
+        yield from _streams(InputFile(path), lambda: make(path))
 
 
 def _streams(file: InputFile, make: Callable[[], Any]) -> Iterator[bytes]:

@@ -22,7 +22,6 @@ from ciwrap.formats.reader import (
     guarded,
     library,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,7 +33,6 @@ class ParquetReader(CheckedReader):
     """
 
     name: ClassVar[str] = "parquet"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["parquet"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)

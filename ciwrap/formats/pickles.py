@@ -16,7 +16,6 @@ from ciwrap.formats.reader import (
     check_is_file,
     library,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 # Before it, `weights_only` could be made to run code (CVE-2025-32434).
 _SAFE_TORCH = (2, 6)
@@ -27,7 +26,6 @@ class PickleReader(CheckedReader):
     """Opens nothing: a pickle is a program, and reading it runs it."""
 
     name: ClassVar[str] = "pickle"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["pickle"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
@@ -43,7 +41,6 @@ class TorchReader(CheckedReader):
     """
 
     name: ClassVar[str] = "torch"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["torch"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)

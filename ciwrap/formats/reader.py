@@ -46,6 +46,7 @@ from ciwrap.base.late import hashlib
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import Closing
 from ciwrap.model.fill_values import FILL_LABELS
+from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 # FileRegion and Labels are part of what readers are written against, so they are offered here, too.
 
 
-class VariableInfo(Shaped, Struct, frozen=True):
+class VariableInfo(Shaped, Struct, frozen=True, omit_defaults=True):
     """One variable of a file, before any of it is read.
 
     dtype: array-protocol string with byte order as stored ("<f4", ">i8", "|b1", "|S12"), or "<bf2".
@@ -212,7 +213,8 @@ class SourceValues(Values):
 class Reader(ABC):
     """Opens files of one format. Instances carry no state.
 
-    name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot. names_inside:
+    name: what `format:` in ciwrap.yaml calls it. suffixes: lower case, with the dot; of a format of
+    ours they stand in `OWN_FORMATS`. names_inside:
     whether the file names its variables (.npz, tables) or they are named after the file (.npy,
     raw). option_names: the keys that `options:` may hold. is_folder: whether an output of this
     format is a folder with many files in it (Zarr, ADIOS2), to be opened as one. has_mark: whether
@@ -225,6 +227,11 @@ class Reader(ABC):
     option_names: ClassVar[tuple[str, ...]] = ()
     is_folder: ClassVar[bool] = False
     has_mark: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        name = vars(cls).get("name")
+        if name in OWN_FORMATS and "suffixes" not in vars(cls):
+            cls.suffixes = OWN_FORMATS[name].suffixes
 
     @abstractmethod
     def open(
@@ -367,7 +374,7 @@ _OPENED = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 class InputFile:
-    """A regular file open for reading at given offsets.
+    """A regular file open for reading at given offsets, until it is closed or forgotten.
 
     held_bytes: a file of at most so many is read as it is opened, and closed. Raises
     OutputMissingError if there is none, UnreadableFileError for folders, pipes and devices and for
@@ -468,25 +475,17 @@ class InputFile:
 def whole_file(path: Path) -> bytearray:
     """All bytes of a file that is held in memory anyway. Raises as `InputFile` does."""
     file = InputFile(path)
-    data = file.read_at(0, file.byte_count)
-    file.close()
-    return data
+    return file.read_at(0, file.byte_count)
 
 
 def first_bytes(path: Path, count: int) -> bytes:
     """Up to so many bytes that a file begins with. Raises as `InputFile` does."""
-    file = InputFile(path)
-    data = file.read_some(0, count)
-    file.close()
-    return data
+    return InputFile(path).read_some(0, count)
 
 
 def check_is_file(path: Path) -> None:
     """Raises for what is not a regular file that can be read, and for an empty one."""
-    file = InputFile(path)
-    size = file.byte_count
-    file.close()
-    if size == 0:
+    if InputFile(path).byte_count == 0:
         raise CorruptFileError("is empty", file=path, remedy=IS_WHOLE)
 
 

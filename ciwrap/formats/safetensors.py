@@ -12,7 +12,6 @@ from ciwrap.arrays.values import FileRegion, storage_dtype
 from ciwrap.base.errors import CorruptFileError, FileLimitError
 from ciwrap.formats.entries import Entry, Listing, opened
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
-from ciwrap.model.settings import OWN_FORMATS
 
 _MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
 _DTYPES = {
@@ -26,7 +25,6 @@ class SafetensorsReader(CheckedReader):
     """Every tensor is a variable; each lies in one stretch of the file."""
 
     name: ClassVar[str] = "safetensors"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["safetensors"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return opened(path, partial(_entries, path))

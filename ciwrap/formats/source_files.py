@@ -184,13 +184,10 @@ def checksum_of(path: Path) -> bytes:
     Raises as `InputFile` does.
     """
     file = InputFile(path)
-    try:
-        parts = [
-            _core.xxh3_128(file.read_some(offset, _PIECE_BYTES))
-            for offset in range(0, max(1, file.byte_count), _PIECE_BYTES)
-        ]
-    finally:
-        file.close()
+    parts = [
+        _core.xxh3_128(file.read_some(offset, _PIECE_BYTES))
+        for offset in range(0, max(1, file.byte_count), _PIECE_BYTES)
+    ]
     return _core.xxh3_128(b"".join(parts))
 
 

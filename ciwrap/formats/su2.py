@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, EntrySource, Listing, opened
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, as_elements, whole_file
+from ciwrap.formats.reader import (
+    CheckedReader,
+    InputFile,
+    Source,
+    as_elements,
+    first_bytes,
+    whole_file,
+)
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,13 +48,9 @@ class Su2Reader(CheckedReader):
     """
 
     name: ClassVar[str] = "su2"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["su2"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        file = InputFile(path)
-        start = file.read_some(0, len(MAGIC))
-        file.close()
-        if start == MAGIC:
+        if first_bytes(path, len(MAGIC)) == MAGIC:
             return opened(path, _fields)
         listing = Listing(path)
         _Mesh(listing).read(_sections(whole_file(path)))

@@ -41,7 +41,6 @@ from ciwrap.formats.reader import (
     as_elements,
     guarded,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -543,7 +542,6 @@ class TextReader(CheckedReader):
     """
 
     name: ClassVar[str] = "text"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["text"].suffixes
     option_names: ClassVar[tuple[str, ...]] = (
         "delimiter",
         "widths",

@@ -16,7 +16,6 @@ from ciwrap.formats.entries import EntrySource, Listing, takes_steps
 from ciwrap.formats.find_outputs import TECPLOT_BINARY
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +46,6 @@ class TecplotReader(CheckedReader):
     """
 
     name: ClassVar[str] = "tecplot"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["tecplot"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:

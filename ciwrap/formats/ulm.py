@@ -18,7 +18,6 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import Entry, Listing, opened, takes_steps
 from ciwrap.formats.reader import CheckedReader, InputFile, Source
 from ciwrap.formats.values_file import add_values
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +40,6 @@ class UlmReader(CheckedReader):
     """
 
     name: ClassVar[str] = "ulm"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["ulm"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:

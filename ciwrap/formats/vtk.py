@@ -25,7 +25,6 @@ from ciwrap.formats.vtk_xml import (
     is_within,
     read_grid,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +56,6 @@ class VtkReader(HistoryReader):
     """
 
     name: ClassVar[str] = "vtk"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["vtk"].suffixes
     option_names: ClassVar[tuple[str, ...]] = OPTION_NAMES
 
     def open_history(

@@ -374,11 +374,7 @@ def _piece(
         lengths = [max(0, extent[axis + 1] - extent[axis] + 1) for axis in (0, 2, 4)]
         points = math.prod(lengths)
         counts = (math.prod(max(1, one - 1) for one in lengths) if points else 0,)
-        is_within = all(
-            whole[axis] <= extent[axis] and extent[axis + 1] <= whole[axis + 1]
-            for axis in (0, 2, 4)
-        )
-        if points and not is_within:
+        if points and not is_within(extent, whole):
             raise bad(f"has a piece {extent} beyond its WholeExtent {whole}")
     arrays = file.arrays_in("point_data", inner.get("PointData"), points)
     arrays.update(file.arrays_in("cell_data", inner.get("CellData"), sum(counts)))

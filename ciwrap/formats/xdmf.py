@@ -24,7 +24,6 @@ from ciwrap.formats.entries import Entry, EntrySource, Listing, takes_steps
 from ciwrap.formats.hdf5 import Hdf5Reader
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, whole_file
 from ciwrap.formats.words import numbers_in
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +43,6 @@ class XdmfReader(CheckedReader):
     """
 
     name: ClassVar[str] = "xdmf"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["xdmf"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:

@@ -32,14 +32,11 @@ from ciwrap.formats.find_outputs import ZARR_MARKERS
 from ciwrap.formats.hdf5 import MAX_DEPTH
 from ciwrap.formats.reader import (
     AttributeRule,
-    InputFile,
     Source,
     add_attributes,
     library,
     not_there,
-    reading,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 # Where xarray names the dimensions in stores of format 2.
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
@@ -58,7 +55,6 @@ class ZarrReader(HistoryReader):
     """
 
     name: ClassVar[str] = "zarr"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["zarr"].suffixes
     is_folder: ClassVar[bool] = True
 
     def is_output(self, path: Path) -> bool:
@@ -81,26 +77,20 @@ class ZarrReader(HistoryReader):
 
 
 def _check_is_store(path: Path) -> None:
-    with reading(path):
-        if not path.exists():
-            raise not_there(path)
-        if not path.is_dir():
-            raise UnreadableFileError(
-                "is not a folder, as a Zarr store is", remedy="give the store's folder"
-            )
-        list(path.iterdir())
-    for marker in ZARR_MARKERS:
-        file = path / marker
-        if file.is_file():
-            opened = InputFile(file)
-            size = opened.byte_count
-            opened.close()
-            if size > _MAX_METADATA_BYTES:
-                raise FileLimitError("is too large for a description of arrays", file=file)
-            return
-    raise CorruptFileError(
-        "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray"
-    )
+    if not path.exists():
+        raise not_there(path)
+    if not path.is_dir():
+        raise UnreadableFileError(
+            "is not a folder, as a Zarr store is", remedy="give the store's folder"
+        )
+    names = {one.name for one in path.iterdir()}
+    marker = next((one for one in ZARR_MARKERS if one in names), None)
+    if marker is None:
+        raise CorruptFileError(
+            "is not a Zarr store: it holds neither zarr.json nor .zgroup nor .zarray"
+        )
+    if (path / marker).stat().st_size > _MAX_METADATA_BYTES:
+        raise FileLimitError("is too large for a description of arrays", file=path / marker)
 
 
 @contextlib.contextmanager

@@ -171,7 +171,7 @@ def test_truncated_while_it_is_read(tmp_path: Path) -> None:
     np.save(path, np.zeros(100_000))
     with open_file(path) as source:
         os.truncate(path, 500)
-        with pytest.raises(CorruptFileError, match="still writing"):
+        with pytest.raises(CorruptFileError, match="finished writing"):
             list(source.slabs("x"))
 
 
