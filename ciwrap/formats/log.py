@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from msgspec import Struct
-
 from ciwrap.arrays.values import CUT_LABEL, PlaceInText, SeriesFacts
 from ciwrap.base.errors import (
     CiwrapError,
@@ -51,6 +49,7 @@ if TYPE_CHECKING:
     from ciwrap.formats.log_template import Match
 
 MOST_COLUMNS = 10_000
+LAST_LINE = (1 << 63) - 1
 _NO_STEP = "no whole number of steps from 0 on ('iteration_step' says what one adds to a time)"
 _PAIR = re.compile(rb"([^ \t=]+)[ \t]*=[ \t]*([^ \t=]+)[ \t]*")
 _PAIRS = re.compile(rb"[ \t]*(?:%b)+" % _PAIR.pattern)
@@ -106,10 +105,31 @@ class Listening:
         """A line after it, as long as `follows`."""
 
 
-class Section(Struct):
-    """Whether the lines that come are within a section."""
+class Section:
+    """The lines of a text from one that opens a section on, up to one that closes it."""
 
-    is_open: bool = False
+    def __init__(self) -> None:
+        self.is_open = False
+        self._first = 0
+        self._closed: list[tuple[int, int]] = []
+
+    def mark(self, line: int, *, opens: bool) -> None:
+        """A line that opens the section, or closes it: if it is so already, nothing changes."""
+        if opens and not self.is_open:
+            self._first = line
+        elif self.is_open and not opens:
+            self._closed.append((self._first, line - 1))
+        self.is_open = opens
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The lines so far, counted from 1: the first and the last of each time that it opens."""
+        return [*self._closed, (self._first, LAST_LINE)] if self.is_open else self._closed
+
+    def gates(self, start: Template, end: Template | None, path: Path) -> list[Gate]:
+        """Who listens for the lines of this section; one that matches both opens it again."""
+        ends = [] if end is None else [Gate(end, path, self, opens=False)]
+        return [*ends, Gate(start, path, self, opens=True)]
 
 
 class Gate(Listening):
@@ -121,7 +141,7 @@ class Gate(Listening):
         self._opens = opens
 
     def take(self, line: Line) -> None:
-        self._section.is_open = self._opens
+        self._section.mark(line.number, opens=self._opens)
 
 
 class Counter(Listening):
@@ -531,7 +551,6 @@ class LogReader(Reader):
     """Text of any program, with rules that name the numbers in it (`values`, `tables`, ...)."""
 
     name: ClassVar[str] = "log"
-    suffixes: ClassVar[tuple[str, ...]] = ()
     option_names: ClassVar[tuple[str, ...]] = (*KEYS, "iteration_step")
 
     def open(
@@ -627,9 +646,7 @@ class LogSource(Source):
         if rule is None:
             return None
         section = Section()
-        if rule.end is not None:
-            listeners.append(Gate(rule.end, self.path, section, opens=False))
-        listeners.append(Gate(rule.start, self.path, section, opens=True))
+        listeners += section.gates(rule.start, rule.end, self.path)
         return section
 
     def _value_finder(
