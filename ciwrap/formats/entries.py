@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 MAX_VARIABLES = 1_000_000
 MAX_ELEMENTS = 1 << 60
+_MOST_DIMENSIONS = 32
 # Texts of variable length are read whole, to learn how wide they are.
 MAX_TEXTS = 1 << 20
 # What is not stored is filled in by most formats; lengths that lie then make a small file endless.
@@ -130,6 +131,32 @@ def takes_steps(options: Mapping[str, Any]) -> bool:
     return bool(iterations == "auto")
 
 
+def lengths_of(given: Any, key: str) -> tuple[int, ...]:
+    """A shape as options give it: one length, or several, of which one may be -1. Raises
+    ConfigError.
+    """
+    lengths = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    are_whole = all(type(one) is int and -1 <= one < 1 << 62 for one in lengths)
+    if not are_whole or lengths.count(-1) > 1 or len(lengths) > _MOST_DIMENSIONS:
+        raise ConfigError(
+            f"must hold whole numbers from 0, {_MOST_DIMENSIONS} at most, of which one may be -1",
+            key=key,
+        )
+    return lengths
+
+
+def filled_in(lengths: Sequence[int], byte_count: int, item_bytes: int) -> tuple[int, ...] | None:
+    """The shape of what has so many bytes, -1 being as many as there is room for; None if it is
+    another one.
+    """
+    known = math.prod(one for one in lengths if one != -1) * item_bytes
+    if -1 not in lengths:
+        return tuple(lengths) if known == byte_count else None
+    if not known or byte_count < 0 or byte_count % known:
+        return None
+    return tuple(byte_count // known if one == -1 else one for one in lengths)
+
+
 class Listing:
     """Collects the entries of a file. `path` is for messages. on_progress: is called with each
     entry, in a process that has to tell that it is at work.
@@ -204,7 +231,7 @@ class Listing:
                 rank,
                 labels=labels,
             )
-            self._add(info, _field_reader(read, dtype, field), steps)
+            self._add(info, field_reader(read, dtype, field), steps)
 
     def add_array(self, name: str, array: Any, **facts: Any) -> None:
         """A small array that is in memory; texts of any length become fixed-width unicode."""
@@ -281,7 +308,8 @@ def shifted(read: ReadFlat, offset: int) -> ReadFlat:
     return lambda first, count: read(offset + first, count)
 
 
-def _field_reader(read: ReadFlat, dtype: np.dtype[Any], field: Field) -> ReadFlat:
+def field_reader(read: ReadFlat, dtype: np.dtype[Any], field: Field) -> ReadFlat:
+    """The elements of a field, of records that `read` gives."""
     if dtype.names is None:
         return read
     per_record = math.prod(field.inner_shape)
@@ -765,15 +793,12 @@ def place_of(groups: Sequence[str], name: str, *, digits_after: Sequence[str] = 
     return Place("/".join([*rest, name]), iteration, rank)
 
 
-def time_axis(
-    rule: IterationRule, names: Iterable[str], unlimited: Sequence[str], timed: Iterable[str] = ()
-) -> str | None:
+def time_axis(rule: IterationRule, names: Iterable[str], unlimited: Sequence[str]) -> str | None:
     """The dimension that goes through time; None if there is none.
 
-    names: of all dimensions. unlimited: those that can grow. timed: those whose coordinate says
-    that it is time. Only what is named `time`, else like it, of several the unlimited one, else
-    `timed`, is taken, and only if that leaves no choice: whether another dimension can grow is how
-    it is stored.
+    names: of all dimensions. unlimited: those that can grow. Only what is named `time`, else like
+    it, of several the unlimited one, is taken, and only if that leaves no choice: whether another
+    dimension can grow is how it is stored.
     """
     if not rule.is_on:
         return None
@@ -782,7 +807,7 @@ def time_axis(
         return rule.axis if rule.axis in known else None
     called = [name for name in known if _TIME_NAME.fullmatch(name)]
     plain = [name for name in called if name.lower() == "time"]
-    for choice in (plain, called, [name for name in unlimited if name in called], list(timed)):
+    for choice in (plain, called, [name for name in unlimited if name in called]):
         if len(choice) == 1:
             return choice[0]
     return None

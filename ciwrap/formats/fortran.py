@@ -27,9 +27,15 @@ from ciwrap.base.errors import (
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.entries import OPTION_NAMES as HISTORY_OPTIONS
-from ciwrap.formats.entries import Entry, EntrySource, IterationRule, Listing
+from ciwrap.formats.entries import (
+    Entry,
+    EntrySource,
+    IterationRule,
+    Listing,
+    filled_in,
+    lengths_of,
+)
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, as_elements
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -274,7 +280,6 @@ class RecordScan:
     def _damaged(self, problem: str) -> CorruptFileError:
         return CorruptFileError(
             f"record {self.count + 1} {problem} (marks of {self._marks})",
-            remedy="is the program still writing it, and was it opened as sequential unformatted?",
         )
 
 
@@ -307,6 +312,7 @@ def records_of(file: InputFile, kinds: tuple[Marks, ...]) -> tuple[Marks, list[R
         )
     if not found:
         assert problem is not None
+        problem.remedy = "is it whole, and was it opened as sequential unformatted?"
         raise problem
     return found[0]
 
@@ -335,7 +341,6 @@ class FortranReader(CheckedReader):
     """
 
     name: ClassVar[str] = "fortran"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["fortran"].suffixes
     option_names: ClassVar[tuple[str, ...]] = (
         *("records", "first_records", "mark_bytes", "byte_order"),
         *HISTORY_OPTIONS,
@@ -425,19 +430,11 @@ class _Layout:
         return listing.entries
 
     def _steps(self, found: list[list[Entry]]) -> list[int]:
-        name = self._rule.variable
-        if name is None:
-            return list(range(len(found)))
-        values: list[Any] = []
-        for entries in found:
-            entry = next((one for one in entries if one.info.name == name), None)
-            if entry is None or entry.info.element_count != 1:
-                raise ConfigError(
-                    f"there is no variable {name!r} with one value in 'records'",
-                    key="options.iteration_variable",
-                )
-            values.append(entry.read(0, 1)[0])
-        return self._rule.numbers(np.array(values), self._path, name)
+        def values_of(name: str) -> list[Any]:
+            ones = [one for entries in found for one in entries if one.info.name == name]
+            return [one.read(0, 1)[0] for one in ones if one.info.element_count == 1]
+
+        return self._rule.along("records", len(found), values_of, self._path)
 
     def _entries(
         self, file: InputFile, record: Record, number: int, fields: tuple[_Field, ...]
@@ -447,14 +444,11 @@ class _Layout:
         found: list[Entry] = []
         at = 0
         for field in fields:
-            shape = field.shape
-            if -1 in shape:
-                rows, over = divmod(record.byte_count - known, max(1, field.known_bytes))
-                if rows < 0 or over or not field.known_bytes:
-                    raise self._other_length(record, number, fields)
-                shape = tuple(rows if n == -1 else n for n in shape)
-            byte_count = math.prod(shape) * field.item_bytes
-            if at + byte_count > record.byte_count:
+            byte_count = field.known_bytes
+            if -1 in field.shape:
+                byte_count = record.byte_count - known
+            shape = filled_in(field.shape, byte_count, field.item_bytes)
+            if shape is None or at + byte_count > record.byte_count:
                 raise self._other_length(record, number, fields)
             offset = record.offset_of(at, byte_count)
             region = None if offset is None else FileRegion(str(self._path), offset, byte_count)
@@ -537,18 +531,11 @@ def _fields(key: str, given: Any, *, is_big: bool) -> Iterator[_Field]:
             raise ConfigError(
                 "must be a dtype, or a mapping with dtype and shape", key=f"{key}.{name}"
             )
-        shape = _shape(f"{key}.{name}.shape", facts.get("shape", free))
+        shape = lengths_of(facts.get("shape", free), f"{key}.{name}.shape")
         unknown += shape.count(-1)
         if unknown > 1:
             raise ConfigError("may have one -1 in each record", key=key)
         yield _Field(str(name), _dtype(f"{key}.{name}", facts.get("dtype"), is_big), shape)
-
-
-def _shape(key: str, given: Any) -> tuple[int, ...]:
-    lengths = given if isinstance(given, (list, tuple)) else [given]
-    if len(lengths) > 32 or not all(type(n) is int and -1 <= n < 1 << 62 for n in lengths):
-        raise ConfigError("must hold whole numbers, of which one may be -1", key=key)
-    return tuple(lengths)
 
 
 def _dtype(key: str, given: Any, is_big: bool) -> str:

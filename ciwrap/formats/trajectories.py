@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from msgspec import Struct
 
 from ciwrap.arrays.values import FileRegion, Labels
-from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.apart import SourceApart, bytes_below
@@ -31,6 +31,7 @@ from ciwrap.formats.entries import (
     array_of_texts,
     opened,
 )
+from ciwrap.formats.fortran import Marks, RecordScan
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
@@ -44,7 +45,6 @@ from ciwrap.formats.reader import (
     library,
 )
 from ciwrap.formats.tables import CellError, as_floats, as_ints, as_texts, parse_floats
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -273,7 +273,6 @@ class XyzReader(CheckedReader):
     """
 
     name: ClassVar[str] = "xyz"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["xyz"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("iteration_variable", "iteration_step")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
@@ -370,15 +369,12 @@ def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:
 
 
 def _steps(frames: list[Frame], rule: IterationRule, path: Path) -> list[int]:
-    if rule.variable is None:
-        return list(range(len(frames)))
-    values = [frame.facts.get(rule.variable, (None, ()))[0] for frame in frames]
-    if any(value is None or np.ndim(value) for value in values):
-        raise ConfigError(
-            f"not every frame's comment says {rule.variable!r} as one number",
-            key="options.iteration_variable",
-        )
-    return rule.numbers(np.array(values), path, rule.variable)
+    def values_of(name: str) -> NDArray[Any] | None:
+        values = [frame.facts.get(name, (None, ()))[0] for frame in frames]
+        is_said = not any(value is None or np.ndim(value) for value in values)
+        return np.array(values) if is_said else None
+
+    return rule.along("frames", len(frames), values_of, path, kind="key")
 
 
 _ITEM = "ITEM: "
@@ -394,7 +390,6 @@ class LammpsReader(CheckedReader):
     """
 
     name: ClassVar[str] = "lammps"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["lammps"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return opened(path, partial(_dump_entries, path))
@@ -491,7 +486,6 @@ def _dtype(name: str) -> str:
 
 
 _CELL_BYTES = 48
-_MAX_TITLE_BYTES = 1 << 20
 
 
 class DcdReader(CheckedReader):
@@ -501,7 +495,6 @@ class DcdReader(CheckedReader):
     """
 
     name: ClassVar[str] = "dcd"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["dcd"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return opened(path, lambda file: _Dcd(path, file).entries())
@@ -515,17 +508,15 @@ class _Dcd:
 
     def _read_header(self) -> None:
         start = bytes(self._file.read_at(0, 8))
-        for order in "<>":
-            if start == struct.pack(f"{order}i", 84) + b"CORD":
-                self._order = order
-                break
-        else:
+        begins = {struct.pack(f"{order}i", 84) + b"CORD": order for order in "<>"}
+        if start not in begins:
             raise CorruptFileError("does not begin as a DCD trajectory")
-        control, at = self._record(0, 84, 84)
-        numbers = struct.unpack(f"{self._order}20i", control[4:])
-        _, at = self._record(at, 4, _MAX_TITLE_BYTES)
-        atoms, at = self._record(at, 4, 4)
-        self._atoms = struct.unpack(f"{self._order}i", atoms)[0]
+        self._order = order = begins[start]
+        self._marks = Marks(4, "little" if order == "<" else "big")
+        scan = RecordScan(self._file, self._marks)
+        control, _, atoms = (scan.next() for _ in range(3))
+        numbers = struct.unpack(f"{order}20i", control.read(self._file, 4, 80))
+        (self._atoms,) = struct.unpack(f"{order}i", atoms.read(self._file, 0, atoms.byte_count))
         frames, first, every = numbers[0], numbers[1], numbers[2]
         is_charmm = numbers[19] != 0
         self._has_cell = is_charmm and numbers[10] != 0
@@ -535,10 +526,10 @@ class _Dcd:
             )
         if self._atoms <= 0 or first < 0 or every < 0:
             raise CorruptFileError("has a header that makes no sense")
-        self._begin = at
+        self._begin = scan.at
         self._axis_bytes = 4 * self._atoms + 8
         self._frame_bytes = 3 * self._axis_bytes + (_CELL_BYTES + 8 if self._has_cell else 0)
-        rest = self._file.byte_count - at
+        rest = self._file.byte_count - scan.at
         self._frames = rest // self._frame_bytes
         if rest % self._frame_bytes or (frames > 0 and frames != self._frames):
             raise CorruptFileError(
@@ -546,19 +537,6 @@ class _Dcd:
             )
         # Some programs leave the step out; then frames are counted.
         self._steps = [first + (every or 1) * number for number in range(self._frames)]
-
-    def _record(self, at: int, fewest: int, most: int) -> tuple[bytes, int]:
-        """A Fortran record of the header, and where the next one begins."""
-        length = self._mark(at)
-        if not fewest <= length <= most:
-            raise CorruptFileError("has a damaged header")
-        data = bytes(self._file.read_at(at + 4, length))
-        if self._mark(at + 4 + length) != length:
-            raise CorruptFileError("has a damaged header")
-        return data, at + 8 + length
-
-    def _mark(self, at: int) -> int:
-        return int(struct.unpack(f"{self._order}i", bytes(self._file.read_at(at, 4)))[0])
 
     def entries(self) -> list[Entry]:
         listing = Listing(self._path)
@@ -593,7 +571,9 @@ class _Dcd:
         return read
 
     def _check_marks(self, at: int, length: int) -> None:
-        if self._mark(at) != length or self._mark(at + 4 + length) != length:
+        scan = RecordScan(self._file, self._marks)
+        scan.at = at
+        if scan.next().byte_count != length:
             raise CorruptFileError("has a damaged frame")
 
 
@@ -615,7 +595,6 @@ class GromacsReader(CheckedReader):
     """
 
     name: ClassVar[str] = "gromacs"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["gromacs"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         check_is_file(path)
@@ -727,7 +706,6 @@ class CubeReader(CheckedReader):
     """
 
     name: ClassVar[str] = "cube"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["cube"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         return opened(path, partial(_cube_entries, path))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
-from ciwrap.formats.entries import MAX_VARIABLES, Entry, Listing, opened
+from ciwrap.formats.entries import (
+    MAX_VARIABLES,
+    Entry,
+    Listing,
+    filled_in,
+    lengths_of,
+    opened,
+)
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
-from ciwrap.model.settings import OWN_FORMATS
 
 _COUNT = struct.Struct("<Q")
 _REGION = struct.Struct("<iQ")
@@ -24,7 +29,6 @@ class VelocReader(CheckedReader):
     """
 
     name: ClassVar[str] = "veloc"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["veloc"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("regions",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
@@ -54,7 +58,15 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
                 name, f"nothing says which dtype it has; give 'regions: {{{number}: ...}}'"
             )
         else:
-            lengths = _shape(number, shape, byte_count, storage_dtype(dtype).itemsize)
+            item = storage_dtype(dtype).itemsize
+            given = lengths_of(shape, f"options.regions.{number}.shape")
+            lengths = filled_in(given, byte_count, item)
+            if lengths is None:
+                raise CorruptFileError(
+                    f"region {number} has {byte_count} bytes, which is not {list(given)} values of"
+                    f" {item}",
+                    remedy="is the program still writing it, or are 'regions' wrong?",
+                )
             region = FileRegion(str(path), offset, byte_count)
             info = VariableInfo(name, dtype, lengths, region)
             listing.put(Entry(info, file.elements(offset, dtype)))
@@ -77,25 +89,6 @@ def _described(number: int, given: Any) -> tuple[str, str | None, Any]:
     if not isinstance(dtype, str) or not isinstance(name, str):
         raise ConfigError("its dtype and name must be text", key=key)
     try:
-        return name, parse_dtype(dtype), given.get("shape")
+        return name, parse_dtype(dtype), given.get("shape", -1)
     except CiwrapError as error:
         raise ConfigError(error.message, key=f"{key}.dtype") from error
-
-
-def _shape(number: int, given: Any, byte_count: int, item: int) -> tuple[int, ...]:
-    lengths = (
-        [-1] if given is None else list(given) if isinstance(given, (list, tuple)) else [given]
-    )
-    if not all(type(n) is int and n >= -1 for n in lengths) or lengths.count(-1) > 1:
-        raise ConfigError(
-            "must hold whole numbers, one of which may be -1", key=f"options.regions.{number}.shape"
-        )
-    known = math.prod(n for n in lengths if n != -1) * item
-    if -1 in lengths and known and byte_count % known == 0:
-        lengths[lengths.index(-1)] = byte_count // known
-    elif -1 in lengths or known != byte_count:
-        raise CorruptFileError(
-            f"region {number} has {byte_count} bytes, which is not {lengths} values of {item}",
-            remedy="is the program still writing it, or are 'regions' wrong?",
-        )
-    return tuple(lengths)

@@ -170,7 +170,7 @@ def test_xyz_as_cp2k_writes_it(tmp_path: Path) -> None:
     assert values["species", 0] == ["Ar", "Ar"]
     assert values["pos", 5] == [0.502468475, 0, 0, 3.8, 0, 0]
     assert {step for _, step in found(tmp_path / "t.xyz", CP2K)} == {0, 1}
-    with pytest.raises(ConfigError, match="not every frame's comment says 'j'"):
+    with pytest.raises(ConfigError, match="there is no key 'j' with one value for each"):
         opened(tmp_path / "t.xyz", CP2K, iteration_variable="j")
 
 

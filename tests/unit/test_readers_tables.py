@@ -346,10 +346,10 @@ def test_raw_files(
         ({"dtype": "f4,f4"}, ConfigError, "must be a plain one"),
         ({"dtype": "<f4", "byte_order": "big"}, ConfigError, "contradicts"),
         ({"dtype": "f4", "byte_order": "middle"}, ConfigError, "must be little or big"),
-        ({"dtype": "f4", "shape": [-2]}, ConfigError, "whole numbers from -1"),
-        ({"dtype": "f4", "shape": [-1, -1]}, ConfigError, "one -1"),
+        ({"dtype": "f4", "shape": [-2]}, ConfigError, "whole numbers from 0"),
+        ({"dtype": "f4", "shape": [-1, -1]}, ConfigError, "one may be -1"),
         ({"dtype": "f4", "shape": ["3"]}, ConfigError, "whole numbers"),
-        ({"dtype": "f4", "offset": True}, ConfigError, "whole numbers"),
+        ({"dtype": "f4", "offset": True}, ConfigError, "a whole number from 0"),
         ({"dtype": "f4", "size": 3}, ConfigError, "no option 'size'"),
     ],
 )
