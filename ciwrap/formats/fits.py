@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
-from ciwrap.arrays.values import FileRegion, Labels, extract, fields_of
+from ciwrap.arrays.values import FileRegion, Labels, fields_of
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below
-from ciwrap.formats.entries import EntrySource, FlatReader, Listing, Packing
+from ciwrap.formats.entries import EntrySource, FlatReader, Listing, Packing, field_reader
 from ciwrap.formats.reader import (
     AttributeRule,
     CheckedReader,
@@ -25,9 +25,7 @@ from ciwrap.formats.reader import (
     check_is_file,
     guarded,
     library,
-    reading,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +44,6 @@ class FitsReader(CheckedReader):
     """
 
     name: ClassVar[str] = "fits"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["fits"].suffixes
     option_names: ClassVar[tuple[str, ...]] = ("attributes",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
@@ -74,8 +71,7 @@ def _source(path: Path, rule: AttributeRule, *, unpacks: bool) -> Source | None:
         file = InputFile(path)
         opened.callback(file.close)
         # A file that astropy opens itself stays open when it gives up half-way.
-        with reading(path):
-            handle = opened.enter_context(path.open("rb"))
+        handle = opened.enter_context(path.open("rb"))
         with warnings.catch_warnings():
             # What is wrong with the file is looked at below; the rest is no concern of ours.
             warnings.simplefilter("ignore")
@@ -247,18 +243,17 @@ class _Fits:
             self._nothing(path, (rows, 0))
             return
 
-        def read(first: int, count: int) -> NDArray[Any]:
-            row, within = divmod(first, per_row)
-            records = raw(row, (within + count + per_row - 1) // per_row)
-            values: NDArray[Any] = extract(records, record, one)
-            return values[within : within + count].view(stored)
-
+        values = field_reader(raw, record, one)
         # T, F or zero, which no bound for numbers is meant for.
         is_logical = _code_of(column) == "L"
         stored = np.dtype("S1" if is_logical else one.dtype)
         scale = 1.0 if column.bscale in (None, "") else column.bscale
         packing = _Stored(scale, column.bzero or 0.0, column.null)
         shape = (rows, *one.inner_shape)
+
+        def read(first: int, count: int) -> NDArray[Any]:
+            return values(first, count).view(stored)
+
         self._numbers(path, stored, shape, read, packing, unit=column.unit)
 
 

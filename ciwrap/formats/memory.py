@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ciwrap.arrays.values import dtype_text, extract, fields_of
+from ciwrap.arrays.values import dtype_text
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
+from ciwrap.formats.entries import Entry, EntrySource, Listing
 from ciwrap.formats.find_outputs import MEMORY, FoundOutputs, OutputFile
 from ciwrap.formats.reader import Reader, Source, VariableInfo, labels_of
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ciwrap.arrays.part import OneArray
-    from ciwrap.arrays.values import Field, Labels, Values
+    from ciwrap.arrays.values import Labels
+    from ciwrap.formats.entries import ReadFlat
 
 
 def found_arrays(arrays: Mapping[str, OneArray | CiwrapError]) -> FoundOutputs:
@@ -45,55 +46,31 @@ class ArrayReader(Reader):
         name: str | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Source:
-        return ArraySource(path, self._arrays)
-
-
-class ArraySource(Source):
-    def __init__(self, path: Path, arrays: Mapping[str, OneArray | CiwrapError]) -> None:
-        self.path = path
-        self._parts: dict[str, tuple[NDArray[Any], Field | None]] = {}
-        self._held: dict[str, Values] = {}
-        infos = []
-        for name, found in arrays.items():
+        listing = Listing(path)
+        for called, found in self._arrays.items():
             if isinstance(found, CiwrapError):
-                infos.append(VariableInfo(name, "|b1", (), fault=found.message))
+                listing.add_fault(called, found.message)
                 continue
             array, labels = found.array, labels_in(found)
             if not isinstance(array, np.ndarray):
-                infos.append(
-                    VariableInfo(name, array.dtype, array.shape, device=array.device, labels=labels)
+                info = VariableInfo(
+                    called, array.dtype, array.shape, device=array.device, labels=labels
                 )
-                self._held[name] = array
+                listing.put(Entry(info, array.read))
                 continue
             flat = np.ascontiguousarray(array).reshape(-1)
-            if array.dtype.names is None:
-                dtype = dtype_text(array.dtype, variable=name)
-                written = found.is_written
-                infos.append(
-                    VariableInfo(name, dtype, array.shape, labels=labels, is_written=written)
-                )
-                self._parts[name] = (flat, None)
+            if array.dtype.names is not None:
+                listing.add(called, array.dtype, array.shape, _piece_of(flat), labels=labels)
                 continue
-            for field in fields_of(name, array.dtype):
-                shape = (*array.shape, *field.inner_shape)
-                infos.append(VariableInfo(field.name, field.dtype, shape, labels=labels))
-                self._parts[field.name] = (flat, field)
-        self.variables = tuple(infos)
+            dtype = dtype_text(array.dtype, variable=called)
+            written = found.is_written
+            info = VariableInfo(called, dtype, array.shape, labels=labels, is_written=written)
+            listing.put(Entry(info, _piece_of(flat)))
+        return EntrySource(path, listing.entries)
 
-    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
-        self.checked_range(name, first_element, count)
-        if name in self._held:
-            return self._held[name].read(first_element, count)
-        flat, field = self._parts[name]
-        if field is None:
-            return flat[first_element : first_element + count]
-        per_record = math.prod(field.inner_shape)
-        if count == 0 or per_record == 0:
-            return np.empty(0, dtype=field.dtype)
-        record, within = divmod(first_element, per_record)
-        end = record + (within + count + per_record - 1) // per_record
-        values: NDArray[Any] = extract(flat[record:end], flat.dtype, field)
-        return values[within : within + count]
+
+def _piece_of(flat: NDArray[Any]) -> ReadFlat:
+    return lambda first, count: flat[first : first + count]
 
 
 def labels_in(found: OneArray) -> Labels:

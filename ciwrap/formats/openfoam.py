@@ -15,7 +15,6 @@ from ciwrap.formats.openfoam_text import FoamText
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.tables import parse_float, parse_floats
 from ciwrap.formats.words import numbers_in, telling_line
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,6 @@ class OpenFoamReader(CheckedReader):
     """
 
     name: ClassVar[str] = "openfoam"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["openfoam"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         data = bytes(whole_file(path))
@@ -182,20 +180,10 @@ class _Foam(FoamText):
             raise CorruptFileError("ends within a list")
         text = self._data[start:end].decode("ascii", "replace")
         self.at = end
-        if kind in _SINGLE:
-            values = numbers_in(text.split(), dtype)
-            if values.size != count:
-                raise CorruptFileError(f"holds {values.size} of the {count} values of a list")
-            return values
-        words = text.replace("(", " ( ").replace(")", " ) ").split()
-        step = width + 2
-        are_tuples = len(words) == count * step and not (
-            {*words[::step]} - {"("} or {*words[step - 1 :: step]} - {")"}
-        )
-        if not are_tuples:
-            raise CorruptFileError(f"has a list that is not of {count} times ({width} numbers)")
-        rows = np.array(words, dtype=object).reshape(count, step)[:, 1:-1]
-        return numbers_in(rows.reshape(-1).tolist(), dtype)
+        values = numbers_in(text.replace("(", " ").replace(")", " ").split(), dtype)
+        if values.size != count * width:
+            raise CorruptFileError(f"holds {values.size} of the {count * width} numbers of a list")
+        return values
 
 
 def _in_text(dtype: np.dtype[Any]) -> str:

@@ -17,7 +17,6 @@ from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.words import numbers_in, telling_line
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +48,6 @@ class SpiceReader(CheckedReader):
     """
 
     name: ClassVar[str] = "spice"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["spice"].suffixes
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         raw = _Rawfile(bytes(whole_file(path)))
@@ -183,7 +181,6 @@ def _lengths(text: str) -> tuple[int, ...]:
 
 
 def _whole(head: dict[str, str], key: str) -> int:
-    word = head.get(key, "")
-    if not (word.isascii() and word.isdecimal()) or len(word) > 15:
+    if not head.get(key, "").isdecimal():
         raise CorruptFileError(f"does not say {key.capitalize()!r}")
-    return int(word)
+    return int(numbers_in([head[key]], "<i8")[0])

@@ -12,6 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import date, datetime, time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,20 +30,25 @@ from ciwrap.arrays.values import (
 from ciwrap.base.documents import DocumentError, double_of, load_json
 from ciwrap.base.errors import ConfigError, CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
-from ciwrap.base.processes import closed_on_error
 from ciwrap.base.yaml_documents import load_yaml
-from ciwrap.formats.entries import LOST_ZERO, EntrySource, Listing, array_of_texts
+from ciwrap.formats.entries import (
+    LOST_ZERO,
+    Entry,
+    EntrySource,
+    Listing,
+    array_of_texts,
+    opened,
+)
 from ciwrap.formats.find_outputs import SNIFFED_BYTES
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
     Source,
     VariableInfo,
-    as_elements,
+    first_bytes,
     labels_of,
     library,
 )
-from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -63,15 +69,10 @@ class ValuesReader(CheckedReader):
     them that are equally long, is an array. Other lists are counted from 0: `steps.0.energy`.
     """
 
-    suffixes: ClassVar[tuple[str, ...]] = ()
-
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        file = InputFile(path)
-        with closed_on_error(file.close):
-            if file.byte_count > _MOST_BYTES:
-                raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB")
-            data = bytes(file.read_at(0, file.byte_count))
-        file.close()
+        data = first_bytes(path, _MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise FileLimitError(f"has more than {_MOST_BYTES >> 20} MiB")
         if not data.strip():
             raise CorruptFileError("is empty")
         try:
@@ -213,35 +214,23 @@ class TokensReader(CheckedReader):
     """One text per file, named after the file: its bytes, with the rules for comparing them."""
 
     name: ClassVar[str] = "tokens"
-    suffixes: ClassVar[tuple[str, ...]] = OWN_FORMATS["tokens"].suffixes
     names_inside: ClassVar[bool] = False
     option_names: ClassVar[tuple[str, ...]] = ("ignore", "ignore_lines", "ignore_places")
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return TokensSource(path, name, _rules(options))
+        return opened(path, partial(_text, name, _rules(options)))
 
 
-class TokensSource(Source):
-    """An open text. Raises CorruptFileError if its beginning holds a NUL byte."""
-
-    def __init__(self, path: Path, name: str, rules: TextRules) -> None:
-        self.path = path
-        self._file = InputFile(path)
-        with closed_on_error(self.close):
-            size = self._file.byte_count
-            if b"\0" in self._file.read_at(0, min(size, SNIFFED_BYTES)):
-                raise CorruptFileError("holds a NUL byte, so it is not text")
-            may_be_cut = bytes(self._file.read_at(size - 1, 1)) in _ENDS if size else False
-        labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
-        region = FileRegion(str(path), 0, size)
-        self.variables = (VariableInfo(name, "|S1", (size,), region, labels=labels, text=rules),)
-
-    def read(self, name: str, first_element: int, count: int) -> NDArray[Any]:
-        self.checked_range(name, first_element, count)
-        return as_elements(self._file.read_at(first_element, count), "|S1")
-
-    def close(self) -> None:
-        self._file.close()
+def _text(name: str, rules: TextRules, file: InputFile) -> list[Entry]:
+    """Raises CorruptFileError if the beginning of a file holds a NUL byte."""
+    size = file.byte_count
+    if b"\0" in file.read_some(0, SNIFFED_BYTES):
+        raise CorruptFileError("holds a NUL byte, so it is not text")
+    may_be_cut = file.read_some(size - 1, 1) in _ENDS if size else False
+    labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
+    region = FileRegion(str(file.path), 0, size)
+    info = VariableInfo(name, "|S1", (size,), region, labels=labels, text=rules)
+    return [Entry(info, file.elements(0, "|S1"))]
 
 
 def _rules(options: Mapping[str, Any]) -> TextRules:

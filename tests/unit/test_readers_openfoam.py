@@ -188,10 +188,10 @@ def test_a_list_of_a_mesh(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("2((", "3((", "line 17: has a list that is not of 3 times"),
-        ("0.00982701 0)", "0.00982701)", "has a list that is not of 2 times"),
+        ("2((", "3((", "line 17: holds 6 of the 9 numbers"),
+        ("0.00982701 0)", "0.00982701)", "holds 5 of the 6 numbers"),
         ("4e-05", "4e-05x", "holds '4e-05x', which is not a number"),
-        ("6.26327e-06\nnan", "nan", "holds 2 of the 3 values"),
+        ("6.26327e-06\nnan", "nan", "holds 2 of the 3 numbers"),
         ("List<vector> 2((", "List<word> 2((", "has a list of 'word', which is not read"),
         ("boundaryField", "boundary", "has no boundaryField"),
         ("boundaryField", '#include "walls"\nboundaryField', "has a directive, #include"),
