@@ -25,7 +25,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ciwrap.arrays.values import FileRegion, storage_dtype
+import msgspec
+
+from ciwrap.arrays.values import storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, all_errors, one_line
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
@@ -400,36 +402,10 @@ def _serve_source(open_source: Callable[[], Source], questions: IO[bytes], telle
 
 def listing_of(source: Source) -> bytes:
     """What a source says of its file, to be read by `listed`."""
-    variables = [_as_list(info) for info in source.variables]
-    return json.dumps([variables, source.attributes_left_out]).encode()
-
-
-def _as_list(info: VariableInfo) -> list[Any]:
-    place = [info.called, info.iteration, info.rank, info.fault]
-    region = info.region and [info.region.path, info.region.offset, info.region.byte_count]
-    shape = [int(length) for length in info.shape]
-    return [info.name, info.dtype, shape, region, *place, info.labels]
+    told = (source.variables, source.attributes_left_out)
+    return json.dumps(msgspec.to_builtins(told, enc_hook=int)).encode()  # whole numbers of NumPy
 
 
 def listed(listing: bytes | bytearray) -> tuple[tuple[VariableInfo, ...], int]:
     """The variables of a file, and how many attributes were left out of them."""
-    variables, attributes_left_out = json.loads(bytes(listing))
-    return tuple(_info(*facts) for facts in variables), attributes_left_out
-
-
-def _info(
-    name: str,
-    dtype: str,
-    shape: list[int],
-    region: list[Any] | None,
-    called: str | None,
-    iteration: int | None,
-    rank: int | None,
-    fault: str | None,
-    pairs: list[list[str]],
-) -> VariableInfo:
-    labels = tuple((str(key), str(text)) for key, text in pairs)
-    where = None if region is None else FileRegion(*region)
-    return VariableInfo(
-        name, dtype, tuple(shape), where, called, iteration, rank, fault, labels=labels
-    )
+    return msgspec.convert(json.loads(bytes(listing)), tuple[tuple[VariableInfo, ...], int])

@@ -712,9 +712,7 @@ def find_outputs(
     format_name: str | None = None,
     options: Mapping[str, Any] | None = None,
     exclude: Sequence[str] = (),
-    include: Sequence[str] = (),
     formats: Sequence[FormatRule] = (),
-    shared_options: Mapping[str, Any] | None = None,
     trusts_suffixes: bool = True,
 ) -> FoundOutputs:
     """The files that `outputs` (paths, folders, globs or templates, relative to root) mean.
@@ -723,23 +721,16 @@ def find_outputs(
     from `{name}`; without one, from the components that hold wild cards; without those, from what
     is written in the pattern. A folder is read by `layout`, else by the first of DEFAULT_LAYOUTS
     that fits a file, else files are named by their path in the folder. `layout` also serves globs
-    without fields. include: the only files that count, as globs. formats: which reader opens which
-    files, the first that fits; the others are opened by `format_name`, else as their suffix says,
-    else as their content does. shared_options: as of `Choice`. trusts_suffixes: whether what is
-    named in `outputs`, and not found in a folder, holds what its suffix says.
+    without fields. formats: which reader opens which files, the first that fits; the others are
+    opened by `format_name`, else as their suffix says, else as their content does. trusts_suffixes:
+    whether what is named in `outputs`, and not found in a folder, holds what its suffix says.
 
     Raises OutputMissingError if a path, folder or pattern finds nothing, UnreadableFileError for
     what cannot be looked at, ConfigError, UnknownReaderError, ReaderPluginError.
     """
-    choice = Choice(formats, format_name, options, shared_options)
-    search = _Search(root, layout, choice, exclude, include, trusts_suffixes=trusts_suffixes)
-    try:
-        for text in outputs:
-            search.add(text)
-    except PermissionError as error:  # a folder above it is closed to us
-        why = f"cannot be read: {error.strerror or error}"
-        raise UnreadableFileError(why, file=error.filename or root) from error
-    return search.result()
+    choice = Choice(formats, format_name, options)
+    search = _Search(root, layout, choice, exclude, trusts_suffixes=trusts_suffixes)
+    return search.found(outputs)
 
 
 def find_in(
@@ -757,22 +748,13 @@ def find_in(
 ) -> FoundOutputs:
     """The outputs of a file or folder given by itself (`ciwrap compare A B`).
 
-    outputs: relative to the folder. name: what to call the array of a single .npy or raw file, so
+    outputs: relative to the folder. include: the only files that count, as globs. shared_options:
+    as of `Choice`. name: what to call the array of a single .npy or raw file, so
     that `a.npy` and `b.npy` can be compared with each other. Raises as `find_outputs` does.
     """
     choice = Choice(formats, format_name, options, shared_options)
     if path.is_dir() and not choice.is_store(path, path.name):
-        return find_outputs(
-            path,
-            outputs,
-            layout=layout,
-            format_name=format_name,
-            options=options,
-            exclude=exclude,
-            include=include,
-            formats=formats,
-            shared_options=shared_options,
-        )
+        return _Search(path, layout, choice, exclude, include).found(outputs)
     if not path.exists():
         raise OutputMissingError(
             "does not exist", file=path, remedy="fix the path, or run what writes it"
@@ -823,9 +805,9 @@ class _Search:
         layout: str | None,
         choice: Choice,
         exclude: Sequence[str],
-        include: Sequence[str],
+        include: Sequence[str] = (),
         *,
-        trusts_suffixes: bool,
+        trusts_suffixes: bool = True,
     ) -> None:
         self._root = root
         self._trusts_suffixes = trusts_suffixes
@@ -840,7 +822,14 @@ class _Search:
         self._unmatched: set[Path] = set()
         self._left_out: set[str] = set()
 
-    def result(self) -> FoundOutputs:
+    def found(self, outputs: Sequence[str]) -> FoundOutputs:
+        """What these find, all together. Raises as `find_outputs` does."""
+        try:
+            for text in outputs:
+                self._add(text)
+        except PermissionError as error:  # a folder above it is closed to us
+            why = f"cannot be read: {error.strerror or error}"
+            raise UnreadableFileError(why, file=error.filename or self._root) from error
         order = {
             path: (*VariableId(file.label, file.iteration, file.rank).sort_key, path)
             for path, file in self._files.items()
@@ -854,7 +843,7 @@ class _Search:
         unused += [("formats", glob) for glob in self._choice.unused]
         return FoundOutputs(tuple(files), tuple(unmatched), excluded, tuple(unused))
 
-    def add(self, text: str) -> None:
+    def _add(self, text: str) -> None:
         """Takes the files of one entry of `outputs`."""
         text = _tidy(text)
         is_store = self._choice.is_store(self._root / text, text)

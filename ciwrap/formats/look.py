@@ -193,7 +193,7 @@ def _look_at(path: Path, open_source: Callable[[], Source], teller: Teller) -> b
 
 MAX_FILES = 2000
 MAX_TEXT_BYTES = 64 << 20
-_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist"}
+_SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages", "venv", "env", "dist", "golden"}
 
 
 class Candidate(Struct, frozen=True):
@@ -222,21 +222,16 @@ class Survey(Struct, frozen=True):
     inputs: tuple[Path, ...] = ()
 
 
-def survey(
-    folder: Path,
-    *,
-    leave_out: tuple[str, ...] = ("golden",),
-    inputs: Collection[str] = (),
-) -> Survey:
-    """Opens the files below the folder. Hidden ones, virtual environments and the folders named in
-    leave_out are passed over, and so are the paths in `inputs` and what is read with another file.
+def survey(folder: Path, *, inputs: Collection[str] = ()) -> Survey:
+    """Opens the files below the folder. Hidden ones, virtual environments and goldens are passed
+    over, and so are the paths in `inputs` and what is read with another file.
     """
     found: list[Candidate] = []
     skipped: list[tuple[Path, str]] = []
     texts: list[Path] = []
     unknown: list[Path] = []
     choice = Choice()
-    paths = list(paths_below(folder, choice, leave_out))
+    paths = list(paths_below(folder, choice))
     kept = [path for path in paths if path.relative_to(folder).as_posix() not in inputs]
     outputs = set(kept)
     chosen_of = {path: choice.of(path, path.name) for path in kept[:MAX_FILES]}
@@ -270,9 +265,7 @@ def survey(
     )
 
 
-def paths_below(
-    folder: Path, choice: Choice, leave_out: tuple[str, ...] = ("golden",)
-) -> Iterator[Path]:
+def paths_below(folder: Path, choice: Choice) -> Iterator[Path]:
     """All files below the folder that may be outputs, and folders that are one."""
     for here, folders, files in os.walk(folder):
         folders[:] = sorted(
@@ -280,7 +273,6 @@ def paths_below(
             for name in folders
             if not name.startswith(".")
             and name not in _SKIPPED_FOLDERS
-            and name not in leave_out
             and not _is_there(Path(here, name, "pyvenv.cfg"))
         )
         stores = [name for name in folders if choice.is_store(Path(here, name), name)]
@@ -301,7 +293,7 @@ def _is_there(path: Path) -> bool:
 
 def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
     """The file's variables. Raises UnreadFileError for a table that is large, or of words alone."""
-    if reader.name == "text" and _byte_count(path) > MAX_TEXT_BYTES:
+    if reader.name == "text" and InputFile(path).byte_count > MAX_TEXT_BYTES:
         raise UnreadFileError(f"is a table of more than {MAX_TEXT_BYTES >> 20} MiB; name it")
     with reader.open(path) as source:
         if reader.name == "text" and not any(
@@ -309,10 +301,3 @@ def _variables(path: Path, reader: Reader) -> tuple[VariableInfo, ...]:
         ):
             raise UnreadFileError("holds no column of numbers")
         return source.variables
-
-
-def _byte_count(path: Path) -> int:
-    """Raises as `InputFile` does."""
-    file = InputFile(path)
-    file.close()
-    return file.byte_count

@@ -165,7 +165,7 @@ def test_what_is_named_is_what_its_suffix_says(tmp_path: Path) -> None:
         (file,) = find_outputs(tmp_path, [outputs]).files
         assert file.reader.name == "text"
     for found in (
-        find_outputs(tmp_path, ["d"], include=["*.dat"]),
+        find_in(tmp_path, outputs=["d"], include=["*.dat"]),
         find_outputs(tmp_path, ["d/t.dat"], trusts_suffixes=False),
     ):
         (file,) = found.files
@@ -209,7 +209,7 @@ def test_everything_excluded_is_an_error(tmp_path: Path, outputs: str, said: str
 def test_what_is_not_included_is_no_output(tmp_path: Path) -> None:
     make(tmp_path, "d/x.npy")
     with pytest.raises(OutputMissingError, match="but what 'include' leaves out; fix 'include'"):
-        find_outputs(tmp_path, ["d"], include=["y.npy"])
+        find_in(tmp_path, outputs=["d"], include=["y.npy"])
 
 
 def test_a_layout_that_nothing_is_held_against_is_told(tmp_path: Path) -> None:
