@@ -19,7 +19,7 @@ from ciwrap.base.files import WORK_DIR, keep_out_of_git, writing
 from ciwrap.cli.commands import command, verbose_option
 from ciwrap.cli.main import Session
 from ciwrap.cli.options import json_option, resource_options
-from ciwrap.cli.starters import in_comment, starter_for, starter_of_runs
+from ciwrap.cli.starters import ALL_NUMBERS, in_comment, starter_for, starter_of_runs
 from ciwrap.formats.log import LogReader
 from ciwrap.formats.log_lines import blocks_of
 from ciwrap.formats.log_rules import STEP_SUFFIX
@@ -196,7 +196,6 @@ _OF_TWO = """Two runs were compared with each other: a bound
 # is 10 times what they differ by, and at least 1.5 units of the last place that is ever printed."""
 _OF_ONE = """A bound is 1.5 units of the last place that is
 # ever printed: of one run nobody knows its noise (`ciwrap repeat --write-bounds` measures it)."""
-_OTHERS = "a check with 'format: tokens' takes all of them"
 # A step that is there again, as after `reset_timestep`, counts again.
 _TABLE = {"header": "Step *", "end": "Loop time of", "iteration": "Step", "duplicates": "all"}
 _TABLES = f"""\
@@ -248,7 +247,7 @@ def starter_for_logs(
     count, looked_for = _count_found(found[:MOST_LIVE], paths[0], has_table=has_table)
     check = StarterCheck(name, (paths[0].as_posix(),), 1, count, count)
     others = count_numbers(_lines(paths[0])) - looked_for
-    left_out = [f"{plural(others, 'other number')} of the log; {_OTHERS}"] if others > 0 else []
+    left_out = [f"{plural(others, 'other number')} of the log; {ALL_NUMBERS}"] if others > 0 else []
     return Starter((check,), text + in_comment(left_out)), left_out
 
 

@@ -34,6 +34,7 @@ from ciwrap.studies.same_runs import Noise, SomeRuns, file_noise, run_often, tex
 
 _AS_BYTES = (("format", "bytes"),)
 _OTHER_BYTES = "the runs differ, in bytes that no reader knows"
+ALL_NUMBERS = "a check with 'format: tokens' takes all of them"
 _ONLY_THE_FIRST = (
     "only the first run differs, so the command may go on from what a run leaves; have it remove"
     " that first"
@@ -85,7 +86,7 @@ def starter_for(
     ]
     unopened = [path.as_posix() for path in result.unopened]
     starter = make_starter(files, command=command, others=others, unopened=unopened)
-    left_out = _left_out(result, texts, runs)
+    left_out = [*_left_out(result, texts, runs), *_without_rules(files)]
     if starter.left_out:
         left_out.append(
             f"{plural(starter.left_out, 'file')} after the first {MAX_FILES:,}, which were not"
@@ -286,6 +287,15 @@ def _left_out(result: Survey, texts: Sequence[Path], runs: SomeRuns | None = Non
         why = "that git tracks" if runs is None else "that the command does not write"
         lines.append(f"{plural(len(result.inputs), 'file')} {why}, taken for inputs")
     return lines
+
+
+def _without_rules(files: Sequence[FoundFile]) -> list[str]:
+    """What shipped rules leave out of the logs that they are for."""
+    counts = Counter(value for one in files for key, value in one.keys if key == "use")
+    return [
+        f"numbers of {plural(count, 'log')} that 'use: {preset}' does not name; {ALL_NUMBERS}"
+        for preset, count in counts.items()
+    ]
 
 
 def _kinds(paths: Sequence[Path]) -> str:

@@ -359,6 +359,7 @@ def test_texts_with_keys_and_known_logs_are_read_by_them_in_runs_too(tmp_path: P
     code, out = run(tmp_path, "init", "--runs", "3", "--", "python3", "-c", KEYED_PROGRAM)
     assert code == 0, out
     checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text(encoding="utf-8"))["checks"]
+    assert "left out: numbers of 1 log that 'use: qe' does not name; a check with" in out
     found = {one["outputs"]: (one["format"], one.get("ignore")) for one in checks.values()}
     assert found == {
         "r.json": ("json", ["seconds"]),
