@@ -47,7 +47,7 @@ def proposals(first: Path, second: Path) -> Iterator[tuple[str, dict[str, Any]]]
         place = group.get("place", b"").decode()
         if place:
             yield f"place {place}", {"ignore_places": [place]}
-    noise = text_noise([first], second)
+    noise = text_noise([first], second, second.parent)
     if noise.problem is not None:
         return  # `init` leaves the text out
     places = [one.what for one in noise.places]

@@ -142,10 +142,12 @@ def _noise(file: FoundFile, runs: SomeRuns) -> Noise:
     earlier = [one / file.path for one in runs.earlier if (one / file.path).exists()]
     if len(earlier) < len(runs.earlier) or file.path not in runs.written_last:
         return Noise(problem="not every run wrote it")
-    noise = _noise_between(file, earlier, last)
+    noise = _noise_between(file, earlier, last, runs.folder)
     # A program that goes on from what it finds does so in each run but the first.
-    if noise.problem and earlier[1:] and not _noise_between(file, earlier[1:], last).problem:
-        return Noise(problem=_ONLY_THE_FIRST)
+    if noise.problem and earlier[1:]:
+        later = _noise_between(file, earlier[1:], last, runs.folder)
+        if later.problem is None:
+            return Noise(problem=_ONLY_THE_FIRST)
     if noise.problem and all(map(_goes_on, (*earlier, last), (*earlier[1:], last))):
         return Noise(problem=_APPENDED)
     return noise
@@ -163,12 +165,12 @@ def _goes_on(first: Path, second: Path) -> bool:
     return True
 
 
-def _noise_between(file: FoundFile, earlier: Sequence[Path], last: Path) -> Noise:
+def _noise_between(file: FoundFile, earlier: Sequence[Path], last: Path, folder: Path) -> Noise:
     try:
         if file.keys == AS_TEXT:
             if not last.stat().st_size:
                 return Noise(problem="it is empty")
-            return text_noise(earlier, last)
+            return text_noise(earlier, last, folder)
         if file.keys == _AS_BYTES:
             is_equal = all(filecmp.cmp(one, last, shallow=False) for one in earlier)
             return Noise(problem=None if is_equal else _OTHER_BYTES)

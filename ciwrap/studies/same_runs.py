@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -119,9 +120,11 @@ def _written(before: _Stamps, after: _Stamps) -> Iterator[Path]:
     return (path for path, stamp in after.items() if before.get(path) != stamp)
 
 
-def text_noise(earlier: Sequence[Path], last: Path) -> Noise:
-    """Of a text in each of several runs. Raises as `_core.compare_texts` does."""
-    signs = _signs_in(last)
+def text_noise(earlier: Sequence[Path], last: Path, folder: Path) -> Noise:
+    """Of a text in each of several runs of a command in a folder. Raises as `_core.compare_texts`
+    does.
+    """
+    signs = _signs_in(last, folder)
     places: dict[str, Change] = {}
 
     def compared(rtol: float, atol: float = 0.0) -> list[dict[str, Any]]:
@@ -172,10 +175,15 @@ def _is_next_to_zero(atol: float, path: Path, beyond: Sequence[Mapping[str, Any]
     return True
 
 
-def _signs_in(path: Path) -> list[str]:
-    """The signs over numbers of a text: they will change, even if these runs were too quick."""
-    places = _core.text_places(path.read_bytes(), ignore=TEXT_SETS)
-    return sorted({one["left_out_by"] for one in places if one["left_out_by"] is not None})
+def _signs_in(path: Path, folder: Path) -> list[str]:
+    """The signs of a text that will change, even if these runs were too quick: those over numbers,
+    and paths if it names the folder of the runs or the user's, which are others elsewhere.
+    """
+    text = path.read_bytes()
+    signs = {one["left_out_by"] for one in _core.text_places(text, ignore=TEXT_SETS)}
+    folders = {str(folder.resolve()), os.environ.get("HOME", "")} - {"", "/"}
+    is_named = any(os.fsencode(one) in text for one in folders)
+    return sorted(signs - {None, "paths"} | ({"paths"} if is_named else set()))
 
 
 def _signs_of(found: Sequence[Mapping[str, Any]], known: Sequence[str]) -> list[str]:

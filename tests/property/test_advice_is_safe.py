@@ -19,7 +19,7 @@ def test_no_edit_passes_that_is_not_listed(name: str) -> None:
 
 
 def test_physics_is_never_proposed() -> None:
-    noise = text_noise([FIRST / "scf.out"], SECOND / "scf.out")
+    noise = text_noise([FIRST / "scf.out"], SECOND / "scf.out", SECOND)
     places = " ".join(one.what for one in noise.places)
     assert noise.problem is None
     for word in ("wall", "energy", "constant", "dipole"):

@@ -17,7 +17,7 @@ def _of_texts(folder: Path, *texts: str) -> Noise:
     paths = [folder / str(number) for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="ascii")
-    return text_noise(paths[:-1], paths[-1])
+    return text_noise(paths[:-1], paths[-1], folder)
 
 
 def test_a_place_that_only_a_third_run_shows_is_left_out(tmp_path: Path) -> None:
@@ -31,6 +31,15 @@ def test_a_place_that_only_a_third_run_shows_is_left_out(tmp_path: Path) -> None
 def test_a_date_is_a_sign_even_if_the_runs_were_too_quick_for_it(tmp_path: Path) -> None:
     text = "started on 2031/03/01 at 11:01:11.556\nE = -1.5\n"
     assert _of_texts(tmp_path, text, text).signs == ("dates", "times")
+
+
+def test_paths_are_a_sign_where_the_folder_of_the_runs_is_named(tmp_path: Path) -> None:
+    """As in a warning of Python. Other paths with numbers are the same everywhere."""
+    for text, signs in (
+        (f"{tmp_path}/r.py: this will change\n", ("paths",)),
+        ("wrote ./ez-000020.h5 by /usr/share/psp/01h.psp\n", ()),
+    ):
+        assert _of_texts(tmp_path, text, text).signs == signs
 
 
 @pytest.mark.parametrize(
