@@ -257,16 +257,18 @@ def _known_logs(files: Sequence[OutputFile]) -> Iterator[str]:
     """Of logs that rules are shipped for, how they are compared by these."""
     from ciwrap.formats.known_logs import preset_of, program_of
 
-    said: set[str] = set()
+    found: dict[str, dict[str, str]] = {}  # by program, a file for each glob
     for file in files[:_MOST_LOGS]:
         preset = preset_of(file.path)
-        if preset is not None and preset not in said:
-            said.add(preset)
-            yield (
-                f"{file.path.name} is a log of {program_of(preset)}:"
-                f" --format '{glob_of(file.path)}={preset}' (ciwrap.yaml: format: log,"
-                f" use: {preset}) compares its values by name, and no other number"
-            )
+        if preset is not None:
+            found.setdefault(preset, {}).setdefault(glob_of(file.path), file.path.name)
+    for preset, names in found.items():
+        options = " ".join(f"--format '{glob}={preset}'" for glob in names)
+        yield (
+            f"{next(iter(names.values()))} is a log of {program_of(preset)}: {options}"
+            f" (ciwrap.yaml: format: log, use: {preset}) compares its values by name, and no other"
+            " number"
+        )
 
 
 def glob_of(path: Path) -> str:

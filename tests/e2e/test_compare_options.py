@@ -152,6 +152,17 @@ def test_logs_of_known_programs_by_their_rules(tmp_path: Path) -> None:
     b.write_text(text.format("2Feb", 5))
     code, document = ciwrap(tmp_path, "compare", a, b, "--format", "qe")
     assert (code, verdicts(document)["etot"]) == (1, "differ")
+    folders = []
+    for run in ("one", "two"):
+        folders.append(tmp_path / run)
+        folders[-1].mkdir()
+        for name in ("pw.out", "log.scf", "ph.out"):
+            (folders[-1] / name).write_text(text.format(run, 4))
+    _, document = ciwrap(tmp_path, "compare", *folders)
+    said = [one["text"] for one in document["checks"][0]["messages"]]
+    options = ("--format", "*.out=qe", "--format", "*.scf=qe")
+    assert any("--format '*.out=qe'" in one and "--format '*.scf=qe'" in one for one in said)
+    assert ciwrap(tmp_path, "compare", *folders, *options)[0] == 0
 
 
 def test_a_list_of_what_differs_in_two_files(
