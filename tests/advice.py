@@ -1,15 +1,21 @@
 """Whether what ciwrap proposes for two runs is safe: no edit of a number passes unless it is told.
 
     python tests/advice.py FIRST SECOND
+    python tests/advice.py PROJECT
 
 FIRST, SECOND: folders with the outputs of two runs of the same command. What `compare` and `init
 --runs` propose for their texts is taken, and random digits are changed in the second run: every
 change beyond the proposed bound differs, or its line is listed as left out. For arrays, the lines
 that a check advises, and edits beyond them, are what the tests take from here.
+
+PROJECT: a folder that `ciwrap init --runs` has configured and `ciwrap accept` has made goldens of.
+Random numbers in the outputs of each check are changed, and what still matches is printed; `ciwrap
+check --verbose` says what of it is left out.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import sys
@@ -19,7 +25,9 @@ from typing import Any
 
 import numpy as np
 import yaml
+from command_line import call
 from numpy.typing import NDArray
+from optional_libraries import needs
 
 from ciwrap import _core
 from ciwrap.base.errors import CiwrapError
@@ -173,7 +181,70 @@ def _is_beyond(old: Any, new: Any, settings: Settings, at: int) -> bool:
         return bool(moved > CLEARLY * max(width, (1 + settings.get("ulps", 0)) * step))
 
 
+def matching_edits(project: Path) -> Iterator[str]:
+    """Edits of a number in an output under which its check matches, of EDITS for each check."""
+    checks = yaml.safe_load((project / "ciwrap.yaml").read_text())["checks"]
+    for name, check in checks.items():
+        pattern = re.sub(r"\{[^}]*\}", "*", check["outputs"])
+        left_out = {*check.get("exclude", ()), "ciwrap.yaml"}
+        paths = [one for one in sorted(project.glob(pattern)) if one.name not in left_out]
+        chance = random.Random(name)
+        for path in [one for one in paths for _ in range(-(-EDITS // len(paths)))]:
+            kept = path.read_bytes()
+            said = _edited(path, chance)
+            done = call("check", name, folder=project, environment=dict(os.environ))
+            path.write_bytes(kept)
+            if said and done.returncode == 0:
+                yield f"{name}: {path.name}: {said}"
+
+
+def _edited(path: Path, chance: random.Random) -> str:
+    """Changes one number of a file: an element of HDF5 or NetCDF 4, else a digit of a text, or a
+    double at a multiple of 8 bytes. What, in words; '' if it has none.
+    """
+    data = path.read_bytes()
+    if data.startswith(b"\x89HDF"):
+        return _edited_element(path, chance)
+    if b"\0" not in data:
+        numbers = list(_NUMBER.finditer(data))
+        at = chance.choice(numbers).start() if numbers else 0
+        path.write_bytes(data[:at] + str((data[at] - ord("0") + 1) % 10).encode() + data[at + 1 :])
+        line = data.count(b"\n", 0, at)
+        return repr(data.splitlines()[line]) if numbers else ""
+    doubles = np.frombuffer(data[: len(data) // 8 * 8], "<f8").copy()
+    plain = np.flatnonzero((abs(doubles) > 1e-9) & (abs(doubles) < 1e9))
+    if not plain.size:
+        return ""
+    at = chance.choice(plain.tolist())
+    doubles[at] *= 1.001
+    path.write_bytes(doubles.tobytes() + data[doubles.nbytes :])
+    return f"{doubles[at]!r} at byte {8 * at}"
+
+
+def _edited_element(path: Path, chance: random.Random) -> str:
+    with needs("h5py").File(path, "r+") as file:
+        names: list[str] = []
+        file.visit(names.append)
+        # What stands for a dimension without a variable holds no values.
+        arrays = [
+            one
+            for one in map(file.get, names)
+            if getattr(one, "dtype", None) in ("<f8", "<f4", "<i4", "<i8")
+            and one.size
+            and not bytes(one.attrs.get("NAME", b"")).startswith(b"This is a netCDF dimension")
+        ]
+        if not arrays:
+            return ""
+        array = chance.choice(arrays)
+        at = tuple(map(chance.randrange, array.shape))
+        array[at] = array[at] * 1.001 if array[at] and array.dtype.kind == "f" else array[at] + 1
+        return f"{array.name}{list(at)}"
+
+
 def main(arguments: Sequence[str]) -> int:
+    if len(arguments) == 1:
+        print("\n".join(matching_edits(Path(arguments[0]).resolve())) or "no edit matches")
+        return 0
     first, second = map(Path, arguments)
     found: list[str] = []
     for path in sorted(one for one in first.rglob("*") if one.is_file()):
