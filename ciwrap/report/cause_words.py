@@ -12,6 +12,7 @@ from ciwrap.report.text import (
     GOLDEN_AND_NEW,
     at_most_text,
     index_text,
+    name_in_text,
     percent_text,
     plural,
     rounded_down,
@@ -157,8 +158,8 @@ def _across_ranks_words(one: Explanation, golden: str, new: str) -> str:
 
 
 def _swapped_words(one: Explanation, sides: tuple[str, str], name: str) -> str:
-    """`the variables vx and vy are swapped: new vx = golden vy`."""
-    mine, other = safe_name(name), safe_name(one.words or "")
+    """The variables `vx` and `vy` are swapped: new `vx` = golden `vy`."""
+    mine, other = name_in_text(name), name_in_text(one.words or "")
     holds = f"{sides[1]} {mine} = {sides[0]} {other}"
     is_pair = bool(one.values) and one.values[0] == 2
     what = (

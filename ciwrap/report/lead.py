@@ -28,6 +28,7 @@ from ciwrap.report.place_words import box_words, suspect_place
 from ciwrap.report.text import (
     beyond_text,
     capital,
+    name_in_text,
     plural,
     safe_name,
     safe_text,
@@ -331,8 +332,8 @@ def match_sentence(run: RunResult) -> str:
 
 
 def place(variable: VariableResult) -> str:
-    """`iteration 7, rank 2, u`."""
-    return ", ".join(filter(None, (checkpoint_words(variable), safe_name(variable.name))))
+    """iteration 7, rank 2, `u`."""
+    return ", ".join(filter(None, (checkpoint_words(variable), name_in_text(variable.name))))
 
 
 def checkpoint_words(variable: VariableResult) -> str:

@@ -51,6 +51,7 @@ _MARKS = {
 MOST_DIFFERENCES = 8
 # What Markdown could take for its own, and what GitHub makes links and mentions of.
 _SPECIAL = re.compile(r"(?i)://|www(?=\.)|\bgh(?=-\d)|[\\`*_{}\[\]<>#|~&$^!@]")
+_CODE = re.compile("&#96;(.+?)&#96;")
 # An empty comment parts what would be one word to GitHub.
 _PARTED = {"@": "@<!-- -->", "#": "&#35;<!-- -->", "://": ":<!-- -->//"}
 
@@ -58,6 +59,11 @@ _PARTED = {"@": "@<!-- -->", "#": "&#35;<!-- -->", "://": ":<!-- -->//"}
 def escaped(text: object, longest: int = 200) -> str:
     """The text as it is, on one line, in Markdown: no markup, no mention, no link."""
     return _SPECIAL.sub(_harmless, safe_name(text, longest))
+
+
+def escaped_sentence(text: str, longest: int) -> str:
+    """As `escaped`, with what stands between backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escaped(text, longest))
 
 
 def _harmless(match: re.Match[str]) -> str:
@@ -80,7 +86,7 @@ def render_markdown(run: RunResult, link: str = "", picture: str = "") -> str:
     lines = [f"## {_MARKS[run.verdict]} ciwrap: {title(run)}", ""]
     sentences = lead(run)
     for sentence in sentences:
-        lines += [f"**{escaped(sentence, 900)}**", ""]
+        lines += [f"**{escaped_sentence(sentence, 900)}**", ""]
     unlisted = unlisted_words(run)
     if said:
         noun = "variables listed" if unlisted else "variables"
@@ -193,7 +199,7 @@ def _group(group: Group, *, with_check: bool, link: str) -> str:
         name = f"{escaped(check_title(group.check), 60)}: {name}"
     if link:
         name = f"[{name}]({link})"
-    cells = (_MARKS[group.verdict], name, escaped(where, 200), row.count, row.worst)
+    cells = (_MARKS[group.verdict], name, escaped_sentence(where, 200), row.count, row.worst)
     return f"| {' | '.join(cells)} |"
 
 

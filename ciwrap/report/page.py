@@ -70,7 +70,9 @@ if TYPE_CHECKING:
     import jinja2
 
 # A word with letters that are written from right to left, without what follows it.
-_RIGHT_TO_LEFT = re.compile(r"\S*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]\S*?(?=[:,.)]*(?:\s|$))")
+_RIGHT_TO_LEFT = re.compile(
+    r"[^\s`]*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc][^\s`]*?(?=[`:,.)]*(?:\s|$))"
+)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r"\[[^\[\]]{1,60}\]")
 _EQUATION = re.compile(r"\b(new|B) = (.)")

@@ -53,6 +53,13 @@ def safe_name(text: object, longest: int = _LONGEST_NAME) -> str:
     return f"{safe[:half]}...{safe[-half:]}"
 
 
+def name_in_text(name: str, longest: int = _LONGEST_NAME) -> str:
+    """A variable's name within a sentence, between backticks: `new` is no word of it then, and the
+    page shows it as code.
+    """
+    return f"`{safe_name(name, longest)}`"
+
+
 def counts_words(counts: Mapping[Verdict, int]) -> str:
     """`1 not comparable, 3 differ`."""
     told = [(counts.get(one, 0), one.words) for one in Verdict.worst_first()]

@@ -33,6 +33,7 @@ from ciwrap.report.place_words import box_words, is_the_same_place, suspect_plac
 from ciwrap.report.text import (
     beyond_text,
     capital,
+    name_in_text,
     percent_text,
     plural,
     range_words,
@@ -174,11 +175,11 @@ def next_steps(run: RunResult) -> tuple[tuple[str, str], ...]:
 
 
 def _where_it_began(check: CheckResult, first: Divergence) -> str:
-    """`look at what computes or writes u on rank 2 between iterations 40 and 50`; nothing where a
+    """Look at what computes or writes `u` on rank 2 between iterations 40 and 50; nothing where a
     file could not be read, which the message says.
     """
     variable = first.variable
-    name, when = safe_name(variable.name), _when_it_began(check, variable)
+    name, when = name_in_text(variable.name), _when_it_began(check, variable)
     ranks = {
         one.rank
         for one in check.variables
@@ -194,7 +195,7 @@ def _where_it_began(check: CheckResult, first: Divergence) -> str:
         return f"look at what makes {name} {lost}{on_rank}{when}"
     # Of more than two that are swapped, this one has another's values, and not the other way round.
     swapped = [one.words for one in variable.explanations if one.cause is Cause.SWAPPED]
-    names = " and ".join([name, *(safe_name(one) for one in swapped if one)])
+    names = " and ".join([name, *(name_in_text(one) for one in swapped if one)])
     return f"look at what computes or writes {names}{on_rank}{when}"
 
 

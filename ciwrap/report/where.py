@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ciwrap.model import CheckResult, Divergence, DivergenceKind, VariableResult, Verdict
 from ciwrap.model.variable_result import PointState, Timeline, TimelinePoint, Trend
-from ciwrap.report.text import counts_words, index_text, plural, safe_name
+from ciwrap.report.text import counts_words, index_text, name_in_text, plural, safe_name
 from ciwrap.report.words import element_share_text, sides_of, variable_is_exact
 
 _MOST_RANKS = 6
@@ -267,7 +267,7 @@ def together_text(check: CheckResult) -> str:
     others = [name for name in check.first_names if name != first.variable.name]
     if not others:
         return ""
-    said = ", ".join(safe_name(name, 60) for name in others[:_MOST_NAMES])
+    said = ", ".join(name_in_text(name, 60) for name in others[:_MOST_NAMES])
     more = f" and {len(others) - _MOST_NAMES} more" if len(others) > _MOST_NAMES else ""
     iteration = first.variable.iteration
     where = "" if iteration is None else f" in iteration {iteration}"

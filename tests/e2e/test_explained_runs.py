@@ -135,7 +135,7 @@ def test_swapped_variables_are_named_whatever_the_golden_keeps(
     noise = 0.0 if evidence == "tree" else 1e-7
     write(u=fields["w"] + noise, w=fields["u"] + noise)
     shown = told(capsys, "check")
-    assert shown.count("u and w are swapped: new u = golden w") == 1
+    assert shown.count("`u` and `w` are swapped: new `u` = golden `w`") == 1
     write(u=fields["w"])
     assert "are swapped" not in told(capsys, "check")
 

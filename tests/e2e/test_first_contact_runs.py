@@ -302,7 +302,7 @@ def test_a_line_for_each_variable_the_first_to_diverge_first(
     # No bound is offered that is a third of what the values span.
     assert shown[3].strip().endswith("values that differ, B = A + 1")
     assert shown[4].strip() == "[0]: A 0.0, B 1.0, compared exactly"
-    assert shown[5].strip() == "also not matching in iteration 5: v"
+    assert shown[5].strip() == "also not matching in iteration 5: `v`"
     lines = [line.split()[1] for line in shown if line.startswith("    DIFFER")]
     assert lines == ["u:", "v:", "late:"]
     assert "u: from iteration 5 on; 60 of 60 values differ there" in shown[6]
@@ -403,6 +403,6 @@ def test_two_runs_are_a_and_b_in_every_output(tmp_path: Path, pair: tuple[Path, 
     ciwrap(tmp_path, "compare", *pair, "--report", report)
     page = report.read_text()
     assert "values that differ, B = A + 2" in page.replace("\xa0", " ")
-    assert "Also not matching in iteration 1: v." in page
+    assert "Also not matching in iteration 1: <code>v</code>." in page
     assert ">A</th>" in page
     assert ">golden</th>" not in page.partition('id="environment"')[0]

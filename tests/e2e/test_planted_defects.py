@@ -25,9 +25,9 @@ CASES = {
         "the difference grows: at most ",
     ),
     "swapped": (
-        "are swapped: {new} gauges/",
+        "are swapped: {new} `gauges/",
         "",
-        "are swapped: new gauges/",
+        "are swapped: new `gauges/",
     ),
     "rank_missing": (
         "rank 2 wrote nothing from iteration 50 on (18 arrays)",
@@ -68,6 +68,7 @@ READERS = ["What", "Where", "How much", "Likely cause", "Next"]
 def facts_of(page: str) -> dict[str, str]:
     """What stands at the top of the page, by name."""
     top = page[page.index('<div id="lead">') : page.index("<main")]
+    top = re.sub("</?code>", "`", top)
     found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", top, flags=re.S)
     # Without the buttons that copy a command.
     words = ((name, re.sub(r"<button.*?</button>|<[^>]+>", " ", text)) for name, text in found)

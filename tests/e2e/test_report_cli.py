@@ -34,7 +34,7 @@ def test_the_sentence_at_the_top_names_the_planted_defect(planted: Any) -> None:
     last = scenarios.Wave().extent - 1
     (sentence,) = lead(run)
     assert sentence == (
-        f"First difference: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, u: 576 of 13,824 values"
+        f"First difference: iteration {DEFECT_FROM}, rank {DEFECT_RANK}, `u`: 576 of 13,824 values"
         " differ by more than the bound (atol=1e-6),"
         f" all in the last plane of axis 2, [:, :, {last}]; in all 576 values that differ, the sign"
         " is flipped: new = -golden; up to 785,000 x the bound."
@@ -107,7 +107,7 @@ def test_several_results_become_one(planted: Any, tmp_path: Path) -> None:
 def test_residues_alone_name_iteration_and_rank(tmp_path: Path) -> None:
     run = scenarios.planted_residues(tmp_path / "project")
     (first,) = lead(run)
-    assert first.startswith("First difference: iteration 7, rank 2, u: ")
+    assert first.startswith("First difference: iteration 7, rank 2, `u`: ")
     assert "blocks differ" in first
     page = (tmp_path / "project" / "report.html").read_text(encoding="utf-8")
     assert "the golden&#39;s residues (k = 15)" in page
@@ -118,7 +118,7 @@ def test_a_match_tells_how_much_of_the_bound_is_left(tmp_path: Path) -> None:
     (sentence,) = lead(run)
     assert re.fullmatch(
         r"96 arrays of 2 variables in 1 check match; at most [\d.]+ % of the bound used,"
-        r" by iteration \d+, rank \d, (u|energy)\.",
+        r" by iteration \d+, rank \d, `(u|energy)`\.",
         sentence,
     )
 
@@ -141,7 +141,7 @@ def test_what_could_not_be_compared_comes_with_its_reason(tmp_path: Path) -> Non
 def test_one_field_of_three_is_off(tmp_path: Path) -> None:
     run = scenarios.field(tmp_path / "project")
     (sentence,) = lead(run)
-    assert re.match(r"Difference: temperature: [\d,]+ of 61,440 values differ", sentence)
+    assert re.match(r"Difference: `temperature`: [\d,]+ of 61,440 values differ", sentence)
     assert "all within [3:16, 3:25, 22:57]" in sentence
 
 

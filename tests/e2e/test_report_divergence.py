@@ -39,9 +39,14 @@ class Told:
         (self.check,) = document["checks"]
         page = Path("r.html").read_text(encoding="utf-8")
         lead = page.partition('<div id="lead">')[2].partition('<p class="coverage">')[0]
-        self.lead = unescape(re.sub("<[^>]*>", " ", lead)).replace("\xa0", " ")
+        self.lead = unescape(re.sub("<[^>]*>", " ", _names(lead))).replace("\xa0", " ")
         self.page = unescape(re.sub("<[^>]*>", " ", page))
-        self.summary = render_markdown(from_document(document))
+        self.summary = _names(render_markdown(from_document(document)))
+
+
+def _names(text: str) -> str:
+    """The text with names as the terminal has them."""
+    return re.sub("</?code>", "`", text)
 
 
 @pytest.fixture
@@ -73,8 +78,8 @@ def test_a_name_never_comes_with_the_numbers_of_another(
     assert (numeric["kind"], numeric["name"], numeric["iteration"]) == ("differ", "energy", 3)
     assert (numeric["element"]["golden"], numeric["element"]["new"]) == ("1.0", "7.5")
     for text in (told.lead, told.summary):
-        assert "First difference (not comparable): iteration 1, pressure: shape" in text
-        assert "First difference of numbers: iteration 3, energy: all 5 values differ" in text
+        assert "First difference (not comparable): iteration 1, `pressure`: shape" in text
+        assert "First difference of numbers: iteration 3, `energy`: all 5 values differ" in text
         assert "inf x" not in text
     assert told.page.index("pressure") < told.page.index("energy")
 
@@ -93,7 +98,7 @@ def test_one_side_alone_is_a_divergence(
     assert "first numeric" not in told.terminal
     assert told.check["first_divergence"]["kind"] == kind
     assert "first_numeric_divergence" not in told.check
-    assert "Not compared: iteration 1, x: only in " in told.lead
+    assert "Not compared: iteration 1, `x`: only in " in told.lead
 
 
 def test_a_match_has_no_divergence(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +163,7 @@ def test_what_differs_beside_what_was_not_compared_is_told_everywhere(
     assert "x: in iteration 3 only; 1 of 4 values differs there; up to" in told.terminal
     assert re.search(r"Where\s+In iteration 3 only; at \[2\], in the interior\.", told.lead)
     run_ = from_document(json.loads(Path("r.json").read_text(encoding="utf-8")))
-    words = "numbers differ, too, first at iteration 3, x"
+    words = "numbers differ, too, first at iteration 3, `x`"
     for text in (render_sarif(run_), render_annotations(run_), told.summary):
         assert words in text.lower()
     failure = "\n".join(failure_lines("c", run_.checks[0], []))

@@ -73,6 +73,7 @@ def shown(text: str) -> float:
 
 
 def plain(text: str) -> str:
+    text = re.sub("</?code>", "`", text)
     text = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", text, flags=re.S)
     return re.sub(r"\s+", " ", html.unescape(text)).replace("\u00d7", "x").replace("\u00a0", " ")
 
@@ -139,7 +140,7 @@ def check_first(
     # Causes may stand between.
     assert f" [{index}]: A " in f" {terminal.partition(place)[2]}"
     for text in (page, markdown):
-        said = f"First difference: iteration {iteration}, rank {rank}, {name}: "
+        said = f"First difference: iteration {iteration}, rank {rank}, `{name}`: "
         count = rf"{re.escape(said)}(all )?([\d,]+)( of ([\d,]+))? values? differs? by more than"
         found = re.search(count, text)
         assert found is not None, said

@@ -81,8 +81,10 @@ def texts_of(run: RunResult) -> dict[str, str]:
     """Every output as plain text on one line."""
     stream = io.StringIO()
     render(run, make_console(stream, color=False))
-    page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", render_html(run), flags=re.S)
-    found = {"terminal": stream.getvalue(), "page": page, "markdown": render_markdown(run)}
+    page = re.sub("</?code>", "`", render_html(run))
+    page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", page, flags=re.S)
+    summary = re.sub("</?code>", "`", render_markdown(run))
+    found = {"terminal": stream.getvalue(), "page": page, "markdown": summary}
     return {
         name: re.sub(r"\s+", " ", html.unescape(text)).replace("\u00d7", "x")
         for name, text in found.items()
@@ -150,7 +152,7 @@ def test_nothing_without_a_size_is_called_the_largest_difference() -> None:
     )
     run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, found),))
     for words in texts_of(run).values():
-        assert "Largest difference: a" not in words
+        assert "Largest difference: `a`" not in words
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -163,7 +165,7 @@ def test_the_largest_of_what_is_compared_exactly_is_told_first(seed: int) -> Non
     )
     run = RunResult(Verdict.DIFFER, (CheckResult("c", Verdict.DIFFER, found),))
     largest = max(sizes, key=lambda name: sizes[name])
-    assert f"Largest difference: {largest}" in texts_of(run)["page"]
+    assert f"Largest difference: `{largest}`" in texts_of(run)["page"]
 
 
 @pytest.mark.parametrize("kind", ["<f8", "<c16"])

@@ -105,8 +105,8 @@ def test_a_summary_shows_the_sentence_and_the_command() -> None:
     mesh = check("mesh", differ(max_bound_share=42.0), golden_path="golden/mesh.golden")
     text = render_markdown(run_of(mesh))
     assert (
-        "**Difference: x: 1 of 10 values differs by more than the bound (atol=1e-6); up to 42 x"
-        in text
+        "**Difference: <code>x</code>: 1 of 10 values differs by more than the bound (atol=1e-6);"
+        " up to 42 x" in text
     )
     assert "\nciwrap accept mesh --reason 'WHY'\n" in text
 

@@ -49,8 +49,13 @@ def run_of(*variables: VariableResult, **more: Any) -> RunResult:
     return RunResult(verdict, (CheckResult("c", verdict, variables, **more),))
 
 
+def _names(run: RunResult) -> str:
+    """The page with names as the terminal has them."""
+    return re.sub("</?code>", "`", render_html(run))
+
+
 def text_of(run: RunResult) -> str:
-    page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", render_html(run), flags=re.S)
+    page = re.sub(r"<(script|style).*?</\1>|<[^>]+>", " ", _names(run), flags=re.S)
     return re.sub(r"\s+", " ", html.unescape(page)).replace("\u00a0", " ").replace("\u00d7", "x")
 
 
@@ -381,7 +386,7 @@ def test_all_outputs_tell_variables_in_one_order() -> None:
         "b",
         "c",
     ]
-    assert findings.lead(run)[0].startswith("Worst: a: ")
+    assert findings.lead(run)[0].startswith("Worst: `a`: ")
 
 
 def test_what_is_called_the_largest_difference_is_the_largest() -> None:
@@ -389,10 +394,10 @@ def test_what_is_called_the_largest_difference_is_the_largest() -> None:
     flag = api.compare_arrays(np.array([True, False]), np.array([True, True]))
     number = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]), atol=3)
     run = run_of(replace(flag, name="flag"), replace(number, name="number"))
-    assert findings.lead(run)[0].startswith("Worst: flag: ")
+    assert findings.lead(run)[0].startswith("Worst: `flag`: ")
     other = api.compare_arrays(np.array([0, 7]), np.array([1 << 60, 7]))
     run = run_of(replace(flag, name="flag"), replace(other, name="number"))
-    assert findings.lead(run)[0].startswith("Largest difference: number: ")
+    assert findings.lead(run)[0].startswith("Largest difference: `number`: ")
 
 
 def test_what_doubles_cannot_tell_of_whole_numbers_is_not_told() -> None:

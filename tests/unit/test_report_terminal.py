@@ -421,11 +421,11 @@ def test_the_legend_has_the_marks_that_are_there(shares: tuple[float, ...], lege
 def test_the_last_lines_say_where_it_began_before_they_offer_to_accept() -> None:
     lines = shown(RunResult(Verdict.DIFFER, (history(0.0, 0.5, 3.0),))).splitlines()
     assert lines[-2:] == [
-        "  look at what computes or writes u between iterations 10 and 20",
+        "  look at what computes or writes `u` between iterations 10 and 20",
         "  if the new numbers are right: ciwrap accept basin --reason '...'",
     ]
     lines = shown(RunResult(Verdict.DIFFER, (history(3.0, 3.0),))).splitlines()
-    assert lines[-2] == "  look at what computes or writes u up to iteration 0"
+    assert lines[-2] == "  look at what computes or writes `u` up to iteration 0"
 
 
 @pytest.mark.parametrize(("new", "word"), [("nan", "NaN"), ("-inf", "infinite")])
@@ -437,7 +437,7 @@ def test_what_became_nan_is_looked_for_before_it_is_accepted(new: str, word: str
         RunResult(Verdict.DIFFER, (replace(check, variables=(check.variables[0], lost)),))
     ).splitlines()
     assert lines[-2:] == [
-        f"  look at what makes u {word} between iterations 0 and 10",
+        f"  look at what makes `u` {word} between iterations 0 and 10",
         f"  if {word} is meant to be there: ciwrap accept basin --reason '...'",
     ]
 
