@@ -29,9 +29,8 @@ from ciwrap.snapshot.store import SnapshotStore
 from ciwrap.studies.observed import Observed, collect, read_results
 from ciwrap.studies.result_store import labelled, store_at
 from ciwrap.studies.trend import (
-    MemorySeries,
+    MeasuredSeries,
     ShareSeries,
-    TimeSeries,
     TrendDocument,
     find_trends,
 )
@@ -170,7 +169,7 @@ def _print_trend(session: Session, document: TrendDocument) -> None:
             console.print(f"  {walk_words(walk)}")
 
 
-def _print_measured(session: Session, series: Sequence[TimeSeries | MemorySeries]) -> None:
+def _print_measured(session: Session, series: Sequence[MeasuredSeries]) -> None:
     for one in series:
         head = f"{safe_name(one.command, 80)} on {safe_name(one.cpu, 60)}"
         session.console.print(f"\n{'memory of ' if one.noun == 'memory' else ''}{head}")

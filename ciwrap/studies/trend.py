@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import starmap, takewhile
 from math import isfinite
 from statistics import median
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -112,37 +112,33 @@ class MemoryPoint(msgspec.Struct, frozen=True):
         return self.bytes
 
 
-class TimeSeries(msgspec.Struct, frozen=True):
-    """One command on one kind of processor over time, oldest first.
+class MeasuredSeries(msgspec.Struct, frozen=True, kw_only=True):
+    """What one command took on one kind of processor over time, oldest first.
 
     slope: where each run takes longer than the one before, or less long; then there are no change
     points. differences: for each change point, what differs between the environments of the result
     before it and of the first one after, the likeliest to matter first: facts, and no causes.
     """
 
+    noun: ClassVar[str]
+
+    command: str
+    cpu: str
+    points: tuple[TimePoint | MemoryPoint, ...]
+    median: float
+    slope: Slope | None = None
+    change_points: tuple[ChangePoint, ...] = ()
+    differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
+
+
+class TimeSeries(MeasuredSeries, frozen=True, kw_only=True):
     noun: ClassVar[str] = "time"
-
-    command: str
-    cpu: str
     points: tuple[TimePoint, ...]
-    median: float
-    slope: Slope | None = None
-    change_points: tuple[ChangePoint, ...] = ()
-    differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
 
 
-class MemorySeries(msgspec.Struct, frozen=True):
-    """The memory that one command took, as its times are."""
-
+class MemorySeries(MeasuredSeries, frozen=True, kw_only=True):
     noun: ClassVar[str] = "memory"
-
-    command: str
-    cpu: str
     points: tuple[MemoryPoint, ...]
-    median: float
-    slope: Slope | None = None
-    change_points: tuple[ChangePoint, ...] = ()
-    differences: tuple[tuple[EnvironmentDifference, ...], ...] = ()
 
 
 class GoldenWalk(msgspec.Struct, frozen=True):
@@ -180,6 +176,8 @@ class TrendDocument(DocumentHead, frozen=True):
     memory: tuple[MemorySeries, ...] = ()
 
 
+_Measured = TypeVar("_Measured", bound=MeasuredSeries)
+
 # From here on a warning: the next change of compiler may be enough.
 NEAR = 0.8
 _FAR = 2.0
@@ -200,15 +198,8 @@ def find_trends(
     counts. snapshots: where those of the results may lie. Raises NotAvailableError without SciPy.
     """
     shares = _share_series(found, margin)
-    times = tuple(
-        TimeSeries(*key, tuple(starmap(TimePoint, points)), **levels._asdict())
-        for key, points, levels in _measured(found.times, margin, snapshots)
-    )
-    memory = tuple(
-        MemorySeries(*key, tuple(starmap(MemoryPoint, points)), **levels._asdict())
-        for key, points, levels in _measured(found.memory, margin, snapshots)
-    )
-    measured: list[TimeSeries | MemorySeries] = [*times, *memory]
+    times = tuple(_measured(TimeSeries, TimePoint, found.times, margin, snapshots))
+    memory = tuple(_measured(MemorySeries, MemoryPoint, found.memory, margin, snapshots))
     checks = tuple(
         VerdictSeries(check, tuple(starmap(VerdictPoint, points)))
         for check, points in sorted(found.verdicts.items())
@@ -229,7 +220,7 @@ def find_trends(
             *_repeated_warning(found.repeated),
             *(text for one in shares if (text := _share_warning(one)) is not None),
             *_verdict_warnings(checks, shares),
-            *(text for one in measured for text in _measured_warnings(one)),
+            *(text for one in (*times, *memory) for text in _measured_warnings(one)),
             *(text for one in goldens if (text := _golden_warning(one)) is not None),
         ),
         margin=margin,
@@ -294,20 +285,13 @@ def _plain_series(
     )
 
 
-class _Levels(NamedTuple):
-    """What both kinds of series have in common."""
-
-    median: float
-    slope: Slope | None
-    change_points: tuple[ChangePoint, ...]
-    differences: tuple[tuple[EnvironmentDifference, ...], ...]
-
-
 def _measured(
+    kind: type[_Measured],
+    point: Callable[[Moment, Any], TimePoint | MemoryPoint],
     series: Series[tuple[Any, Mapping[str, str]]],
     margin: float,
     snapshots: Sequence[SnapshotStore],
-) -> Iterator[tuple[tuple[str, str], list[tuple[Moment, Any]], _Levels]]:
+) -> Iterator[_Measured]:
     """Of each command and processor: what was measured, and its levels."""
     listed = sorted(series.items())
     values = [[value for _, (value, _) in points] for _, points in listed]
@@ -319,8 +303,16 @@ def _measured(
             environment_differences(facts[one.position - 1], facts[one.position], snapshots)
             for one in steps
         )
-        moments = [(moment, value) for moment, (value, _) in points]
-        yield key, moments, _Levels(median(measured), slope, steps, differences)
+        command, cpu = key
+        yield kind(
+            command=command,
+            cpu=cpu,
+            points=tuple(point(moment, value) for moment, (value, _) in points),
+            median=median(measured),
+            slope=slope,
+            change_points=steps,
+            differences=differences,
+        )
 
 
 def _walk(manifest: Manifest) -> GoldenWalk | None:
@@ -394,7 +386,7 @@ def _beyond_words(share: float) -> str:
     return "by no multiple of it that is known"
 
 
-def _measured_warnings(one: TimeSeries | MemorySeries) -> list[str]:
+def _measured_warnings(one: MeasuredSeries) -> list[str]:
     """A line for what grows, or for the last change, if it was for the worse."""
     if one.slope is not None and one.slope.per_step > 0:
         return [f"{safe_name(one.command, 60)} takes {rate_words(one)}"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from math import isfinite
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
@@ -42,16 +42,13 @@ if TYPE_CHECKING:
     from ciwrap.studies.observed import Moment
     from ciwrap.studies.trend import (
         GoldenWalk,
-        MemorySeries,
+        MeasuredSeries,
         SharePoint,
         ShareSeries,
-        TimeSeries,
         TrendDocument,
         VerdictPoint,
         VerdictSeries,
     )
-
-    Measured: TypeAlias = TimeSeries | MemorySeries
 
 _MOST_DIFFERENCES = 3
 _MOST_MARKS = 40
@@ -103,17 +100,17 @@ def _level_text(level: float) -> str:
     return percent_text(level) if level < _FAR else "twice the bound or more"
 
 
-def change_words(one: Measured, change: float) -> str:
+def change_words(one: MeasuredSeries, change: float) -> str:
     """`9.8 % more time`, `12 % less memory`."""
     return change_text(change, one.noun)
 
 
-def value_text(one: Measured, value: float) -> str:
+def value_text(one: MeasuredSeries, value: float) -> str:
     """`1.20 s`, `24.0 MiB`."""
     return time_text(value) if one.noun == "time" else bytes_text(round(value))
 
 
-def rate_words(one: Measured) -> str:
+def rate_words(one: MeasuredSeries) -> str:
     """`1.2 % more time with each result`."""
     assert one.slope is not None
     return f"{change_words(one, one.slope.per_step / one.median)} with each result"
@@ -126,7 +123,7 @@ def reached_words(results: int) -> str:
     return f"at this rate it exceeds its bound in about {plural(results, 'more result')}"
 
 
-def change_lines(one: Measured) -> list[str]:
+def change_lines(one: MeasuredSeries) -> list[str]:
     """What a command takes, and each change of that."""
     lines = [f"{plural(len(one.points), 'run')}, {value_text(one, one.median)} in the median"]
     for position, point in enumerate(one.change_points):
@@ -250,7 +247,7 @@ def _slope_line(
     return line(_x(frame, first, count), begin, _x(frame, count - 1, count), end, "sg")
 
 
-def measured_plot(one: Measured) -> Markup:
+def measured_plot(one: MeasuredSeries) -> Markup:
     """What a command took in each result, with the level before and after each change."""
     frame = Frame(left=TIME_LABELS)
     points = one.points[-MOST_POINTS:]
@@ -457,7 +454,7 @@ def _drawn_lines(points: int) -> list[str]:
     return [f"Drawn: the newest {MOST_POINTS:,} of {points:,}."] if points > MOST_POINTS else []
 
 
-def _measured_card(one: Measured) -> SimpleNamespace:
+def _measured_card(one: MeasuredSeries) -> SimpleNamespace:
     lines = (
         f"On {safe_name(one.cpu, 80)}.",
         *(f"{capital(text)}." for text in change_lines(one)),
@@ -504,7 +501,7 @@ def trend_summary(document: TrendDocument) -> str:
     rest = len(document.shares) - _MOST
     if rest > 0:
         lines += ["", f"... and {plural(rest, 'more variable')} with no larger share."]
-    measured: list[Measured] = [*document.times[:_MOST], *document.memory[:_MOST]]
+    measured: list[MeasuredSeries] = [*document.times[:_MOST], *document.memory[:_MOST]]
     for each in measured:
         head = f"{capital(each.noun)} of {escaped(each.command)} on {escaped(each.cpu)}"
         lines += ["", f"{head}:", "", *(f"- {escaped(line)}" for line in change_lines(each))]
