@@ -11,18 +11,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import unquote
 
+# The expressions are compiled when they are first used: few commands hide anything.
 HIDDEN = "(hidden)"
 _LEAST = 6
-_SECRET_NAME = re.compile(
+_SECRET_NAME = (
     r"(?i)token|secret|passw|passphrase|credential|api_?key|private|auth|cookie|session"
     r"|(?:^|_)(?:key|pat|sas)(?:$|_)|pwd?$"
 )
 # They end like a password, and hold a folder.
 _NO_SECRETS = frozenset({"PWD", "OLDPWD"})
 # Not the name in `docker://image@sha256:...`.
-_IN_URL = re.compile(r"(?<=://)[^\s/@]+(?=@(?!sha\d+:))")
-_PASSWORD = re.compile(r"(?i)(?:^|[\s;&?])(?:password|pwd|token)=([^\s;&]+)")
-_OPTION = re.compile(
+_IN_URL = r"(?<=://)[^\s/@]+(?=@(?!sha\d+:))"
+_PASSWORD = r"(?i)(?:^|[\s;&?])(?:password|pwd|token)=([^\s;&]+)"
+_OPTION = (
     r"(?i)(?<![\w.-])(?P<name>-{0,2}[\w.-]*?"
     r"(?:token|secret|password|passwd|pwd|passphrase|credentials?|apikey|auth"
     r"|(?:api|access|private|secret)[-_]?key))"
@@ -30,7 +31,7 @@ _OPTION = re.compile(
 )
 
 
-_HEADER = re.compile(
+_HEADER = (
     r"(?i)(?P<name>(?<![\w-])"
     r"(?:(?:\w+-)?authorization|cookie|[\w-]+-(?:token|secret|key)):[ \t]*)"
     r"(?P<scheme>(?:bearer|basic|digest|token|negotiate)[ \t]+)?(?P<value>[^\s\"']+)"
@@ -52,18 +53,18 @@ def hide_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     # The longest first: one may hold another.
     for secret in sorted(secrets, key=lambda one: (-len(one), one)):
         text = text.replace(secret, HIDDEN)
-    text = _HEADER.sub(_without_header, _IN_URL.sub(HIDDEN, text))
-    return _OPTION.sub(_without_value, text)
+    text = re.sub(_HEADER, _without_header, re.sub(_IN_URL, HIDDEN, text))
+    return re.sub(_OPTION, _without_value, text)
 
 
 def _secrets_in(name: str, value: str) -> Iterator[str]:
-    if name not in _NO_SECRETS and _SECRET_NAME.search(name):
+    if name not in _NO_SECRETS and re.search(_SECRET_NAME, name):
         yield value
-    for user in _IN_URL.findall(value):
+    for user in re.findall(_IN_URL, value):
         # `https://TOKEN@host` has no colon; `ssh://git@host` has no secret.
         password = user.partition(":")[2]
         yield from (password, unquote(password))
-    yield from _PASSWORD.findall(value)
+    yield from re.findall(_PASSWORD, value)
 
 
 def _without_header(found: re.Match[str]) -> str:

@@ -27,6 +27,7 @@ from ciwrap.model import (
 )
 from ciwrap.model.settings import FormatRule, FormError
 from ciwrap.project.outputs import arrangement_of
+from ciwrap.project.settings import name_matches, stands_for_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,11 +44,13 @@ def _read(context: click.Context, parameter: click.Parameter, value: str | None)
     """The value of a setting, which is written as in ciwrap.yaml."""
     if value is None:
         return None
-    from ciwrap.project.config import value_in_words
+    name, written = parameter.name or "", value
+    if not stands_for_itself(value):
+        from ciwrap.project.config import value_in_words
 
-    name = parameter.name or ""
+        written = value_in_words(name, value)
     try:
-        return SETTINGS[name].form.from_text(value_in_words(name, value))
+        return SETTINGS[name].form.from_text(written)
     except FormError as error:
         raise click.BadParameter(error.message, context, parameter) from None
 
@@ -105,8 +108,6 @@ class RuleOptions(Struct, frozen=True, dict=True):
         """The settings of a variable with what the options say put over them."""
         settings = self.layer.over(settings)
         if self.rules:
-            from ciwrap.project.settings import name_matches
-
             for rule in self.rules:
                 if name_matches(rule.pattern, identity):
                     settings = rule.settings.over(settings)
@@ -144,11 +145,8 @@ class RuleOptions(Struct, frozen=True, dict=True):
             return settings if check.is_counted(identity) else self.over(settings, identity)
 
         def is_ignored(identity: VariableId) -> bool:
-            if self.ignore:
-                from ciwrap.project.settings import name_matches
-
-                if any(name_matches(pattern, identity) for pattern in self.ignore):
-                    return True
+            if any(name_matches(pattern, identity) for pattern in self.ignore):
+                return True
             return check is not None and check.is_ignored(identity)
 
         strict = StrictVariables.BOTH if check is None else check.strict.variables

@@ -425,7 +425,8 @@ _PLAIN = re.compile(r"[A-Za-z_<>|][A-Za-z0-9_<>|./+=()-]*(?: [A-Za-z0-9_<>|./+=(
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"})
 _BLOCK_INDICATOR = re.compile(r"^[<>|]")
 # JSON leaves these as they are; a YAML reader refuses them unescaped or takes them for line breaks.
-_UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
+# Compiled when it is first used, which takes a while.
+_UNPRINTABLE = "[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]"
 
 Scalar = str | int | float | None
 
@@ -451,9 +452,8 @@ def scalar(value: Scalar) -> str:
 
 def quoted(text: str) -> str:
     """Text in double quotes, which JSON and YAML read alike."""
-    return _UNPRINTABLE.sub(
-        lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False)
-    )
+    plain = json.dumps(text, ensure_ascii=False)
+    return re.sub(_UNPRINTABLE, lambda match: f"\\u{ord(match[0]):04x}", plain)
 
 
 def _number(value: float) -> str:

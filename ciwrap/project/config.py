@@ -55,6 +55,7 @@ from ciwrap.project.settings import (
     TimingSettings,
     VariableRule,
     placeholders_in,
+    stands_for_itself,
 )
 
 if TYPE_CHECKING:
@@ -570,7 +571,7 @@ def value_in_words(name: str, text: str) -> Any:
     """A value of the command line as the nodes of ciwrap.yaml have it: lists, mappings and quotes
     are YAML's, all else stands for itself. Raises UsageError.
     """
-    if not text.startswith(("[", "{", "'", '"')):
+    if stands_for_itself(text):
         return text
     try:
         return parse_document(text, Path(name)).value

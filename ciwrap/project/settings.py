@@ -377,3 +377,8 @@ class RunPlace(Struct, frozen=True):
 def placeholders_in(*texts: str) -> frozenset[str]:
     """Which of `run`, `seed` and `inputs` are in the texts."""
     return frozenset(match[1] for text in texts for match in _PLACE.finditer(text))
+
+
+def stands_for_itself(text: str) -> bool:
+    """Whether a value of the command line is no list, mapping or quoted text of YAML."""
+    return not text.startswith(("[", "{", "'", '"'))

@@ -252,7 +252,8 @@ def seconds_text(seconds: float) -> str:
 
 _Result = TypeVar("_Result", RunResult, RepeatResult)
 
-_ABSOLUTE = re.compile(r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*")
+# Compiled when it is first used, which takes a while.
+_ABSOLUTE = r"(?<![\w/.:~$\u2026-])/(?:[^\s/'\"`:;,()\[\]<>|]+/)+[^\s'\"`:;,()\[\]<>|]*"
 _PATH_FIELDS = ("golden_path", "source_path", "file", "working_dir", "folder")
 # Of records within records.
 _NESTED_FIELDS = ("checks", "variables", "messages", "command", "runs")
@@ -295,7 +296,7 @@ def portable(run: _Result) -> _Result:
 
 def portable_text(text: str) -> str:
     """The text with absolute paths cut to their last two parts."""
-    return _ABSOLUTE.sub(lambda match: _short(match[0]), text)
+    return re.sub(_ABSOLUTE, lambda match: _short(match[0]), text)
 
 
 def _short(path: str) -> str:

@@ -86,6 +86,13 @@ def test_equal_captured_runs_are_compared_without_values(project: Path) -> None:
     assert 0 < of_ours(found) <= MOST_OF_OURS["compare"]
 
 
+def test_two_files_and_a_bound_are_compared_without_a_configuration(project: Path) -> None:
+    found = loaded(project, "compare", "A/x_1.npy", "B/x_1.npy", "--atol", "1e-6")
+    assert "numpy" in found
+    assert found & (NEVER | WITHOUT_VALUES) == {"numpy"}
+    assert 0 < of_ours(found) <= MOST_OF_OURS["compare"]
+
+
 def test_runs_that_differ_are_told_without_the_environment_of_this_call(project: Path) -> None:
     (project / "C").mkdir()
     np.save(project / "C" / "x_1.npy", np.linspace(0, 2, 2000))
