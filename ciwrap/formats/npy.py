@@ -19,7 +19,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.fortran import FortranOrder
+from ciwrap.formats.fortran_order import FortranOrder
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, guarded
 from ciwrap.model.settings import OWN_FORMATS
 

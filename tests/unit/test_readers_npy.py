@@ -27,10 +27,10 @@ from ciwrap.base.errors import (
     UnsupportedDtypeError,
     UnsupportedFormatError,
 )
-from ciwrap.formats import fortran
+from ciwrap.formats import fortran_order
 from ciwrap.formats.catalog import Catalog
 from ciwrap.formats.find_outputs import find_outputs
-from ciwrap.formats.fortran import FortranOrder
+from ciwrap.formats.fortran_order import FortranOrder
 from ciwrap.formats.reader import Source
 from ciwrap.model import VariableId
 
@@ -298,8 +298,10 @@ def test_arrays_of_records_within_records(tmp_path: Path) -> None:
 @given(st.data())
 def test_fortran_order_reads_any_piece(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fortran, "BUFFER_BYTES", data.draw(st.sampled_from([1, 40, 1000, 1 << 20])))
-        patch.setattr(fortran, "_FEW_ELEMENTS", data.draw(st.sampled_from([0, 5, 4096])))
+        patch.setattr(
+            fortran_order, "BUFFER_BYTES", data.draw(st.sampled_from([1, 40, 1000, 1 << 20]))
+        )
+        patch.setattr(fortran_order, "_FEW_ELEMENTS", data.draw(st.sampled_from([0, 5, 4096])))
         read_pieces(data)
 
 
@@ -319,7 +321,7 @@ def read_pieces(data: st.DataObject) -> None:
 def test_fortran_order_in_bounded_memory(
     tmp_path: Path, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fortran, "BUFFER_BYTES", 2 << 20)
+    monkeypatch.setattr(fortran_order, "BUFFER_BYTES", 2 << 20)
     array = np.arange(np.prod(shape), dtype="<f8").reshape(shape)
     path = tmp_path / "x.npy"
     np.save(path, np.asfortranarray(array))
