@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
-import re
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from ciwrap.arrays.values import Labels
-from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, StillWrittenError
+from ciwrap.base.errors import ConfigError, CorruptFileError, StillWrittenError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.apart import SourceApart, bytes_below
 from ciwrap.formats.entries import (
@@ -44,7 +42,6 @@ _TYPES = {
 }  # fmt: skip
 # For what another program is still to write, ADIOS2 would wait.
 _WAIT_SECONDS = 0.5
-_DECORATION = re.compile(r"\x1b\[[0-9;]*m|\[[^]]*\d{4}\]|\[ADIOS2 EXCEPTION\]")
 _PARAMETERS = {"OpenTimeoutSecs": str(_WAIT_SECONDS)}
 # Nothing that ADIOS2 opens is closed: when it closes a file that it has read, it leaves another one
 # in /tmp, and no parameter keeps it from doing so. All of it ends with the process.
@@ -83,7 +80,7 @@ def _library(path: Path) -> Any:
 
 def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
     adios2 = _library(path)
-    with guarded(path), _plain_errors():
+    with guarded(path):
         io = adios2.Adios().declare_io("ciwrap")
         io.set_parameters(_PARAMETERS)
         file = adios2.FileReader(io, str(path))
@@ -92,17 +89,6 @@ def _source(path: Path, rule: IterationRule, attributes: AttributeRule) -> Sourc
         add_openpmd(listing, _Attributes(file), attributes)
         add_attributes(listing, _Attributes(file), (), lambda _, name: Place(name), attributes)
     return EntrySource(path, listing.entries, attributes_left_out=listing.left_out)
-
-
-@contextlib.contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Errors of ADIOS2 without the date and the colours that it puts before them."""
-    try:
-        yield
-    except (RuntimeError, ValueError) as error:
-        if isinstance(error, CiwrapError):
-            raise
-        raise RuntimeError(_DECORATION.sub("", str(error))) from error
 
 
 class _Attributes(Mapping[str, Any]):
@@ -238,14 +224,13 @@ class _Contents:
         whose = {} if block is None else {"block_id": block}
 
         def read(start: tuple[int, ...], lengths: tuple[int, ...]) -> Any:
-            with _plain_errors():
-                found = self._file.read(
-                    one.name,
-                    start=list(start),
-                    count=list(lengths),
-                    step_selection=[one.own, 1],
-                    **whose,
-                )
+            found = self._file.read(
+                one.name,
+                start=list(start),
+                count=list(lengths),
+                step_selection=[one.own, 1],
+                **whose,
+            )
             return np.asarray(found).astype(dtype, copy=False)
 
         flat = FlatReader(shape, dtype, read)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-if TYPE_CHECKING:
     # Takes the ends of two pipes, that of questions and that of answers.
     Work = Callable[[int, int], None]
 

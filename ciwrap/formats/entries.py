@@ -40,14 +40,13 @@ from ciwrap.formats.reader import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from ciwrap.arrays.values import Labels
 
-if TYPE_CHECKING:
     ReadFlat = Callable[[int, int], NDArray[Any]]
 
 MAX_VARIABLES = 1_000_000
@@ -121,16 +120,6 @@ def fault_text(error: CiwrapError) -> str:
     return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)
 
 
-def takes_steps(options: Mapping[str, Any]) -> bool:
-    """Whether the steps that a file counts itself are iterations, as the option of readers for
-    which there is nothing else to choose says it. Raises ConfigError.
-    """
-    iterations = options.get("iterations", "auto")
-    if iterations not in ("auto", "none"):
-        raise ConfigError("must be auto or none", key="options.iterations")
-    return bool(iterations == "auto")
-
-
 def lengths_of(given: Any, key: str) -> tuple[int, ...]:
     """A shape as options give it: one length, or several, of which one may be -1. Raises
     ConfigError.
@@ -160,12 +149,19 @@ def filled_in(lengths: Sequence[int], byte_count: int, item_bytes: int) -> tuple
 class Listing:
     """Collects the entries of a file. `path` is for messages. on_progress: is called with each
     entry, in a process that has to tell that it is at work.
+
+    has_steps: whether the steps that a file counts itself are iterations, as the option of readers
+    for which there is nothing else to choose says it. Raises ConfigError.
     """
 
     on_progress: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, options: Mapping[str, Any] | None = None) -> None:
         self.path = path
+        iterations = (options or {}).get("iterations", "auto")
+        if iterations not in ("auto", "none"):
+            raise ConfigError("must be auto or none", key="options.iterations")
+        self.has_steps = iterations == "auto"
         self.entries: list[Entry] = []
         self.left_out = 0  # attributes, which nobody has asked for
         self._names: set[str] = set()
@@ -248,6 +244,15 @@ class Listing:
             lambda first, count: flat[first : first + count],
             **facts,
         )
+
+    def at_step(self, name: str, step: int) -> tuple[str, dict[str, Any]]:
+        """What a variable is called in the file at one of its steps, and its place in a history."""
+        return f"{name}[{step}]", {"called": name, "iteration": step} if self.has_steps else {}
+
+    def add_at_step(self, name: str, step: int, array: Any, **facts: Any) -> None:
+        """As `add_array`, of a step that the file counts."""
+        key, place = self.at_step(name, step)
+        self.add_array(key, array, **place, **facts)
 
     def add_fault(self, name: str, fault: str, **facts: Any) -> None:
         """Something that is in the file and cannot be compared."""

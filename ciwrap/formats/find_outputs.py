@@ -45,7 +45,7 @@ from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.metadata import EntryPoint
     from typing import BinaryIO
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import EntrySource, Listing, takes_steps
+from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, names_as_text
 from ciwrap.formats.tables import parse_floats
 from ciwrap.formats.trajectories import Lines
@@ -39,17 +39,16 @@ class FrdReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options)
-        listing = Listing(path)
-        _Frd(Lines(InputFile(path)), listing, has_steps=has_steps).read()
+        listing = Listing(path, options)
+        _Frd(Lines(InputFile(path)), listing).read()
         return EntrySource(path, listing.entries)
 
 
 class _Frd:
     """A file while it is read, line by line."""
 
-    def __init__(self, lines: Lines, listing: Listing, *, has_steps: bool) -> None:
-        self._lines, self._listing, self._has_steps = lines, listing, has_steps
+    def __init__(self, lines: Lines, listing: Listing) -> None:
+        self._lines, self._listing = lines, listing
         self._nodes: list[int] = []
         self._parameters: dict[str, list[str]] = {}
 
@@ -178,18 +177,14 @@ class _Frd:
             if line[33:38].strip() in ("", "0"):  # others are calculated by who shows them
                 names.append(line[5:13].strip())
         nodes, values = self._rows(width, count, len(names))
+        add = self._listing.add_at_step
         components = (("analysis", analysis), ("components", names_as_text(names)))
-        self._add(name, step, values, labels=components)
-        self._add(f"{name}/value", step, value)
+        add(name, step, values, labels=components)
+        add(f"{name}/value", step, value)
         if nodes != self._nodes:
-            self._add(f"{name}/nodes", step, np.array(nodes, "<i8"))
+            add(f"{name}/nodes", step, np.array(nodes, "<i8"))
         for called, words in self._parameters.items():
             found = parse_floats(words)
             array = np.array(" ".join(words), object) if found is None else np.array(found)
-            self._add(f"{name}/{called}", step, array)
+            add(f"{name}/{called}", step, array)
         self._parameters = {}
-
-    def _add(self, name: str, step: int, values: Any, **facts: Any) -> None:
-        if self._has_steps:
-            facts.update(called=name, iteration=step)
-        self._listing.add_array(f"{name}[{step}]", values, **facts)

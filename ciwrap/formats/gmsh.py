@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import EntrySource, Listing, takes_steps
+from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import formats_of
 from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of, whole_file
 from ciwrap.formats.words import numbers_in
@@ -42,10 +42,9 @@ class GmshReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options)
-        listing = Listing(path)
+        listing = Listing(path, options)
         data = whole_file(path)
-        mesh = _Mesh(listing, has_steps=has_steps)
+        mesh = _Mesh(listing)
         for section, lines in _sections(data):
             with guarded(path, f"${section}"):
                 mesh.add(section, lines)
@@ -119,8 +118,8 @@ def _table(rows: Sequence[Sequence[str]], width: int, dtype: str = "<f8") -> NDA
 class _Mesh:
     """Adds the sections of a file to a listing. Raises CorruptFileError, UnsupportedFormatError."""
 
-    def __init__(self, listing: Listing, *, has_steps: bool) -> None:
-        self._listing, self._has_steps = listing, has_steps
+    def __init__(self, listing: Listing) -> None:
+        self._listing = listing
         self._is_new = False
         self._numbers: dict[str, list[int]] = {}  # of nodes and of elements
 
@@ -241,6 +240,6 @@ class _Mesh:
     def _put(
         self, name: str, step: int, rank: int | None, values: Any, labels: Labels = ()
     ) -> None:
-        part = "" if rank is None else f"[{rank}]"
-        facts: dict[str, Any] = {"called": name, "iteration": step} if self._has_steps else {}
-        self._listing.add_array(f"{name}[{step}]{part}", values, rank=rank, labels=labels, **facts)
+        key, place = self._listing.at_step(name, step)
+        key += "" if rank is None else f"[{rank}]"
+        self._listing.add_array(key, values, rank=rank, labels=labels, **place)

@@ -320,7 +320,8 @@ def as_elements(data: bytes | bytearray | memoryview, dtype: str) -> NDArray[Any
 IS_WHOLE = "is it whole, and has the program finished writing it?"
 _MOST_PER_CALL = 1 << 30
 _WORD = re.compile(r"[A-Za-z]{3}")
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+# Colours, and what ADIOS2 puts before its errors: the date, and that it is one.
+_DECORATION = re.compile(r"\x1b\[[0-9;]*m|\[[^]]*:\d\d \d{4}\] *|\[ADIOS2 EXCEPTION\] *")
 
 
 @contextlib.contextmanager
@@ -352,7 +353,7 @@ def guarded(path: Path, variable: str | None = None) -> Iterator[None]:
 
 
 def _corrupt(path: Path, variable: str | None, error: Exception) -> CorruptFileError:
-    text = one_line(_COLOURS.sub("", str(error)))
+    text = one_line(_DECORATION.sub("", str(error)))
     if not _WORD.search(text):  # such as the key of a KeyError
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return CorruptFileError(

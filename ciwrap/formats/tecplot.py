@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import EntrySource, Listing, takes_steps
+from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import TECPLOT_BINARY
 from ciwrap.formats.reader import CheckedReader, Source, whole_file
 from ciwrap.formats.words import numbers_in
@@ -49,12 +49,11 @@ class TecplotReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options)
-        listing = Listing(path)
+        listing = Listing(path, options)
         data = whole_file(path)
         if data.startswith(TECPLOT_BINARY):
             raise UnsupportedFormatError("is a binary file of Tecplot", remedy="write it as text")
-        _list_zones(_File(data).zones(), listing, has_steps=has_steps)
+        _list_zones(_File(data).zones(), listing)
         return EntrySource(path, listing.entries)
 
 
@@ -186,9 +185,9 @@ def _one_record_each(line: str) -> list[str]:
     return _BEHIND.sub(lambda found: found[0].strip() or "\n", line).split("\n")
 
 
-def _list_zones(zones: list[_Zone], listing: Listing, *, has_steps: bool) -> None:
+def _list_zones(zones: list[_Zone], listing: Listing) -> None:
     times = [zone.says("SOLUTIONTIME") for zone in zones]
-    has_steps = has_steps and all(times)
+    has_steps = listing.has_steps and all(times)
     places = times if has_steps else [""] * len(zones)
     steps = {time: step for step, time in enumerate(dict.fromkeys(places))}
     often, known = Counter(places), Counter[str]()
@@ -201,6 +200,7 @@ def _list_zones(zones: list[_Zone], listing: Listing, *, has_steps: bool) -> Non
         if time:
             zone.arrays.append(("solution_time", numbers_in([time])[0]))
         for name, values in zone.arrays:
-            called = begin + name
-            facts = {"called": called, "iteration": steps[place]} if has_steps else {}
-            listing.add_array(called + end, values, **facts)
+            if has_steps:
+                listing.add_at_step(begin + name, steps[place], values)
+            else:
+                listing.add_array(begin + name, values)

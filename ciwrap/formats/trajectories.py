@@ -12,7 +12,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -641,10 +641,10 @@ def _source(path: Path) -> Source:
 
 def _listing(file: Any, path: Path) -> Listing:
     listing = Listing(path)
-    frames = _Frames(file)
+    at = lru_cache(maxsize=1)(partial(_frame_at, file))  # its variables are asked for in turn
     count = len(file)
     for number in range(count):
-        frame = frames.at(number)
+        frame = at(number)
         step = int(frame.step)
         if step < 0:
             raise CorruptFileError(f"frame {number} has the step {step}")
@@ -659,7 +659,7 @@ def _listing(file: Any, path: Path) -> Listing:
                 f"{called}[{number}]",
                 array.dtype,
                 array.shape,
-                frames.reader(number, field),
+                partial(_elements, at, number, field),
                 called=called,
                 iteration=step,
             )
@@ -669,28 +669,17 @@ def _listing(file: Any, path: Path) -> Listing:
     return listing
 
 
-class _Frames:
-    """The frame read last, since its variables are asked for one after another."""
+def _frame_at(file: Any, number: int) -> Any:
+    if file.tell() != number:
+        file.seek(number)
+    return file.read()
 
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self._number = -1
-        self._frame: Any = None
 
-    def at(self, number: int) -> Any:
-        if number != self._number:
-            if self._file.tell() != number:
-                self._file.seek(number)
-            self._frame = self._file.read()
-            self._number = number
-        return self._frame
-
-    def reader(self, number: int, field: str) -> Callable[[int, int], NDArray[Any]]:
-        def read(first: int, count: int) -> NDArray[Any]:
-            flat = np.ascontiguousarray(getattr(self.at(number), field)).reshape(-1)
-            return np.array(flat[first : first + count])
-
-        return read
+def _elements(
+    at: Callable[[int], Any], number: int, field: str, first: int, count: int
+) -> NDArray[Any]:
+    flat = np.ascontiguousarray(getattr(at(number), field)).reshape(-1)
+    return np.array(flat[first : first + count])
 
 
 _MOST_ATOMS = 1_000_000
@@ -754,15 +743,12 @@ class _Field:
         self._at = lines.at
         self._line = lines.number
         self._count = count
-        self._values: NDArray[np.float64] | None = None
 
     def read(self, first: int, count: int) -> NDArray[np.float64]:
-        values = self._values
-        if values is None:
-            values = self._values = self._read_all()
-        return np.array(values[first : first + count])
+        return np.array(self._values[first : first + count])
 
-    def _read_all(self) -> NDArray[np.float64]:
+    @cached_property
+    def _values(self) -> NDArray[np.float64]:
         found = np.empty(self._count, dtype="<f8")
         done, at, pending = 0, self._at, b""
         size = self._file.byte_count

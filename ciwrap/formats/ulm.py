@@ -15,7 +15,7 @@ from ciwrap.arrays.values import FileRegion
 from ciwrap.base.documents import DocumentError, load_json
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
-from ciwrap.formats.entries import Entry, Listing, opened, takes_steps
+from ciwrap.formats.entries import Entry, Listing, opened
 from ciwrap.formats.reader import CheckedReader, InputFile, Source
 from ciwrap.formats.values_file import add_values
 
@@ -43,8 +43,7 @@ class UlmReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        has_steps = takes_steps(options)
-        return opened(path, lambda file: _Ulm(file).entries(name, has_steps=has_steps))
+        return opened(path, lambda file: _Ulm(file).entries(name, options))
 
 
 class _Ulm:
@@ -70,12 +69,12 @@ class _Ulm:
             room *= _LIST_GROWS
         return room
 
-    def entries(self, name: str, *, has_steps: bool) -> list[Entry]:
+    def entries(self, name: str, options: dict[str, Any]) -> list[Entry]:
         """What all items hold. name: of the file."""
         found: list[Entry] = []
         end = self._list_end
         for number, place in enumerate(self._places):
-            listing = Listing(self._file.path)
+            listing = Listing(self._file.path, options)
             (length,) = struct.unpack("<q", self._take(place, 8))
             end = max(end, place + 8 + length)
             try:
@@ -90,8 +89,8 @@ class _Ulm:
             for one in listing.entries:
                 info = one.info
                 if self._is_trajectory:
-                    called = {"called": info.name, "iteration": number} if has_steps else {}
-                    info = replace(info, name=f"{info.name}[{number}]", **called)
+                    key, history = listing.at_step(info.name, number)
+                    info = replace(info, name=key, **history)
                 found.append(Entry(info, one.read))
         if self._file.byte_count > end:
             raise CorruptFileError("ends with an item that was not finished")

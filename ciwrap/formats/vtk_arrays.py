@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ciwrap.arrays.values import FileRegion, Labels
 
-if TYPE_CHECKING:
     # First and last index along x, y and z.
     Extent = tuple[int, int, int, int, int, int]
     Box = list[tuple[int, int]]

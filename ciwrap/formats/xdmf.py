@@ -20,7 +20,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
-from ciwrap.formats.entries import Entry, EntrySource, Listing, takes_steps
+from ciwrap.formats.entries import Entry, EntrySource, Listing
 from ciwrap.formats.hdf5 import Hdf5Reader
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, guarded, whole_file
 from ciwrap.formats.words import numbers_in
@@ -46,7 +46,7 @@ class XdmfReader(CheckedReader):
     option_names: ClassVar[tuple[str, ...]] = ("iterations",)
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        file = _Xdmf(path, has_steps=takes_steps(options))
+        file = _Xdmf(Listing(path, options))
         with closed_on_error(file.close):
             file.read()
             left_out = sum(one.attributes_left_out for one in file.sources)
@@ -83,9 +83,8 @@ def _heavy_file(item: Element) -> str:
 class _Xdmf:
     """A file while it is listed, and the HDF5 files that it names."""
 
-    def __init__(self, path: Path, *, has_steps: bool) -> None:
-        self.listing = Listing(path)
-        self._path, self._has_steps = path, has_steps
+    def __init__(self, listing: Listing) -> None:
+        self.listing, self._path = listing, listing.path
         self._files: dict[str, Source] = {}
         self._used: set[tuple[str, str]] = set()
 
@@ -175,10 +174,7 @@ class _Xdmf:
 
     def _place(self, name: str, step: int | None) -> tuple[str, dict[str, Any]]:
         """What a variable is called in the file, and where it stands in a history."""
-        if step is None:
-            return name, {}
-        facts = {"called": name, "iteration": step} if self._has_steps else {}
-        return f"{name}[{step}]", facts
+        return (name, {}) if step is None else self.listing.at_step(name, step)
 
     def _add_array(self, name: str, values: Any, step: int | None, labels: Labels = ()) -> None:
         full, facts = self._place(name, step)
