@@ -699,7 +699,9 @@ class IterationRule(Struct, frozen=True):
         found = np.asarray(values).reshape(-1)
         if found.dtype.kind not in "iuf":
             raise CorruptFileError(
-                f"is of type {found.dtype} and cannot number iterations", variable=variable
+                f"is of type {found.dtype} and cannot number iterations",
+                file=path,
+                variable=variable,
             )
         numbers: list[int] = []
         for value in found.tolist():
@@ -708,13 +710,14 @@ class IterationRule(Struct, frozen=True):
             if not math.isfinite(steps) or abs(steps - round(steps)) > most:
                 raise CorruptFileError(
                     f"{value!r} is not a whole number of iterations",
+                    file=path,
                     variable=variable,
                     remedy="give 'iteration_step' (what one iteration adds), or leave"
                     " 'iteration_variable' out to count from 0",
                 )
             numbers.append(round(steps))
         if any(number < 0 for number in numbers):
-            raise CorruptFileError("an iteration is negative", variable=variable)
+            raise CorruptFileError("an iteration is negative", file=path, variable=variable)
         return numbers
 
     def along(
@@ -740,6 +743,7 @@ class IterationRule(Struct, frozen=True):
             raise ConfigError(
                 f"there is no {kind} {name!r} with one value for each of the {length} steps along"
                 f" {axis!r}",
+                file=path,
                 key="options.iteration_variable",
             )
         return self.numbers(values, path, name)

@@ -62,10 +62,9 @@ class Listening:
 
     follows = False
 
-    def __init__(self, pattern: Template | Regex, path: Path) -> None:
+    def __init__(self, pattern: Template | Regex) -> None:
         self.pattern = pattern
         self.literal = pattern.literal
-        self._path = path
 
     def matched(self, line: Line, pattern: Template | Regex | None = None) -> Match:
         """What the pattern finds in a line; by default the one that is listened for."""
@@ -126,17 +125,17 @@ class Section:
         """The lines so far, counted from 1: the first and the last of each time that it opens."""
         return [*self._closed, (self._first, LAST_LINE)] if self.is_open else self._closed
 
-    def gates(self, start: Template, end: Template | None, path: Path) -> list[Gate]:
+    def gates(self, start: Template, end: Template | None) -> list[Gate]:
         """Who listens for the lines of this section; one that matches both opens it again."""
-        ends = [] if end is None else [Gate(end, path, self, opens=False)]
-        return [*ends, Gate(start, path, self, opens=True)]
+        ends = [] if end is None else [Gate(end, self, opens=False)]
+        return [*ends, Gate(start, self, opens=True)]
 
 
 class Gate(Listening):
     """Opens a section, or closes it."""
 
-    def __init__(self, pattern: Template, path: Path, section: Section, *, opens: bool) -> None:
-        super().__init__(pattern, path)
+    def __init__(self, pattern: Template, section: Section, *, opens: bool) -> None:
+        super().__init__(pattern)
         self._section = section
         self._opens = opens
 
@@ -149,10 +148,8 @@ class Counter(Listening):
     for a word which is not a number.
     """
 
-    def __init__(
-        self, pattern: Template, path: Path, name: str, *, takes_unlike: bool = False
-    ) -> None:
-        super().__init__(pattern, path)
+    def __init__(self, pattern: Template, name: str, *, takes_unlike: bool = False) -> None:
+        super().__init__(pattern)
         self.name = name
         self.count = 0
         self.first: Line | None = None
@@ -172,9 +169,9 @@ class StepTeller(Listening):
     """Tells what step the program is at."""
 
     def __init__(
-        self, pattern: Template | Regex, path: Path, name: str, steps: Steps, step_size: float
+        self, pattern: Template | Regex, name: str, steps: Steps, step_size: float
     ) -> None:
-        super().__init__(pattern, path)
+        super().__init__(pattern)
         self._name = name
         self._steps = steps
         self._step_size = step_size
@@ -202,12 +199,11 @@ class ValueFinder(Listening):
         self,
         rule: ValueRule,
         pattern: Template | Regex,
-        path: Path,
         steps: Steps | None,
         section: Section | None,
         step_size: float,
     ) -> None:
-        super().__init__(pattern, path)
+        super().__init__(pattern)
         self.rule = rule
         self._step_size = step_size
         self._steps = steps
@@ -334,10 +330,8 @@ def is_data(field: Field, value: str) -> bool:
 class TableFinder(Listening):
     """Finds the rows of a table. series: by column."""
 
-    def __init__(
-        self, rule: TableRule, path: Path, section: Section | None, step_size: float
-    ) -> None:
-        super().__init__(rule.header, path)
+    def __init__(self, rule: TableRule, section: Section | None, step_size: float) -> None:
+        super().__init__(rule.header)
         self.step_size = step_size
         self._has_times = step_size != 1.0
         self.rule = rule
@@ -417,8 +411,8 @@ class BlockFinder(Listening):
     column.
     """
 
-    def __init__(self, table: TableFinder, blocks: Template, label: str, path: Path) -> None:
-        super().__init__(blocks, path)
+    def __init__(self, table: TableFinder, blocks: Template, label: str) -> None:
+        super().__init__(blocks)
         self._table, self._label = table, label
         self._step = 0
 
@@ -607,7 +601,6 @@ class LogSource(Source):
             steps[rule.name] = Steps(rule.is_after)
             teller = StepTeller(
                 self._pattern(rule.pattern, STEP),
-                self.path,
                 rule.name,
                 steps[rule.name],
                 self._step_size,
@@ -616,19 +609,17 @@ class LogSource(Source):
             (listeners if rule.is_after else last).append(teller)
         finders = [self._value_finder(rule, steps, listeners) for rule in rules.values]
         tables = [
-            TableFinder(rule, self.path, self._section(rule.section, listeners), self._step_size)
+            TableFinder(rule, self._section(rule.section, listeners), self._step_size)
             for rule in rules.tables
         ]
         blocks = [
-            BlockFinder(one, one.rule.blocks, one.rule.iteration, self.path)
+            BlockFinder(one, one.rule.blocks, one.rule.iteration)
             for one in tables
             if one.rule.blocks is not None and one.rule.iteration is not None
         ]
-        self.counters = [Counter(pattern, self.path, name) for name, pattern in rules.counts]
-        required = [Counter(pattern, self.path, pattern.text) for pattern in rules.require]
-        forbidden = [
-            Counter(pattern, self.path, pattern.text, takes_unlike=True) for pattern in rules.forbid
-        ]
+        self.counters = [Counter(pattern, name) for name, pattern in rules.counts]
+        required = [Counter(pattern, pattern.text) for pattern in rules.require]
+        forbidden = [Counter(pattern, pattern.text, takes_unlike=True) for pattern in rules.forbid]
         listeners += [*finders, *tables, *blocks, *self.counters, *required, *forbidden, *last]
         is_utf8 = hand_out(self._file, self.path, listeners)
         if not is_utf8:
@@ -646,7 +637,7 @@ class LogSource(Source):
         if rule is None:
             return None
         section = Section()
-        listeners += section.gates(rule.start, rule.end, self.path)
+        listeners += section.gates(rule.start, rule.end)
         return section
 
     def _value_finder(
@@ -656,7 +647,7 @@ class LogSource(Source):
         pattern = self._pattern(rule.pattern, rule.name, plain=plain)
         section = self._section(rule.section, listeners)
         own = None if rule.step is None else steps[rule.step]
-        return ValueFinder(rule, pattern, self.path, own, section, self._step_size)
+        return ValueFinder(rule, pattern, own, section, self._step_size)
 
     def _take_values(self, finders: list[ValueFinder]) -> None:
         for finder in finders:
@@ -714,6 +705,7 @@ class LogSource(Source):
         found: list[CiwrapError] = [
             NotComparableError(
                 f"no line matches {one.name!r}, which 'require' asks for",
+                file=self.path,
                 remedy="did the program end as it should?",
             )
             for one in required
@@ -722,7 +714,8 @@ class LogSource(Source):
         found += [
             NotComparableError(
                 f"line {one.first.number} matches {one.name!r}, which 'forbid' rules out:"
-                f" {cut(one.first.text.strip())!r}"
+                f" {cut(one.first.text.strip())!r}",
+                file=self.path,
             )
             for one in forbidden
             if one.first is not None

@@ -9,7 +9,7 @@ from ciwrap.base.errors import ConfigError
 from ciwrap.formats.log import Section
 from ciwrap.formats.log_lines import hand_out
 from ciwrap.formats.log_template import Template
-from ciwrap.formats.reader import InputFile
+from ciwrap.formats.reader import InputFile, guarded
 from ciwrap.model.settings import FormError
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ def section_ranges(text: Any, sections: Sequence[SectionPlace]) -> list[list[tup
         gate
         for section, one in zip(found, sections, strict=True)
         for gate in section.gates(
-            _template(one.start), None if one.end is None else _template(one.end), path
+            _template(one.start), None if one.end is None else _template(one.end)
         )
     ]
-    hand_out(file, path, listeners)
+    with guarded(path):
+        hand_out(file, path, listeners)
     return [one.ranges for one in found]

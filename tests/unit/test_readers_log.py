@@ -413,9 +413,9 @@ def test_a_line_that_fits_but_for_its_number_is_none(tmp_path: Path, number: str
     with opened(tmp_path, text, **found) as source:
         assert values(source, "lines") == [1]
     with opened(tmp_path, text.partition("\n")[0], require=["E = {e}"], **found) as source:
-        assert "no line matches" in str(source.faults[0])
+        assert str(source.faults[0]).startswith(f"{source.path}: no line matches")
     with opened(tmp_path, text, forbid=["E = {e}"], **found) as source:
-        assert "line 1 matches" in str(source.faults[0])
+        assert str(source.faults[0]).startswith(f"{source.path}: line 1 matches")
 
 
 @pytest.mark.parametrize("end", [None, "Loop"])
