@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import ChainMap, OrderedDict
+from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,7 +40,7 @@ from ciwrap.formats.reader import (
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -229,9 +230,8 @@ def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
 
     number: of the file that is being read.
     """
-    stored = name if isinstance(name, bytes) else name.encode()
-    if group.id.links.get_info(stored).type == h5py.h5l.TYPE_HARD:
-        return group[name]
+    if group.id.links.get_info(_encoded(name)).type == h5py.h5l.TYPE_HARD:
+        return opened_item(h5py, group, name)
     if isinstance(name, bytes):  # for which h5py has no link
         return "is a link whose name is not UTF-8, which is not followed; give it another name"
     try:
@@ -251,9 +251,65 @@ def followed(h5py: Any, group: Any, name: str | bytes, number: int) -> Any:
     return item
 
 
+def opened_item(h5py: Any, group: Any, name: str | bytes) -> Any:
+    """What has that name in a group. h5py would ask for the file each time, to learn that datasets
+    may keep what they know of their shape.
+    """
+    item = h5py.h5o.open(group.id, _encoded(name))
+    if isinstance(item, h5py.h5d.DatasetID):
+        return h5py.Dataset(item, readonly=True)
+    return h5py.Group(item) if isinstance(item, h5py.h5g.GroupID) else h5py.Datatype(item)
+
+
+class StoredAttributes(Mapping[str, Any]):
+    """Attributes of a file, group or dataset, without those of the `hidden` names. Names are listed
+    once, and each value is read once: h5py would ask the file for every look. stored: all names.
+    """
+
+    hidden: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, h5py: Any, item: Any) -> None:
+        self._h5py, self._attributes = h5py, item.attrs
+        self.stored: list[str | bytes] = []
+        h5py.h5a.iterate(item.id, lambda name, *_: self.stored.append(_decoded(name)))
+        self._names = [name for name in self.stored if name not in self.hidden]
+        self._values: dict[str | bytes, Any] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._values:
+            self._values[name] = self._value(self._attributes[name])
+        return self._values[name]
+
+    def _value(self, value: Any) -> Any:
+        return value
+
+
+def attached_scales(h5py: Any, dataset: Any) -> list[list[int]]:
+    """The addresses of the scales that are attached to each dimension of a dataset."""
+    found: list[list[int]] = [[] for _ in dataset.shape or ()]
+    for axis, scales in enumerate(found):
+
+        def note(scale: Any, to: list[int] = scales) -> None:
+            to.append(int(h5py.h5o.get_info(scale).addr))
+
+        h5py.h5ds.iterate(dataset.id, axis, note)
+    return found
+
+
 class ScaleNames:
-    """The names of a file's objects by where they are stored, for references to dimension scales:
-    HDF5 itself looks through all of the file for each.
+    """The names of a file's objects by their addresses, for dimension scales: HDF5 itself looks
+    through all of the file for each.
     """
 
     def __init__(self, h5py: Any, file: Any) -> None:
@@ -261,19 +317,21 @@ class ScaleNames:
         self._file = file
         self._known: dict[int, str] | None = None
 
-    def of(self, reference: Any) -> str:
+    def of(self, address: int) -> str:
         """The name, without the groups that it is in."""
-        h5o, at = self._h5py.h5o, self._file.id
         if self._known is None:
             known: dict[int, str] = {}
 
             def note(path: bytes, facts: Any) -> None:
                 known[facts.addr] = plain_name(_decoded(path)).rpartition("/")[2]
 
-            h5o.visit(at, note, info=True)
+            self._h5py.h5o.visit(self._file.id, note, info=True)
             self._known = known
-        address = h5o.get_info(self._h5py.h5r.dereference(reference, at)).addr
         return self._known[address]
+
+
+def _encoded(name: str | bytes) -> bytes:
+    return name if isinstance(name, bytes) else name.encode()
 
 
 def _decoded(path: bytes) -> str | bytes:
@@ -284,27 +342,28 @@ def _decoded(path: bytes) -> str | bytes:
         return path
 
 
-def dimension_names(dataset: Any, names: ScaleNames) -> Sequence[str | None] | None:
+def dimension_names(
+    h5py: Any, dataset: Any, attributes: StoredAttributes, names: ScaleNames
+) -> Sequence[str | None] | None:
     """The labels of a dataset's dimensions, else the names of the scales attached to them; None if
     there are neither.
     """
-    attributes = dataset.attrs
     if "DIMENSION_LABELS" in attributes:
         labels = [one.label for one in dataset.dims]
         if any(labels):
             return labels
     if "DIMENSION_LIST" not in attributes:
         return None
-    return [names.of(one[0]) if len(one) else None for one in attributes["DIMENSION_LIST"]]
+    return [names.of(one[0]) if one else None for one in attached_scales(h5py, dataset)]
 
 
 def storage_fault(h5py: Any, dataset: Any) -> str | None:
     """Why the bytes of a dataset cannot be had, None if they can."""
-    if dataset.is_virtual:
-        return "is a virtual dataset, put together from other files; compare those"
-    if dataset.external:
-        return "keeps its data in other files, which are not read"
     layout = dataset.id.get_create_plist()
+    if layout.get_layout() == h5py.h5d.VIRTUAL:
+        return "is a virtual dataset, put together from other files; compare those"
+    if layout.get_external_count():
+        return "keeps its data in other files, which are not read"
     for number in range(layout.get_nfilters()):
         code, _, _, text = layout.get_filter(number)
         if not h5py.h5z.filter_avail(code):
@@ -440,39 +499,42 @@ class _Walk:
         """inside: the groups that this one is in, itself among them, and their paths."""
         if len(above) > MAX_DEPTH:
             raise FileLimitError("nests its groups too deeply", file=self._listing.path)
-        self._all_attributes(group, above)
+        attributes = StoredAttributes(self._h5py, group)
+        self._all_attributes(attributes, above)
         if self._is_openpmd and len(above) == 2 and above[0] == "data" and above[1].isdecimal():
-            self._times(group, above)
+            self._times(group, attributes, above)
         names = list(group)
         for name in names:
             called = plain_name(name)
             place = self._place(above, called)
             with self._listing.one("/".join([*above, called]), **place.facts):
-                self._member(group, name, above, inside)
-        if above and not names and self._is_openpmd and set(group.attrs) >= CONSTANT:
-            self._constant(group, above)
+                self._member(group, attributes, name, above, inside)
+        if above and not names and self._is_openpmd and attributes.keys() >= CONSTANT:
+            facts = self._place(above[:-1], above[-1]).facts
+            add_constant(self._listing, "/".join(above), attributes, self._attributes, **facts)
         elif above and not names:
             # Without a variable nobody would see that the group is there.
             place = self._place(above[:-1], f"{above[-1]}/")
             path = "/".join([*above, ""])
             self._listing.add_array(path, np.empty(0, dtype=bool), **place.facts)
 
-    def _times(self, iteration: Any, path: tuple[str, ...]) -> None:
+    def _times(self, iteration: Any, attributes: StoredAttributes, path: tuple[str, ...]) -> None:
         for name in TIMES:
-            if name in iteration.attrs and name not in iteration:
+            if name in attributes and name not in iteration:
                 facts = self._place(path, name).facts
                 with self._listing.one("/".join([*path, name]), **facts):
-                    value = iteration.attrs[name]
+                    value = attributes[name]
                     self._listing.add_array("/".join([*path, name]), value, **facts)
 
-    def _constant(self, group: Any, path: tuple[str, ...]) -> None:
-        """A component of openPMD all of whose elements have the value that an attribute says."""
-        facts = self._place(path[:-1], path[-1]).facts
-        add_constant(self._listing, "/".join(path), group.attrs, self._attributes, **facts)
-
     def _member(
-        self, group: Any, name: str | bytes, above: tuple[str, ...], inside: Mapping[int, str]
+        self,
+        group: Any,
+        around: Any,
+        name: str | bytes,
+        above: tuple[str, ...],
+        inside: Mapping[int, str],
     ) -> None:
+        """around: the attributes of the group."""
         called = plain_name(name)
         path, place = "/".join([*above, called]), self._place(above, called)
         item = followed(self._h5py, group, name, self._file_number)
@@ -486,12 +548,14 @@ class _Walk:
             else:
                 self._group(item, (*above, called), {**inside, address: f"/{path}"})
         elif isinstance(item, self._h5py.Dataset):
+            attributes: Any = StoredAttributes(self._h5py, item)
             # Units may stand at the group that holds the components of one quantity.
-            known = ChainMap(item.attrs, group.attrs)
-            labels = self._attributes.labels(dimension_names(item, self._scales), known)
+            known = ChainMap(attributes, around)
+            dimensions = dimension_names(self._h5py, item, attributes, self._scales)
+            labels = self._attributes.labels(dimensions, known)
             opened, listing = self._opened, self._listing
             add_dataset(self._h5py, opened, listing, item, path, place, labels=labels)
-            self._all_attributes(item, (*above, called))
+            self._all_attributes(attributes, (*above, called))
         else:
             self._listing.add_array(
                 path, f"datatype {type_text(self._h5py, item.dtype)}", **place.facts
@@ -505,5 +569,5 @@ class _Walk:
             return Place("/".join([*above, name]))
         return place_of(above, name, digits_after=self._digits_after)
 
-    def _all_attributes(self, item: Any, path: tuple[str, ...]) -> None:
-        add_attributes(self._listing, item.attrs, path, self._place, self._attributes)
+    def _all_attributes(self, attributes: StoredAttributes, path: tuple[str, ...]) -> None:
+        add_attributes(self._listing, attributes, path, self._place, self._attributes)

@@ -1,21 +1,28 @@
-"""NetCDF files: the classic formats (CDF-1, CDF-2, CDF-5) by their specification, NetCDF-4 through
-h5netcdf.
+"""NetCDF files: the classic formats (CDF-1, CDF-2, CDF-5) and NetCDF-4, which is HDF5, by their
+specifications.
 
 Every variable of a classic file, or record of one, lies in one stretch, which the core can read.
+Source for NetCDF-4: Unidata, "NetCDF File Format Specifications", "The NetCDF-4/HDF5 File Format".
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Mapping
+from collections import ChainMap
 from functools import partial
+from operator import gt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
 
 from ciwrap.arrays.values import FileRegion
-from ciwrap.base.errors import ConfigError, CorruptFileError, UnsupportedFormatError
+from ciwrap.base.errors import (
+    ConfigError,
+    CorruptFileError,
+    FileLimitError,
+    UnsupportedFormatError,
+)
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.entries import (
@@ -32,13 +39,16 @@ from ciwrap.formats.entries import (
 )
 from ciwrap.formats.exodus import with_names
 from ciwrap.formats.hdf5 import (
+    MAX_DEPTH,
     OpenDatasets,
-    ScaleNames,
+    StoredAttributes,
     add_dataset,
+    attached_scales,
     file_number,
     followed,
     has_open_files,
     open_file,
+    opened_item,
     storage_fault,
 )
 from ciwrap.formats.look import look_first
@@ -49,15 +59,17 @@ from ciwrap.formats.reader import (
     check_is_file,
     guarded,
     library,
+    plain_name,
 )
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
+    from ciwrap.formats.entries import Lengths
     from ciwrap.formats.reader import AttributeRule, Source
 
 MAGIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -297,11 +309,8 @@ class _HeaderParser:
         )
 
 
-# What a dataset has that is a dimension, or has some.
-_NAMING = ("CLASS", "DIMENSION_LIST", "_Netcdf4Coordinates")
-# The kinds of numbers that h5netcdf fills records with that were never written.
+# The kinds of numbers that records are filled with that were never written.
 _FILLED_IN = "fiu"
-NO_SIZES: Mapping[str, int] = {}
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
@@ -330,7 +339,7 @@ class NetcdfReader(HistoryReader):
                 return _classic(path, file, rule, attributes)
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
-        _libraries(path)
+        library("h5py", file=path)
         return look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
 
 
@@ -459,29 +468,20 @@ def _axis(
     return axis
 
 
-def _libraries(path: Path) -> tuple[Any, Any]:
-    """h5py and h5netcdf. Raises ReaderPluginError if one is not installed."""
-    return library("h5py", file=path), library("h5netcdf", file=path)
-
-
 def _netcdf4(path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
-    h5py, h5netcdf = _libraries(path)
+    h5py = library("h5py", file=path)
     file = open_file(h5py, path)
+    listing = Listing(path)
     with closed_on_error(file.close), guarded(path):
-        # Where this fails h5netcdf leaves half an object behind that complains on its own.
-        file.attrs.get("_nc3_strict")
-        netcdf = h5netcdf.File(file, "r", phony_dims="sort", decode_vlen_strings=True)
-        listing = Listing(path)
-        _Walk(h5py, OpenDatasets(file), listing, rule, attributes).group(netcdf, ())
+        groups = _Groups(h5py, file)
+        root = groups.below(file)
+        _Walk(h5py, OpenDatasets(file), listing, rule, attributes, groups.scales).group(root, ())
         entries = with_names(listing.entries)
-
-    def finish() -> None:
-        netcdf.close()  # leaves the HDF5 file open, and must live as long as its variables
-        file.close()
-
-    return EntrySource(path, entries, finish, attributes_left_out=listing.left_out)
+    return EntrySource(path, entries, file.close, attributes_left_out=listing.left_out)
 
 
+# What the name of a dimension begins with that is no variable.
+_NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 # What NetCDF keeps in attributes for itself.
 _HIDDEN = frozenset(
     {"CLASS", "DIMENSION_LIST", "NAME", "REFERENCE_LIST", "_NCProperties", "_Netcdf4Coordinates"}
@@ -489,32 +489,10 @@ _HIDDEN = frozenset(
 )
 
 
-class _Attributes(Mapping[str, Any]):
-    """Attributes as netCDF has them, of a dataset or group. Names are listed once, and each value
-    read once: h5netcdf would open the dataset for every look.
-    """
+class _Attributes(StoredAttributes):
+    """Attributes as netCDF has them."""
 
-    def __init__(self, h5py: Any, attributes: Any) -> None:
-        self._h5py, self._attributes = h5py, attributes
-        self._names = list(attributes)
-        self.stored = frozenset(self._names)
-        self._values: dict[str, Any] = {}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([name for name in self._names if name not in _HIDDEN])
-
-    def __len__(self) -> int:
-        return len(self.stored - _HIDDEN)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.stored and name not in _HIDDEN
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise KeyError(name)
-        if name not in self._values:
-            self._values[name] = self._value(self._attributes[name])
-        return self._values[name]
+    hidden = _HIDDEN
 
     def _value(self, value: Any) -> Any:
         """Texts as text, one of a length of 1 by itself."""
@@ -532,13 +510,104 @@ def _decoded(text: Any) -> Any:
     return text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
 
 
-class _Found(Struct, frozen=True):
-    """A dataset, and what is to be known of it as a variable."""
+class _Dimension(Struct, frozen=True):
+    """number: by which variables of several dimensions that are scales themselves name theirs."""
 
     name: str
+    size: int
+    is_unlimited: bool
+    number: int
+
+
+class _Group(Struct):
+    """A group as netCDF has it.
+
+    dimensions: its own first, then those of the groups around it. variables: what each is called in
+    the HDF5 file. faults: why what a name leads to is not compared.
+    """
+
+    stored: Any
+    dimensions: ChainMap[str, _Dimension]
+    parent: _Group | None
+    variables: dict[str, str | bytes] = field(default_factory=dict)
+    groups: dict[str, _Group] = field(default_factory=dict)
+    faults: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def own_dimensions(self) -> Mapping[str, _Dimension]:
+        return self.dimensions.maps[0]
+
+    @property
+    def known_dimensions(self) -> list[str]:
+        """The names of its dimensions, and of those of the groups in it."""
+        found = list(self.own_dimensions)
+        for inner in self.groups.values():
+            found += inner.known_dimensions
+        return found
+
+
+class _Groups:
+    """Finds the groups of a file. scales: its dimensions, by the addresses of their datasets."""
+
+    def __init__(self, h5py: Any, file: Any) -> None:
+        self._h5py = h5py
+        self._file = file
+        self._number = file_number(h5py, file)
+        self.scales: dict[int, _Dimension] = {}
+
+    def below(self, stored: Any, parent: _Group | None = None, depth: int = 0) -> _Group:
+        """A group with all that is in it. Datasets do not stay open: of thousands, each has some
+        20 KB.
+        """
+        if depth > MAX_DEPTH:
+            raise FileLimitError("nests its groups too deeply", file=self._file.filename)
+        around = ChainMap[str, _Dimension]() if parent is None else parent.dimensions.new_child()
+        group = _Group(stored, around, parent)
+        inner = {}
+        for given in stored:
+            name = plain_name(given)
+            item = followed(self._h5py, stored, given, self._number)
+            if isinstance(item, str):
+                group.faults[name] = item
+            elif isinstance(item, self._h5py.Group):
+                inner[name] = item
+            elif isinstance(item, self._h5py.Dataset):
+                self._note(group, given, item)
+        for name, item in inner.items():
+            group.groups[name] = self.below(item, group, depth + 1)
+        return group
+
+    def _note(self, group: _Group, stored: str | bytes, dataset: Any) -> None:
+        """Enters a dataset as dimension, as variable, or as both."""
+        name = plain_name(stored)
+        attributes = StoredAttributes(self._h5py, dataset)
+        if attributes.get("CLASS") == b"DIMENSION_SCALE" and dataset.shape:
+            scale = self._scale(name, dataset, attributes)
+            # The first of its names counts, if links give it more.
+            self.scales.setdefault(int(self._h5py.h5o.get_info(dataset.id).addr), scale)
+            group.dimensions[name] = scale
+        if _NO_VARIABLE not in attributes.get("NAME", b""):
+            # Its plain name is that of a dimension of which it is no coordinate.
+            group.variables[name.removeprefix("_nc4_non_coord_")] = stored
+
+    def _scale(self, name: str, dataset: Any, attributes: StoredAttributes) -> _Dimension:
+        size = dataset.shape[0]
+        is_unlimited = dataset.maxshape == (None,)
+        if is_unlimited:
+            # It is as long as the longest variable that has it.
+            for reference, axis in attributes.get("REFERENCE_LIST", ()):
+                other = self._h5py.h5r.dereference(reference, self._file.id)
+                size = max(size, other.shape[axis])
+        number = attributes.get("_Netcdf4Dimid", len(self.scales))
+        return _Dimension(name, int(size), is_unlimited, int(number))
+
+
+class _Found(Struct, frozen=True):
+    """A dataset, and what is to be known of it as a variable. dimensions: None if it names none."""
+
     dataset: Any
     attributes: _Attributes
-    dimensions: tuple[str, ...]
+    dimensions: tuple[str, ...] | None
     shape: tuple[int, ...]
 
 
@@ -552,96 +621,111 @@ class _Walk:
         listing: Listing,
         rule: IterationRule,
         attributes: AttributeRule,
+        scales: Mapping[int, _Dimension],
     ) -> None:
         self._h5py = h5py
         self._opened = opened
         self._listing = listing
         self._rule = rule
         self._attributes = attributes
-        self._file_number = file_number(h5py, opened.file)
-        self._scales = ScaleNames(h5py, opened.file)
+        self._scales = scales
 
     def group(
-        self,
-        group: Any,
-        above: tuple[str, ...],
-        outer: tuple[str, _Numbers] | None = None,
-        sizes: Mapping[str, int] = NO_SIZES,
+        self, group: _Group, above: tuple[str, ...], outer: tuple[str, _Numbers] | None = None
     ) -> None:
-        """outer: the time axis of the group that this one is in. sizes: of its dimensions, and of
-        those of the groups around it.
-        """
+        """outer: the time axis of the group that this one is in."""
         axis, numbers = self._time(group, outer)
-        # Once for each dimension: what an unlimited one has of its variables is asked of them all.
-        sizes = {**sizes, **{name: one.size for name, one in group.dimensions.items()}}
-        below = group._h5group  # which h5netcdf opens each time
-        stored = frozenset(below)
         for name in group.variables:
             path = (*above, name)
             with self._listing.one("/".join(path)):
-                dataset = self._followed(below, _stored_name(stored, name))
-                if isinstance(dataset, str):
-                    self._listing.add_fault("/".join(path), dataset)
-                    continue
-                one = self._found(group, name, dataset, sizes)
+                one = self._found(group, name)
                 steps = None
-                if axis is not None and one.dimensions[:1] == (axis,):
-                    steps = numbers.along(one.shape[0], lambda other: _values(group, other))
-                self._variable(group, one, path, steps)
+                if axis is not None and (one.dimensions or ())[:1] == (axis,):
+                    steps = numbers.along(one.shape[0], lambda other: self._values(group, other))
+                self._variable(one, path, steps)
                 add_attributes(self._listing, one.attributes, path, _place, self._attributes)
-        attributes = _Attributes(self._h5py, below.attrs)
+        for name, fault in group.faults.items():
+            self._listing.add_fault("/".join([*above, name]), fault)
+        attributes = _Attributes(self._h5py, group.stored)
         add_attributes(self._listing, attributes, above, _place, self._attributes)
         for name, inner in group.groups.items():
-            found = self._followed(below, name)
-            if isinstance(found, str):
-                self._listing.add_fault("/".join([*above, name]), found)
-            else:
-                self.group(inner, (*above, name), None if axis is None else (axis, numbers), sizes)
-        if above and not group.variables and not group.groups:
+            self.group(inner, (*above, name), None if axis is None else (axis, numbers))
+        if above and not (group.variables or group.groups or group.faults):
             # Without a variable nobody would see that the group is there.
             self._listing.add_array("/".join([*above, ""]), np.empty(0, dtype=bool))
 
-    def _followed(self, group: Any, name: str) -> Any:
-        """What a name in a group of HDF5 leads to, or why that is not compared."""
-        return followed(self._h5py, group, name, self._file_number)
-
-    def _time(self, group: Any, outer: tuple[str, _Numbers] | None) -> tuple[str | None, _Numbers]:
+    def _time(
+        self, group: _Group, outer: tuple[str, _Numbers] | None
+    ) -> tuple[str | None, _Numbers]:
         """The time axis of a group, its own or that of the group that it is in."""
         rule, path = self._rule, self._listing.path
-        names = list(group.dimensions)
-        unlimited = [name for name in names if group.dimensions[name].isunlimited()]
+        names = list(group.own_dimensions)
+        unlimited = [name for name, one in group.own_dimensions.items() if one.is_unlimited]
         is_elsewhere = rule.axis not in ("auto", "none") and rule.axis not in names
         # A named dimension may be that of another group, and groups see those of the groups above.
         axis = None if is_elsewhere else _axis(rule, names, unlimited, path)
         if axis is None and outer is not None:
             return outer
         if is_elsewhere and outer is None:
-            _axis(rule, _all_dimensions(group), unlimited, path)
+            _axis(rule, group.known_dimensions, unlimited, path)
         return axis, _Numbers(rule, axis, path)
 
-    def _found(self, group: Any, name: str, dataset: Any, sizes: Mapping[str, int]) -> _Found:
-        attributes = _Attributes(self._h5py, dataset.attrs)
-        # h5netcdf would go through all dimensions, or all objects of the file, for each variable.
-        dimensions: tuple[str, ...] | None = None
-        if "CLASS" in attributes.stored:
-            dimensions = (name,) if dataset.ndim == 1 and name in group.dimensions else None
-        elif "DIMENSION_LIST" in attributes.stored:
-            references = dataset.attrs["DIMENSION_LIST"]
-            if all(map(len, references)):  # of several scales the last one counts, as in netCDF
-                dimensions = tuple(self._scales.of(one[-1]) for one in references)
-        if dimensions is None:
-            dimensions = tuple(group.variables[name].dimensions)
-        shape = tuple(sizes[one] for one in dimensions)
-        return _Found(name, dataset, attributes, dimensions, shape)
+    def _found(self, group: _Group, name: str) -> _Found:
+        """A variable. Raises CorruptFileError if it does not fit its dimensions."""
+        stored = group.variables[name]
+        dataset = opened_item(self._h5py, group.stored, stored)
+        attributes = _Attributes(self._h5py, dataset)
+        shape = tuple(dataset.shape or ())
+        known = self._dimensions(group, plain_name(stored), dataset, attributes)
+        if known is None:
+            return _Found(dataset, attributes, None, shape)
+        sizes = tuple(
+            # No dimension knows of the variables that are dimensions themselves.
+            max(one.size, length) if one.is_unlimited else one.size
+            for one, length in zip(known, shape, strict=True)
+        )
+        if any(map(gt, shape, sizes)):
+            raise CorruptFileError(f"has the shape {shape}, its dimensions have {sizes}")
+        return _Found(dataset, attributes, tuple(one.name for one in known), sizes)
 
-    def _variable(
-        self, group: Any, one: _Found, path: tuple[str, ...], steps: list[int] | None
-    ) -> None:
+    def _dimensions(
+        self, group: _Group, stored: str, dataset: Any, attributes: _Attributes
+    ) -> list[_Dimension] | None:
+        """Those of a variable, by what it is called in the HDF5 file; None if it names none."""
+        if stored in group.own_dimensions:
+            if dataset.ndim == 1:
+                return [group.own_dimensions[stored]]
+            # Those of the group itself come last.
+            by_number = {one.number: one for one in group.dimensions.values()}
+            if "_Netcdf4Coordinates" not in attributes.stored:
+                return None
+            numbers = dataset.attrs["_Netcdf4Coordinates"].tolist()
+            return [by_number[number] for number in numbers]
+        if "DIMENSION_LIST" not in attributes.stored:
+            return None
+        scales = attached_scales(self._h5py, dataset)
+        if not any(scales):
+            return None
+        if not all(scales):
+            raise CorruptFileError("has names for some of its dimensions only")
+        # Of several scales the last one counts, as in netCDF.
+        return [self._scales[one[-1]] for one in scales]
+
+    def _values(self, group: _Group | None, name: str) -> Any:
+        """All values of a variable of this group or one above."""
+        while group is not None:
+            if name in group.variables:
+                one = self._found(group, name)
+                return _filled_up(one.dataset, one.shape)((0,) * len(one.shape), one.shape)
+            group = group.parent
+        return None
+
+    def _variable(self, one: _Found, path: tuple[str, ...], steps: list[int] | None) -> None:
         listing, name = self._listing, "/".join(path)
         dataset, shape, dtype = one.dataset, one.shape, one.dataset.dtype
         is_whole = tuple(dataset.shape or ()) == shape
         packing = None if dtype.hasobject else Packing.of(one.attributes, dtype)
-        dimensions = _dimension_names(one)
+        dimensions = one.dimensions
         width = 0 if dtype.hasobject else _text_width(dtype, shape, steps)
         if width and is_whole:
             dimensions = None if dimensions is None else dimensions[:-1]
@@ -663,13 +747,17 @@ class _Walk:
             what = "texts" if dtype.kind in "SO" else f"values of type {dtype}"
             listing.add_fault(name, f"holds {what} in records that were never written")
             return
-        chunks, read_box = dataset.chunks, box_reader(group.variables[one.name])
-        flat = FlatReader(shape, dtype, read_box, chunks[0] if chunks and shape else 0)
+        chunk_rows = dataset.chunks[0] if dataset.chunks and shape else 0
+
+        def make(values: Any) -> FlatReader:
+            return FlatReader(shape, dtype, _filled_up(values, shape), chunk_rows)
+
+        read = self._opened.reader(dataset.name, None, make)
         listing.add(
             name,
             dtype if packing is None else packing.dtype,
             shape,
-            flat.read if packing is None else packing.reader(flat.read),
+            read if packing is None else packing.reader(read),
             stored_bytes=dataset.id.get_storage_size(),
             steps=steps,
             labels=labels,
@@ -692,35 +780,20 @@ class _Walk:
         self._listing.add(name, dtype, shape[:-1], read, stored_bytes=stored, **facts)
 
 
-def _dimension_names(one: _Found) -> Sequence[str] | None:
-    """The names of a variable's dimensions; None if the file has none, which h5netcdf makes up."""
-    if not any(name in one.attributes.stored for name in _NAMING):
-        return None
-    return one.dimensions
-
-
-def _all_dimensions(group: Any) -> list[str]:
-    found = list(group.dimensions)
-    for inner in group.groups.values():
-        found += _all_dimensions(inner)
-    return found
-
-
-def _stored_name(stored: Collection[str], name: str) -> str:
-    """What a variable is called in the HDF5 file, whose names are given.
-
-    The plain name is that of the dimension where a variable of the same name is none of its
-    coordinates.
+def _filled_up(dataset: Any, shape: tuple[int, ...]) -> Callable[[Lengths, Lengths], NDArray[Any]]:
+    """Boxes of a variable of that shape. Of records that were never written its dataset may have
+    none; their values are its fill value.
     """
-    other = f"_nc4_non_coord_{name}"
-    return other if other in stored else name
+    read_box = box_reader(dataset)
+    if dataset.shape == shape:
+        return read_box
 
+    def read(start: Lengths, lengths: Lengths) -> NDArray[Any]:
+        box = np.full(lengths, dataset.fillvalue, dataset.dtype)
+        ends = zip(start, lengths, dataset.shape, strict=True)
+        there = tuple(max(0, min(length, end - at)) for at, length, end in ends)
+        if all(there):
+            box[tuple(map(slice, there))] = read_box(start, there)
+        return box
 
-def _values(group: Any, name: str) -> Any:
-    """All values of a variable of this group or one above."""
-    here = group
-    while here is not None:
-        if name in here.variables:
-            return here.variables[name][...]
-        here = here.parent if here.parent is not here else None
-    return None
+    return read

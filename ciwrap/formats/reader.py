@@ -493,7 +493,7 @@ def check_is_file(path: Path) -> None:
 # What is read with which packages, and the extra that brings them to a clone.
 NEEDED = {
     "hdf5": ("hdf5", ("h5py",)),
-    "netcdf 4": ("netcdf", ("h5py", "h5netcdf")),
+    "netcdf 4": ("netcdf", ("h5py",)),
     "zarr": ("zarr", ("zarr",)),
     "parquet": ("parquet", ("pyarrow",)),
     "gromacs": ("md", ("MDAnalysis",)),
