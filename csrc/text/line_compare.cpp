@@ -9,7 +9,8 @@ namespace {
 // Differing numbers of one line that are told apart.
 constexpr std::size_t most_in_a_line = 1000;
 
-// Skips what is equal in both lines, up to a blank; how many numbers there are in it.
+// Skips what is equal in both lines, up to a blank; how many numbers there are in it. Asked where
+// there is one, too, or a line begins.
 std::uint64_t skip_equal(TokenReader& ours, TokenReader& theirs) {
     const std::string_view rest = ours.rest();
     std::size_t size = common_prefix(rest, theirs.rest());
@@ -49,8 +50,11 @@ LineFinding LineComparer::compare(const NumberedLine& golden_line, const Numbere
     LineFinding found;
     TokenReader ours(golden, pieces_.golden);
     TokenReader theirs(value, pieces_.value);
-    for (bool may_skip = left_out_.is_nothing() && bound_.equal_nan;;) {
-        if (may_skip)
+    const bool may_skip = left_out_.is_nothing() && bound_.equal_nan;
+    if (may_skip)
+        found.numbers += skip_equal(ours, theirs);
+    for (;;) {
+        if (may_skip && ours.is_at_blank())
             found.numbers += skip_equal(ours, theirs);
         const Token one = ours.next();
         const Token other = theirs.next();

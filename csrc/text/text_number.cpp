@@ -22,12 +22,14 @@ constexpr std::size_t safe_digits = 15;  // whole numbers of so many are doubles
 constexpr std::size_t most_digits = 38;  // and of so many fit into 128 bits
 constexpr double slack = 1e-15;          // of the bound, so that rounding hides nothing
 
-// Where the exponent without a letter begins; npos if there is none.
+// Where the exponent without a letter begins, a sign and three digits; npos if there is none.
 std::size_t letterless_exponent(std::string_view text) {
-    for (std::size_t i = 1; i < text.size(); ++i)
-        if (text[i] == '+' || text[i] == '-')
-            return is_letter(text[i - 1]) ? std::string_view::npos : i;
-    return std::string_view::npos;
+    constexpr std::size_t size = 4;
+    if (text.size() <= size)
+        return std::string_view::npos;
+    const std::size_t at = text.size() - size;
+    const bool is_exponent = has_sign(text.substr(at)) && !is_letter(text[at - 1]);
+    return is_exponent ? at : std::string_view::npos;
 }
 
 std::string_view digits_of(std::string_view whole) {
@@ -53,14 +55,6 @@ long long decimal_exponent(std::string_view text) {
             exponent = -exponent;
     }
     return exponent + static_cast<long long>(point) - static_cast<long long>(first);
-}
-
-// Where the number is written as plain decimals.
-std::optional<ReadNumber> read_plain(std::string_view text) {
-    double value = 0.0;
-    const std::from_chars_result read = read_decimal(text, value);
-    const bool is_all = read.ec == std::errc() && read.ptr == text.data() + text.size();
-    return is_all ? std::optional(ReadNumber{value}) : std::nullopt;
 }
 
 Wide read_wide(std::string_view digits) {
@@ -152,11 +146,17 @@ bool is_whole_number(std::string_view number) {
     return std::all_of(number.begin() + (has_sign(number) ? 1 : 0), number.end(), is_digit);
 }
 
+bool read_plain(std::string_view text, double& value) {
+    const std::from_chars_result read = read_decimal(text, value);
+    return read.ec == std::errc() && read.ptr == text.data() + text.size();
+}
+
 std::optional<ReadNumber> read_number(std::string_view text) {
     if (!text.empty() && text[0] == '+')
         text.remove_prefix(1);
-    if (const std::optional<ReadNumber> plain = read_plain(text))
-        return plain;
+    double value = 0.0;
+    if (read_plain(text, value))
+        return ReadNumber{value};
     std::string copy;
     const std::size_t exponent = letterless_exponent(text);
     const std::size_t letter = text.find_first_of("dDqQ");
@@ -168,7 +168,7 @@ std::optional<ReadNumber> read_number(std::string_view text) {
         copy[letter] = 'e';
         text = copy;
     }
-    double value = 0.0;
+    value = 0.0;
     if (read_decimal(text, value).ec != std::errc::result_out_of_range)
         return ReadNumber{value};
     // Whatever is not too small is too large.

@@ -32,6 +32,8 @@ struct ReadNumber {
 
 // Both of a number as `number_end` finds it. None if it is beyond the range of double.
 std::optional<ReadNumber> read_number(std::string_view text);
+// Whether all of a text is one decimal number without a plus, or nan or inf, and is read.
+bool read_plain(std::string_view text, double& value);
 bool is_whole_number(std::string_view number);
 
 // The contract's inequality over the doubles nearest to both. Both as `number_end` finds them.

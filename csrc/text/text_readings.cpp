@@ -1,6 +1,8 @@
 #include "text/text_readings.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <limits>
 
 #include "text/take_text.hpp"
@@ -38,6 +40,11 @@ bool is_mark(char c) {
 
 bool are_digits(std::string_view text) {
     return std::all_of(text.begin(), text.end(), is_digit);
+}
+
+std::size_t digits_end(std::string_view text, std::size_t at) {
+    const char* const end = skip_digits(text.data() + at, text.data() + text.size());
+    return static_cast<std::size_t>(end - text.data());
 }
 
 bool has_point(std::string_view text) {
@@ -142,14 +149,16 @@ bool is_in_marked_digits(const Around& number) {
     };
     std::string_view line(number.before.data(),
                           number.before.size() + number.text.size() + number.after.size());
-    std::size_t begin = number.before.size();
-    begin += has_sign(number.text) ? 1 : 0;
-    std::size_t end = begin;
+    const std::size_t first = number.before.size() + (has_sign(number.text) ? 1 : 0);
+    std::size_t begin = first;
+    std::size_t end = first;
     while (begin > 0 && end < line.size() && goes_on(line[begin - 1], line[begin]) &&
            (is_digit(line[begin - 1]) || begin == 1 || is_digit(line[begin - 2])))
         --begin;
     while (end < line.size() && goes_on(line[end], end + 1 < line.size() ? line[end + 1] : ' '))
-        ++end;
+        end = digits_end(line, end + 1);
+    if (begin == first && end <= number.before.size() + number.text.size())
+        return false;
     const std::string_view run = line.substr(begin, end - begin);
     const std::size_t comma = leading(run, [](char c) { return is_digit(c) || c == '.'; }).size();
     if (comma == run.size())
@@ -174,12 +183,52 @@ bool is_angle(const Around& number) {
     return number.text.size() > 2 || begins_with_digit(rest);
 }
 
+// Where a character may belong to a number beside it, but for marks and the signs of angles.
+enum Side : std::uint8_t { in_front = 1, directly_behind = 2, behind_blanks = 4 };
+
+constexpr std::array<std::uint8_t, 256> make_sides() {
+    std::array<std::uint8_t, 256> sides{};
+    const auto add = [&](std::string_view characters, unsigned where) {
+        for (const char c : characters)
+            sides[static_cast<unsigned char>(c)] |= static_cast<std::uint8_t>(where);
+    };
+    add(".^{0123456789", in_front);
+    add("(+-", in_front | directly_behind);
+    add("x", directly_behind | behind_blanks);
+    add("*eEdDqQpP", in_front | directly_behind | behind_blanks);
+    for (std::size_t c = 128; c < sides.size(); ++c)
+        sides[c] = in_front | directly_behind | behind_blanks;
+    return sides;
+}
+
+constexpr std::array<std::uint8_t, 256> sides_of = make_sides();
+
+bool is_on(Side side, char c) {
+    return (sides_of[static_cast<unsigned char>(c)] & side) != 0;
+}
+
+// Nearly all numbers have nothing beside them that the questions before are about.
+bool has_any_beside(const Around& number) {
+    if (!number.before.empty() && is_on(in_front, number.before.back()))
+        return true;
+    if (number.after.empty() || !is_blank(number.after.front()))
+        return !number.after.empty() && is_on(directly_behind, number.after.front());
+    std::string_view rest = number.after;
+    take_all(rest, is_blank);
+    return !rest.empty() && is_on(behind_blanks, rest.front());
+}
+
+bool is_in_longer(const Around& number) {
+    return is_fraction(number) || is_in_product(number) || is_exponent(number) ||
+           has_exponent(number);
+}
+
 }  // namespace
 
 bool stands_alone(const PlacedNumber& number) {
     const Around around(number);
-    return !is_fraction(around) && !is_in_product(around) && !is_exponent(around) &&
-           !has_exponent(around) && !is_in_marked_digits(around) && !is_angle(around);
+    return !(has_any_beside(around) && is_in_longer(around)) && !is_in_marked_digits(around) &&
+           !is_angle(around);
 }
 
 NumberComparison compare_placed(const PlacedNumber& golden, const PlacedNumber& value,

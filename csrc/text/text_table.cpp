@@ -6,7 +6,6 @@
 #include <limits>
 #include <system_error>
 
-#include "base/read_decimal.hpp"
 #include "text/text_number.hpp"
 #include "text/text_tokens.hpp"
 
@@ -126,12 +125,7 @@ bool read_whole(std::string_view text, std::int64_t& value) {
 // Whether a cell is digits with or without a point and an exponent, as nearly all are, and is read.
 // Such a cell is a number by `number_end`, too: nan and inf end with a letter.
 bool read_digits(std::string_view text, double& value) {
-    const bool ends_with_digit = is_digit(text.back()) || text.back() == '.';
-    const char* const end = text.data() + text.size();
-    if (!ends_with_digit)
-        return false;
-    const std::from_chars_result read = read_decimal(text, value);
-    return read.ec == std::errc() && read.ptr == end;
+    return (is_digit(text.back()) || text.back() == '.') && read_plain(text, value);
 }
 
 bool read_real(std::string_view text, double& value) {

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace ciwrap {
 namespace {
-
-const char* skip_digits(const char* at, const char* end) {
-    while (at < end && is_digit(*at))
-        ++at;
-    return at;
-}
 
 // The word `word`, in any case, if no identifier goes on behind it.
 const char* word_end(const char* at, const char* end, std::string_view word) {
@@ -99,12 +94,20 @@ bool may_begin(char c) {
            c == 'I';
 }
 
-// Where the word that begins at `at` ends: at a blank, or where a number begins.
-const char* word_limit(const char* at, const char* end, char before) {
+// Where a word ends: at a blank, or where a number begins; and where that one ends.
+struct WordLimit {
+    const char* end;
+    const char* number_end;  // `end` if none follows
+};
+
+WordLimit word_limit(const char* at, const char* end, char before) {
     const char* const first = at;
     while (at < end && !is_blank(*at)) {
-        if (at > first && may_begin(*at) && number_end(at, end, before) != at)
-            return at;
+        if (at > first && may_begin(*at)) {
+            const char* const after = number_end(at, end, before);
+            if (after != at)
+                return {at, after};
+        }
         if (is_identifier(*at)) {
             while (at < end && is_identifier(*at))
                 ++at;
@@ -113,7 +116,7 @@ const char* word_limit(const char* at, const char* end, char before) {
             before = *at++;
         }
     }
-    return at;
+    return {at, at};
 }
 
 // Numbers are counted by an automaton, a table look-up for each byte: what is equal to the byte on
@@ -321,15 +324,18 @@ Token TokenReader::next() {
         next_ignored_ < ignored_.size() ? ignored_[next_ignored_].begin : line_.size();
     const char* const end = line_.data() + limit;
     const char* const first = line_.data() + at_;
-    const char* at = first;
-    char before = at_ == 0 ? ' ' : line_[at_ - 1];
-    const char* after = number_end(at, end, before);
-    const Token::Kind kind = after == at ? Token::Kind::word : Token::Kind::number;
-    if (kind == Token::Kind::word)
-        after = word_limit(at, end, before);
-    const std::string_view text(first, static_cast<std::size_t>(after - first));
-    at_ += text.size();
-    return {kind, text};
+    const char before = at_ == 0 ? ' ' : line_[at_ - 1];
+    const char* const after = number_end_ > first ? number_end_ : number_end(first, end, before);
+    if (after != first)
+        return take(Token::Kind::number, after);
+    const WordLimit word = word_limit(first, end, before);
+    number_end_ = word.number_end;
+    return take(Token::Kind::word, word.end);
+}
+
+Token TokenReader::take(Token::Kind kind, const char* end) {
+    const std::size_t begin = std::exchange(at_, static_cast<std::size_t>(end - line_.data()));
+    return {kind, line_.substr(begin, at_ - begin)};
 }
 
 std::string template_of(std::string_view line, std::span<const LinePiece> ignored,

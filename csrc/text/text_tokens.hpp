@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,6 +40,24 @@ constexpr bool is_letter(char c) {
 constexpr bool is_identifier(char c) {
     return is_digit(c) || is_letter(c);
 }
+// No byte of digits has another upper half, nor has it with 6 more.
+inline bool are_eight_digits(const char* at) {
+    constexpr std::uint64_t upper_halves = 0xf0f0f0f0f0f0f0f0;
+    constexpr std::uint64_t sixes = 0x0606060606060606;
+    constexpr std::uint64_t digits = 0x3030303030303030;
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, at, sizeof eight);
+    return (eight & upper_halves) == digits && ((eight + sixes) & upper_halves) == digits;
+}
+
+inline const char* skip_digits(const char* at, const char* end) {
+    while (end - at >= 8 && are_eight_digits(at))
+        at += 8;
+    while (at < end && is_digit(*at))
+        ++at;
+    return at;
+}
+
 inline bool has_sign(std::string_view number) {
     return !number.empty() && (number[0] == '+' || number[0] == '-');
 }
@@ -78,12 +97,17 @@ class TokenReader {
     // nothing is ignored, and between a blank and what goes before it.
     std::string_view rest() const { return line_.substr(at_); }
     void skip(std::size_t bytes) { at_ += bytes; }
+    bool is_at_blank() const { return at_ < line_.size() && is_blank(line_[at_]); }
 
   private:
+    // What goes from here up to `end`.
+    Token take(Token::Kind kind, const char* end);
+
     std::string_view line_;
     std::span<const LinePiece> ignored_;
     std::size_t at_ = 0;
     std::size_t next_ignored_ = 0;
+    const char* number_end_ = nullptr;  // of the number that the last word ended at
 };
 
 // A line with `#` for its numbers and `...` for what is ignored, of at most so many bytes.
