@@ -41,6 +41,18 @@ std::size_t common_prefix(std::string_view a, std::string_view b) {
     return at;
 }
 
+EqualLines equal_lines(const TextWindow& a, const TextWindow& b) {
+    std::string_view equal = a.text().substr(0, common_prefix(a.text(), b.text()));
+    const bool is_all = equal.size() == a.text().size() && equal.size() == b.text().size() &&
+                        a.has_all() && b.has_all();
+    if (!is_all)
+        equal = equal.substr(0, equal.rfind('\n') + 1);
+    std::uint64_t count = 0;
+    for (std::size_t at = 0; at < equal.size(); ++count)
+        at = std::min(equal.find('\n', at), equal.size() - 1) + 1;
+    return {equal, count};
+}
+
 LineFinding LineComparer::compare(const NumberedLine& golden_line, const NumberedLine& value_line) {
     if (!left_out_.is_nothing())
         pieces_.find(golden_line, value_line, left_out_);

@@ -11,6 +11,7 @@
 #include "text/text_number.hpp"
 #include "text/text_readings.hpp"
 #include "text/text_tokens.hpp"
+#include "text/text_window.hpp"
 
 namespace ciwrap {
 
@@ -46,6 +47,14 @@ class LineComparer {
     std::vector<DifferingNumber> differing_;
     IgnoredPieces pieces_;
 };
+
+// The whole lines that both texts at hand begin with; where both end with the last one, it may be
+// without a line break.
+struct EqualLines {
+    std::string_view text{};
+    std::uint64_t count = 0;
+};
+EqualLines equal_lines(const TextWindow& a, const TextWindow& b);
 
 // How many bytes both begin with.
 std::size_t common_prefix(std::string_view a, std::string_view b);

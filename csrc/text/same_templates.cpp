@@ -1,7 +1,5 @@
 #include "text/same_templates.hpp"
 
-#include <algorithm>
-
 #include "text/line_compare.hpp"
 #include "text/text_notes.hpp"
 
@@ -35,14 +33,10 @@ class TemplateComparer {
     bool skip_equal_lines() {
         if (!left_out_.is_by_text())
             return false;
-        const std::string_view ours = golden_.text();
-        const std::size_t size = common_prefix(ours, value_.text());
-        const std::size_t end = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
-        const auto lines = static_cast<std::uint64_t>(
-            std::count(ours.begin(), ours.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
-        golden_.consume(end, lines);
-        value_.consume(end, lines);
-        return end > 0;
+        const EqualLines equal = equal_lines(golden_, value_);
+        golden_.consume(equal.text.size(), equal.count);
+        value_.consume(equal.text.size(), equal.count);
+        return equal.count > 0;
     }
 
     bool skip_left_out(TextWindow& window, bool is_golden) const {

@@ -1,12 +1,8 @@
 // Whether two texts say the same but for their numbers.
 #pragma once
 
-#include <string_view>
-#include <vector>
-
 #include "ciwrap/execution.hpp"
 #include "text/left_out.hpp"
-#include "text/line_pattern.hpp"
 #include "text/text_window.hpp"
 
 namespace ciwrap {

@@ -18,13 +18,6 @@ constexpr std::size_t refill_to = std::size_t{256} << 10;
 constexpr std::size_t first_window = std::size_t{64} << 10;
 constexpr std::size_t most_window_lines = std::size_t{1} << 17;
 
-std::uint64_t count_lines(std::string_view text) {
-    std::uint64_t count = 0;
-    for (std::size_t at = 0; at < text.size(); ++count)
-        at = std::min(text.find('\n', at), text.size() - 1) + 1;
-    return count;
-}
-
 class TextComparer {
   public:
     TextComparer(TextSource& golden, TextSource& value, const TextOptions& options,
@@ -57,12 +50,12 @@ class TextComparer {
         }
         finish(found_.golden, golden_);
         finish(found_.value, value_);
-        found_.number_groups = std::move(notes_.numbers);
-        found_.number_group_count = notes_.number_group_count;
-        found_.masked_groups = std::move(notes_.masked);
-        found_.masked_group_count = notes_.masked_group_count;
-        found_.line_groups = std::move(notes_.lines);
-        found_.line_group_count = notes_.line_group_count;
+        found_.number_groups = std::move(notes_.numbers.kept);
+        found_.number_group_count = notes_.numbers.count();
+        found_.masked_groups = std::move(notes_.masked.kept);
+        found_.masked_group_count = notes_.masked.count();
+        found_.line_groups = std::move(notes_.lines.kept);
+        found_.line_group_count = notes_.lines.count();
         return std::move(found_);
     }
 
@@ -82,23 +75,13 @@ class TextComparer {
     bool take_equal_lines() {
         if (!options_.bound.equal_nan || !left_out_.is_by_text())
             return false;
-        const std::string_view ours = golden_.text();
-        const std::string_view theirs = value_.text();
-        std::size_t size = common_prefix(ours, theirs);
-        const bool is_all =
-            size == ours.size() && size == theirs.size() && golden_.has_all() && value_.has_all();
-        if (!is_all)
-            size = size == 0 ? 0 : ours.substr(0, size).rfind('\n') + 1;
-        if (size == 0)
-            return false;
-        const std::string_view equal = ours.substr(0, size);
-        const std::uint64_t lines = count_lines(equal);
-        refuse_long_lines(equal);
-        found_.number_count += count_numbers(equal);
-        found_.pair_count += lines;
-        golden_.consume(size, lines);
-        value_.consume(size, lines);
-        return true;
+        const EqualLines equal = equal_lines(golden_, value_);
+        refuse_long_lines(equal.text);
+        found_.number_count += count_numbers(equal.text);
+        found_.pair_count += equal.count;
+        golden_.consume(equal.text.size(), equal.count);
+        value_.consume(equal.text.size(), equal.count);
+        return equal.count > 0;
     }
 
     // A line is refused whether or not it is equal on both sides: pieces of what is at hand are

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t most_text = 80;
 constexpr std::size_t most_template = 160;
-// Groups that are told apart; memory for these is a few MiB.
-constexpr std::size_t most_keys = std::size_t{1} << 16;
 
 TextPlace place_of(const NumberedLine& line, std::string_view part) {
     const auto at = static_cast<std::size_t>(part.data() - line.text.data());
@@ -95,34 +93,23 @@ std::uint64_t mixed(std::uint64_t hash, const Token& token) {
 void TextNotes::add_number(const NumberedLine& golden, const NumberedLine& value,
                            std::uint64_t shape, const DifferingNumber& number,
                            const IgnoredPieces& ignored) {
-    const std::uint64_t key = mixed(shape, number.ordinal);
-    auto found = number_groups_.find(key);
-    if (found == number_groups_.end()) {
-        if (number_groups_.size() == most_keys)
-            return;
-        ++number_group_count;
-        found = number_groups_.emplace(key, numbers.size()).first;
-        if (numbers.size() < most_groups_) {
-            NumberGroup group;
-            group.line_template = template_of(golden.text, ignored.golden, most_template);
-            group.number = number.ordinal + 1;
-            group.golden = place_of(golden, number.golden);
-            group.value = place_of(value, number.value);
-            group.remedies = remedy_for(golden, value, number) & ~left_out_.sets();
-            group.place =
-                place_of_number(golden.text, ignored.golden, number.ordinal, most_template);
-            numbers.push_back(std::move(group));
-        } else {
-            found->second = most_groups_;
-        }
-    }
-    if (found->second >= numbers.size())
+    const auto first = [&] {
+        NumberGroup group;
+        group.line_template = template_of(golden.text, ignored.golden, most_template);
+        group.number = number.ordinal + 1;
+        group.golden = place_of(golden, number.golden);
+        group.value = place_of(value, number.value);
+        group.remedies = remedy_for(golden, value, number) & ~left_out_.sets();
+        group.place = place_of_number(golden.text, ignored.golden, number.ordinal, most_template);
+        return group;
+    };
+    NumberGroup* const group = numbers.of(mixed(shape, number.ordinal), first);
+    if (group == nullptr)
         return;
-    NumberGroup& group = numbers[found->second];
-    ++group.count;
-    group.is_part |= number.found.is_part;
-    group.max_abs_difference = std::max(group.max_abs_difference, number.found.abs_difference);
-    group.max_bound_share = std::max(group.max_bound_share, number.found.bound_share);
+    ++group->count;
+    group->is_part |= number.found.is_part;
+    group->max_abs_difference = std::max(group->max_abs_difference, number.found.abs_difference);
+    group->max_bound_share = std::max(group->max_bound_share, number.found.bound_share);
 }
 
 void TextNotes::add_masked(const NumberedLine& golden, const NumberedLine& value,
@@ -133,23 +120,19 @@ void TextNotes::add_masked(const NumberedLine& golden, const NumberedLine& value
     unsigned seen = 0;
     for (std::size_t i = 0; i < ignored.golden.size(); ++i) {
         const LinePiece& piece = ignored.golden[i];
-        const auto [found, is_new] =
-            masked_groups_.try_emplace(mixed(shape, piece.set), masked.size());
-        if (is_new) {
-            ++masked_group_count;
-            if (masked.size() < most_groups_)
-                masked.push_back({piece.set,
-                                  template_of(golden.text, ignored.golden, most_template), 0, 0,
-                                  place_of(golden, text_of(golden, piece)),
-                                  place_of(value, text_of(value, ignored.value[i]))});
-            else
-                found->second = most_groups_;
-        }
-        if (found->second >= masked.size())
+        const auto first = [&] {
+            return MaskedGroup{piece.set,
+                               template_of(golden.text, ignored.golden, most_template),
+                               0,
+                               0,
+                               place_of(golden, text_of(golden, piece)),
+                               place_of(value, text_of(value, ignored.value[i]))};
+        };
+        MaskedGroup* const group = masked.of(mixed(shape, piece.set), first);
+        if (group == nullptr)
             continue;
-        MaskedGroup& group = masked[found->second];
-        group.line_count += (seen & piece.set) == 0 ? 1 : 0;
-        group.number_count += count_numbers(text_of(golden, piece));
+        group->line_count += (seen & piece.set) == 0 ? 1 : 0;
+        group->number_count += count_numbers(text_of(golden, piece));
         seen |= piece.set;
     }
 }
@@ -157,21 +140,11 @@ void TextNotes::add_masked(const NumberedLine& golden, const NumberedLine& value
 LineGroup* TextNotes::group_of(const NumberedLine& line) {
     std::vector<LinePiece> pieces;
     left_out_.find(line, pieces);
-    const std::uint64_t key = shape_of(line.text, pieces);
-    auto found = line_groups_.find(key);
-    if (found == line_groups_.end()) {
-        if (line_groups_.size() == most_keys)
-            return nullptr;
-        ++line_group_count;
-        found = line_groups_.emplace(key, lines.size()).first;
-        if (lines.size() < most_groups_) {
-            lines.emplace_back();
-            lines.back().line_template = template_of(line.text, pieces, most_template);
-        } else {
-            found->second = most_groups_;
-        }
-    }
-    return found->second < lines.size() ? &lines[found->second] : nullptr;
+    return lines.of(shape_of(line.text, pieces), [&] {
+        LineGroup group;
+        group.line_template = template_of(line.text, pieces, most_template);
+        return group;
+    });
 }
 
 void TextNotes::add_lines(const std::vector<NumberedLine>& golden,

@@ -76,11 +76,43 @@ struct IgnoredPieces {
               const LeftOut& left_out);
 };
 
+// Groups by key, of which the first ones are kept. However many there are, memory is a few MiB.
+template <typename Group>
+class KeptGroups {
+  public:
+    explicit KeptGroups(std::size_t most) : most_(most) {}
+
+    // The group of a key, which begins as make() says; none if it is not kept.
+    template <typename Make>
+    Group* of(std::uint64_t key, const Make& make) {
+        auto found = places_.find(key);
+        if (found == places_.end()) {
+            if (places_.size() == most_keys)
+                return nullptr;
+            found = places_.emplace(key, kept.size()).first;
+            if (kept.size() < most_)
+                kept.push_back(make());
+        }
+        return found->second < kept.size() ? &kept[found->second] : nullptr;
+    }
+
+    // How many there were, as far as they were told apart.
+    std::uint64_t count() const { return places_.size(); }
+
+    std::vector<Group> kept;
+
+  private:
+    static constexpr std::size_t most_keys = std::size_t{1} << 16;
+
+    std::size_t most_;
+    std::unordered_map<std::uint64_t, std::size_t> places_;
+};
+
 class TextNotes {
   public:
     // left_out: what is ignored already.
     TextNotes(const LeftOut& left_out, std::size_t most_groups)
-        : left_out_(left_out), most_groups_(most_groups) {}
+        : numbers(most_groups), lines(most_groups), masked(most_groups), left_out_(left_out) {}
 
     void add_number(const NumberedLine& golden, const NumberedLine& value, std::uint64_t shape,
                     const DifferingNumber& number, const IgnoredPieces& ignored);
@@ -90,23 +122,14 @@ class TextNotes {
     // Lines without a partner, between the same two pairs: as many of either side as there are.
     void add_lines(const std::vector<NumberedLine>& golden, const std::vector<NumberedLine>& value);
 
-    // The groups that were kept, first ones first; and how many there were, as far as they were
-    // told apart.
-    std::vector<NumberGroup> numbers;
-    std::vector<LineGroup> lines;
-    std::vector<MaskedGroup> masked;
-    std::uint64_t number_group_count = 0;
-    std::uint64_t line_group_count = 0;
-    std::uint64_t masked_group_count = 0;
+    KeptGroups<NumberGroup> numbers;
+    KeptGroups<LineGroup> lines;
+    KeptGroups<MaskedGroup> masked;
 
   private:
     LineGroup* group_of(const NumberedLine& line);
 
     const LeftOut& left_out_;
-    std::size_t most_groups_;
-    std::unordered_map<std::uint64_t, std::size_t> number_groups_;
-    std::unordered_map<std::uint64_t, std::size_t> line_groups_;
-    std::unordered_map<std::uint64_t, std::size_t> masked_groups_;
 };
 
 // A hash of the line's template.
