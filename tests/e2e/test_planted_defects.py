@@ -68,7 +68,7 @@ READERS = ["What", "Where", "How much", "Likely cause", "Next"]
 def facts_of(page: str) -> dict[str, str]:
     """What stands at the top of the page, by name."""
     top = page[page.index('<div id="lead">') : page.index("<main")]
-    top = re.sub("</?code>", "`", top)
+    top = re.sub("<code>([^<]*)</code>", r"`\1`", top)  # a name; a command has an id
     found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", top, flags=re.S)
     # Without the buttons that copy a command.
     words = ((name, re.sub(r"<button.*?</button>|<[^>]+>", " ", text)) for name, text in found)
