@@ -36,7 +36,7 @@ def read_regular(path: Path, limit: int) -> bytes:
     byte_count = max(status.st_size, len(data))
     if byte_count > limit:
         raise FileLimitError(
-            f"its {byte_count} bytes are more than the {limit} that are taken", file=path
+            f"has {byte_count} bytes, more than the {limit} that are allowed", file=path
         )
     return data
 

@@ -395,8 +395,8 @@ def _messages(
     if not is_labelled and any(entry.info.labels for entry in outputs.entries.values()):
         yield Message(
             MessageLevel.NOTE,
-            "the golden is of an earlier release and says nothing of dimension names and units, so"
-            " they were not compared; the next golden that is accepted says them",
+            "the golden is of an earlier release, which kept no dimension names and units, so"
+            " they were not compared; the next golden that is accepted keeps them",
         )
     if golden is not None and golden.was_interrupted:
         yield Message(

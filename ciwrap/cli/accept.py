@@ -71,13 +71,11 @@ from ciwrap.snapshot.store import SnapshotStore, used_snapshots
 @click.option(
     "--allow-less-evidence", is_flag=True, help="Let an artifact keep less than the golden does."
 )
-@click.option("--allow-removed", is_flag=True, help="Let an artifact take variables out.")
+@click.option("--allow-removed", is_flag=True, help="Let an artifact remove variables.")
 @click.option("-m", "--reason", metavar="TEXT", help="Why; needed to replace a golden.")
 @click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
-@click.option("--in-ci", is_flag=True, help="Let goldens be written in CI all the same.")
-@click.option(
-    "--force", is_flag=True, help="Replace goldens, too, that everything matches within its bound."
-)
+@click.option("--in-ci", is_flag=True, help="Write goldens even in CI.")
+@click.option("--force", is_flag=True, help="Also replace goldens that the outputs match.")
 @click.option(
     "--bounds-only",
     is_flag=True,
@@ -107,18 +105,18 @@ def accept_command(
     config_path: str | None,
     golden_dir: str | None,
 ) -> int:
-    """Make the outputs that lie there now the goldens of their checks, or accept goldens that wait.
+    """Make goldens of the outputs that are there now, or accept pending goldens.
 
     CHECK is a check of the configuration: its outputs are captured. Any other name, and every name
     with --pending or --from, is a PATTERN for goldens that a test run or `ciwrap check --pending`
     left for review: the name of a check, test, file or folder, or with the wild cards * and ?.
 
     A first golden needs no reason; replacing one does, and it goes into the history that the
-    manifest keeps. A golden that everything matches within its bounds is kept, so that it does not
-    creep along with the noise (--force replaces it). With --bounds-only a golden keeps its values,
-    and is made with the bounds that are asked for now; where it keeps no data, outputs that match
-    it by the old bound and by the new one take their place. Either all that is asked for is
-    captured, or nothing is written.
+    manifest keeps. A golden that the outputs match is kept, so that it does not creep along with
+    the noise (--force replaces it). With --bounds-only a golden keeps its values and takes the
+    bounds of the configuration; one without data is made of the outputs, which must match it by
+    the old bound and by the new one. Either everything asked for is captured, or nothing is
+    written.
     """
     _refuse_nonsense(reason, may_write=in_ci or dry_run)
     said = (allow_wider, allow_less_evidence, allow_removed)
@@ -286,12 +284,12 @@ def prune_command(
     golden_dir: str | None,
 ) -> int:
     """Delete goldens and ensembles of checks that the configuration no longer has, and goldens of
-    tests that are gone; and snapshots beside goldens that none of those that stay was made with.
+    tests that are gone; also snapshots beside goldens that no remaining golden was made with.
 
     Goldens of checks that another configuration of the repository has stay, if its golden folder is
     the same one.
 
-    Which goldens no test uses is found out by running all tests; this takes what the last runs
+    Only a run of all tests shows which goldens no test uses; this takes what the last runs
     noted, as long as the project's files are those that ran. A golden that has changed since is
     kept.
     """

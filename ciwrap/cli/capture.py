@@ -217,7 +217,7 @@ _MOST_NAMES = 4
 @click.option(
     "--residues",
     is_flag=True,
-    help="Let other runs be captured against this one; about four bits a value.",
+    help="Allow capturing other runs against this one; about four bits a value.",
 )
 @click.option(
     "--against",
@@ -240,7 +240,7 @@ _MOST_NAMES = 4
     show_default=True,
     help="Files younger than this may still be written to.",
 )
-@click.option("--rebuild", is_flag=True, help="Begin anew instead of adding what is new.")
+@click.option("--rebuild", is_flag=True, help="Start over instead of adding what is new.")
 @click.option("--merge", is_flag=True, help="Pack the journals of a recorded run into one capture.")
 @rule_options
 @section(
@@ -312,8 +312,8 @@ def capture_command(
     and reads nothing twice. A checkpoint that is still being written is left alone and named.
 
     With --ensemble, each RUN is a folder that has the outputs of CHECK as the project's folder
-    would (`ciwrap repeat --keep` leaves such folders); none stands for those that the check's
-    `ensemble` names. Features of the runs become its golden, of some kilobytes. The runs must
+    would (`ciwrap repeat --keep` leaves such folders); without any, the check's `ensemble` names
+    them. Features of the runs become its golden, of some kilobytes. The runs must
     differ: give each its own seed, or perturb its initial values by a hair.
 
     Exit codes: 0 all captured, 2 usage, 3 something was left out, or a run could not be read.

@@ -81,7 +81,7 @@ def check_command(
 ) -> int:
     """Compare what the program wrote with the goldens, within the error bounds of ciwrap.yaml.
 
-    Writes nothing but the JSON result, and what --pending asks for: a golden that is missing is an
+    Writes nothing but the results that you ask for: a golden that is missing is an
     error, never made here. A check with an `ensemble` is judged by the statistics of its runs.
 
     Exit codes: 0 match or consistent, 1 differ or inconsistent, 2 usage or configuration, 3 could
@@ -269,8 +269,8 @@ def _without_others(project: Project, found: Sequence[tuple[str, str, Path]]) ->
 @click.option(
     "--base",
     metavar="REF",
-    help="Compare with what this revision writes, and not with goldens: of a branch, the commit"
-    " where this one left it.",
+    help="Compare with what this revision writes, not with goldens; of a branch, with the commit"
+    " where yours left it.",
 )
 @click.option(
     "--repeat",
@@ -306,8 +306,8 @@ def run_command(
     runs out of its time, is exit code 3.
 
     With --base REF no golden is needed: REF is checked out in a folder of its own, built by the
-    `build` of `timing`, and run; so is the working tree as it is. Both are run and compared by the
-    present configuration.
+    command `build` under `timing`, and run. The working tree is run as it is. Both are run and
+    compared by the present configuration.
     """
     if base is None and count is not None:
         raise UsageError("--repeat needs --base", remedy="`ciwrap repeat` runs one revision")

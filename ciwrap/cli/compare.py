@@ -123,7 +123,7 @@ _capture_options = section(
     click.option(
         "--verify-checksums",
         is_flag=True,
-        help="Trust no file times: look whether the files still are what was captured.",
+        help="Do not trust file times: check that the files are still those captured.",
     ),
 )
 _work_options = section(
@@ -153,14 +153,14 @@ _work_options = section(
         "silence_seconds",
         type=click.FloatRange(0.1),
         metavar="SECONDS",
-        help="End, and tell what is known, if nothing was done for this long; default: wait.",
+        help="Stop, and report what is known, if nothing happens for this long; default: wait.",
     ),
     click.option(
         "--journal",
         "journal_path",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Keep what is done in FILE, to go on there after a crash.",
+        help="Keep the progress in FILE, to go on from there after a crash.",
     ),
     click.option("--resume", is_flag=True, help="Go on with the journal, if it already exists."),
 )

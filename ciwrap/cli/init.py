@@ -70,8 +70,8 @@ def init_command(
 ) -> int:
     """Write ciwrap.yaml for the outputs found below this folder (or for the given OUTPUTs). With
     --logs, OUTPUTs are the logs of one or two runs, and values that they print are proposed.
-    COMMAND is what `ciwrap run` will run; it is run now with --runs alone, and the files that it
-    does not write are inputs then.
+    COMMAND is what `ciwrap run` will run. It runs now only with --runs; files that it does not
+    write are then taken for inputs.
 
     An existing file is never touched.
     """

@@ -110,7 +110,7 @@ _OF_COMPARISON = {
 @click.option(
     "--residues",
     is_flag=True,
-    help="Let other runs be compared with this one, and a golden be made of it.",
+    help="Allow comparing other runs with this one, and making a golden of it.",
 )
 @section(
     "Comparing while it runs",
@@ -124,7 +124,7 @@ _OF_COMPARISON = {
         "--on-divergence",
         type=click.Choice(_POLICIES),
         default="report",
-        help="What follows when it does not match: report it in the end, call the program back,"
+        help="What to do when it does not match: report it at the end, call the program back,"
         " have the program stop, or abort it (`report`).",
     ),
     click.option(
@@ -505,13 +505,13 @@ _LOOK_SECONDS = 0.2
 
 @command("watch", example="ciwrap watch recorded")
 @click.argument("run", metavar="RUN", type=click.Path())
-@click.option("--once", is_flag=True, help="Show how it stands now, and end.")
+@click.option("--once", is_flag=True, help="Show the state now, and stop.")
 @click.option(
     "--every",
     "every_seconds",
     type=click.FloatRange(0.1),
     metavar="SECONDS",
-    help="Show it so often: by default every second on a terminal, else only in the end.",
+    help="Show it this often; default: every second on a terminal, else only at the end.",
 )
 @click.option(
     "--wait",

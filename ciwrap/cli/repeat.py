@@ -72,7 +72,7 @@ _MOST_IN_FULL = 4
     type=click.Choice(["first", "golden"]),
     help="Compare runs with the first one, or with the golden.",
 )
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the order, and of {seed}.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Seed of the order, and of {seed}.")
 @click.option(
     "--perturb",
     "is_perturbed",

@@ -57,8 +57,8 @@ def report_command(
     """Render what `--json` wrote; several results become one.
 
     With -o, or without any other output, an HTML page is written. The exit code is 0 whatever the
-    verdict, so that a later step can judge; what is not a result of ciwrap is an error. Beside the
-    page's URL (--link), the summary shows the picture as well; without a difference there is none.
+    verdict, so that a later step can judge; what is not a result of ciwrap is an error. With
+    --link, the summary also shows the picture, if anything differs.
 
     Exit codes: 0 done, 2 usage, 3 a result could not be read or written.
     """

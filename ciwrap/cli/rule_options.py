@@ -311,7 +311,7 @@ _bound_options = section(
         "strict_texts",
         multiple=True,
         metavar="NAME=VALUE",
-        help="dtype, shape, count=false: another one will do; variables=false or allow-new.",
+        help="dtype, shape or count=false: accept another one; variables=false or allow-new.",
     ),
 )
 _check_options = section(
@@ -358,7 +358,7 @@ _file_options = section(
     click.option(
         "--duplicates",
         type=click.Choice(["error", "first", "last"]),
-        help="Which counts of a variable, or of a row's id, that was written twice.",
+        help="Which one counts where a variable, or a row's id, was written twice.",
     ),
     click.option(
         "--ignore-tokens",

@@ -67,7 +67,7 @@ _path_option = click.option(
 @click.group(cls=CommandGroup, name="snapshot", no_args_is_help=False)
 def snapshot_command() -> None:
     """Keep what a program ran on and with, say what differs between two such snapshots, and write
-    what is needed to have one back.
+    what is needed to restore one.
 
     `ciwrap run`, `repeat` and `time` keep a snapshot of their own. SNAPSHOT is the beginning of its
     hash, a file, `last` for the newest, or `golden:CHECK` for what a golden was made with. No host
@@ -183,7 +183,9 @@ def diff(session: Session, first: str, second: str, folder: str | None) -> int:
     if lacks:
         session.console.print("libraries were not compared: one side does not list them")
     elif not found:
-        session.console.print(f"nothing differs: all {len(a.objects)} objects are the same builds")
+        session.console.print(
+            f"nothing differs: all {len(a.objects)} programs and libraries are the same builds"
+        )
     return code
 
 
@@ -229,7 +231,7 @@ def restore(
             raise UsageError("--verify writes no files: leave the other options out")
         return verify_objects(session, found, words)
     if words:
-        raise UsageError("a command is run with --verify alone")
+        raise UsageError("a command runs only with --verify")
     return write_recipes(session, name, found, folder, is_dry=dry_run)
 
 

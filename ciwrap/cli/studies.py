@@ -153,8 +153,8 @@ def time_command(
         raise UsageError("a duet is one run of each side, so --concurrent has no meaning in it")
     if settings.until_decided is not None and settings.until_decided < settings.pairs:
         raise UsageError(
-            f"it is to be decided from {settings.until_decided} pairs at most, and"
-            f" {settings.pairs} are taken before that is asked",
+            f"at most {settings.until_decided} pairs are allowed, but the first decision takes"
+            f" {settings.pairs}",
             remedy="raise --until-decided, or lower --pairs",
         )
     seed = secrets.randbelow(1 << 32) if seed is None else seed
@@ -658,10 +658,9 @@ def changes_command(
     """Compare what is checked here with what was checked at REF: bounds, ignored variables, masks,
     strictness, evidence, checks, variables, and goldens that were replaced.
 
-    Configuration and manifests of REF are read through git; the working tree stays as it is. Of a
-    REF that has gone on since, the commit counts that both come from: what others tightened there
-    since then is not loosened here. WIDER is said wherever less is checked than at REF, and ? where
-    nothing tells whether it is.
+    Configuration and manifests of REF are read through git; the working tree stays as it is. If REF
+    has moved on, the commit counts where this branch left it: what others tightened there since
+    then is not loosened here. WIDER marks what checks less than at REF, and ? what nobody can tell.
 
     Exit codes: 0 done, whatever was found; 2 usage or configuration; 3 git failed.
     """

@@ -63,7 +63,7 @@ _MOST_VARIABLES = 12
     type=click.IntRange(1),
     default=500,
     show_default=True,
-    help="Of so many results in the store the oldest go.",
+    help="Keep at most so many results in the store; the oldest go first.",
 )
 @click.option("--label", metavar="NAME", help="What the results are of: a platform, say.")
 @click.option("--push", is_flag=True, help="Read and write the branch of origin.")

@@ -44,7 +44,7 @@ _NEXT = 3  # how many configurations to measure next
 
 @click.group(cls=CommandGroup, name="variability", no_args_is_help=False)
 def variability_command() -> None:
-    """Say how much the runs of a configuration vary that was never run.
+    """Estimate how much runs of a configuration vary that nobody has run yet.
 
     `fit` makes a map of a table of runs, `predict` asks it, and `plan` says how often to repeat a
     configuration and which one to measure next. All need SciPy (pip install '.[stats]' in a clone).

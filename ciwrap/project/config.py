@@ -128,8 +128,8 @@ def _refuse_lost_references(parts: list[Mapping[str, Any]], rules: LogRules) -> 
         fields = rule.pattern.fields if isinstance(rule.pattern, Template) else ()
         if fields and rule.name not in [one.name for one in fields]:
             raise FormError(
-                f"what {rule.name} has to be is said, but its template has no such field; write"
-                f" {{{rule.name}}} for the number that is meant",
+                f"there is a rule for {rule.name}, but its template has no such field; write"
+                f" {{{rule.name}}} where that number stands",
                 ("values", rule.name),
             )
 

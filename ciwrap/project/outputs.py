@@ -65,7 +65,7 @@ def unrecorded(run: Path) -> Iterator[NotComparableError]:
         yield NotComparableError(
             f"a process could not record: {escape(why.strip())}",
             file=path,
-            remedy="mend that, and record the run anew (--replace)",
+            remedy="fix that, and record the run anew (--replace)",
         )
 
 

@@ -729,7 +729,7 @@ RUN = Section(
             COMMAND, "a text for the shell, or a list of words without one", is_required=True
         ),
         "working_dir": Key(TEXT, "where it runs, from the configuration's folder", "."),
-        "timeout_seconds": Key(SECONDS, "after which it is ended"),
+        "timeout_seconds": Key(SECONDS, "end it after so many seconds"),
         "env": ENVIRONMENT,
     },
     short=lambda value: {"command": value} if isinstance(value, (str, list)) else value,
@@ -808,7 +808,7 @@ TIMING = Section(
             0.05,
         ),
         "confidence": Key(
-            CONFIDENCE, "of the interval and the verdict; 0.95, or 0.99 where the verdict gates"
+            CONFIDENCE, "how sure interval and verdict are; 0.95, or 0.99 where the verdict gates"
         ),
         "gate": Key(FLAG, "exit code 1 where B takes longer, by the margin or more", False),
         "warm_up": Key(whole(0, 100), "runs of either side before those that count", 1),
@@ -816,8 +816,8 @@ TIMING = Section(
         "duet": Key(
             FLAG, "run both sides of a pair at the same time, each on half of the cores", False
         ),
-        "timeout_seconds": Key(SECONDS, "after which a run is ended"),
-        "max_seconds": Key(SECONDS, "exit code 1 where B takes longer, in the median"),
+        "timeout_seconds": Key(SECONDS, "end a run after so many seconds"),
+        "max_seconds": Key(SECONDS, "exit code 1 if the median of B is longer"),
         "max_memory": Key(
             byte_size(1, 1 << 50),
             "exit code 1 where a run of B takes more memory at its peak (`2 GiB`)",

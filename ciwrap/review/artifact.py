@@ -163,7 +163,7 @@ def _check_commits(
             f"it was made from commit {made_from or '(none)'}, {other}",
             file=source,
             variable=golden.check,
-            remedy="check that commit out, or say --commit with it if these numbers are meant",
+            remedy="check that commit out, or name it with --commit if you want these numbers",
         )
 
 

@@ -552,7 +552,7 @@ def reject(
     with project.pending.store(golden.place).locked():
         if not project.pending.still_waits(golden):
             raise PendingConflictError(
-                "another golden waits by now, or none",
+                "the pending golden was replaced or removed meanwhile",
                 file=golden.path,
                 variable=golden.check,
                 remedy="look at it again",

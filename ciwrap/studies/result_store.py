@@ -41,7 +41,7 @@ def labelled(results: Iterable[Observed], label: str | None) -> list[Observed]:
         return list(results)
     if not _LABEL.fullmatch(label):
         raise UsageError(
-            f"--label {label!r} is none", remedy="use up to 60 letters, digits, '-' and '_'"
+            f"--label {label!r} is no label", remedy="use up to 60 letters, digits, '-' and '_'"
         )
     return [replace(one, label=label) for one in results]
 

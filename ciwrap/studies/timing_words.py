@@ -73,8 +73,8 @@ def explanation(found: PairedComparison, what: str = "time", *, is_call: bool = 
     if found.verdict is not TimingVerdict.CHANGED:
         half, most = found.seen_in_half or 0.0, found.seen_in_most or 0.0
         lines.append(
-            f"so many pairs see a change of {percent_text(half)} in one of two cases, and one of"
-            f" {percent_text(most)} in nine of ten; {margin_words(found)}"
+            f"that many pairs detect a change of {percent_text(half)} half of the time, and one of"
+            f" {percent_text(most)} nine times in ten; {margin_words(found)}"
         )
     if found.verdict is TimingVerdict.INCONCLUSIVE:
         lines.append(_what_would_help(found, "pairs=" if is_call else "--pairs "))

@@ -80,7 +80,7 @@ def test_equal_commands_have_not_changed(folder: Project) -> None:
     """With a margin so wide that no busy machine gets beyond it."""
     outcome = folder.run("time", SHORT, SHORT, "--pairs", "7", "--margin", "20")
     assert outcome.out.startswith("not changed: B takes as long as A, to within 2000 %")
-    assert "so many pairs see a change of 2000 % in one of two cases" in outcome.out
+    assert "that many pairs detect a change of 2000 % half of the time" in outcome.out
     assert outcome.document["comparison"]["margin"] == 20
 
 
@@ -170,7 +170,7 @@ def test_a_run_that_fails_late_ends_it_too(folder: Project) -> None:
         (("true", "--until-decided", "20"), "--until-decided is of two sides"),
         (
             ("true", "true", "--until-decided", "9"),
-            "decided from 9 pairs at most, and 10 are taken",
+            "at most 9 pairs are allowed, but the first decision takes 10",
         ),
         (("true", " "), "a command is empty"),
         (("true", "true", "--head", "HEAD"), "--head needs --base"),

@@ -318,7 +318,7 @@ def test_a_branch_of_origin(project: Project, tmp_path: Path) -> None:
         (("--store", "a..b"), "is no name of a branch; for a folder, end it with '/'"),
         (("--store", "-x"), "is no name of a branch"),
         (("--store", "out", "--push"), "--push is for a branch, and out is a folder"),
-        (("--store", "kept/", "--label", "../x"), "--label '../x' is none"),
+        (("--store", "kept/", "--label", "../x"), "--label '../x' is no label"),
         (("--push",), "--push needs --store"),
         (("--label", "x"), "--label needs --store"),
     ],

@@ -244,7 +244,7 @@ def test_a_manifest_that_is_too_large_is_not_read(
 ) -> None:
     put(store, "a", variable_of(SMALL))
     monkeypatch.setattr("ciwrap.golden.store.MOST_MANIFEST_BYTES", 300)
-    with pytest.raises(FileLimitError, match="bytes are more than the 300 that are taken"):
+    with pytest.raises(FileLimitError, match="bytes, more than the 300 that are allowed"):
         store.read("a")
     assert store.history("a") == ()
 

@@ -227,7 +227,7 @@ def test_only_what_was_seen_is_rejected(project: Project, act: str) -> None:
     (found,) = project.pending.all()
     OTHERS[act](project)
     before = snapshot(project)
-    with pytest.raises(PendingConflictError, match="another golden waits by now"):
+    with pytest.raises(PendingConflictError, match="was replaced or removed meanwhile"):
         reject(project, found, "why")
     assert snapshot(project) == before
     (found,) = project.pending.all()

@@ -42,8 +42,8 @@ def test_no_change() -> None:
     first, second = explanation(found)
     assert first.startswith("B takes between 1.2 % less and 2 % more time than A, ")
     assert second == (
-        "so many pairs see a change of 5 % in one of two cases, and one of 6.1 % in nine of ten;"
-        " changes below 5 % are ignored"
+        "that many pairs detect a change of 5 % half of the time, and one of 6.1 % nine times in"
+        " ten; changes below 5 % are ignored"
     )
 
 
