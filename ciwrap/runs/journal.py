@@ -36,7 +36,7 @@ from ciwrap.formats.source_files import CheckpointKey
 from ciwrap.runs.units import Part, Unit, stamp_of_list
 
 _Record = TypeVar("_Record", bound=msgspec.Struct)
-# A unit is some 10,000 checkpoints at most, with any number of variables.
+# A unit is some 4,000 files at most, with any number of variables.
 _MOST_VALUES = 1 << 30
 
 

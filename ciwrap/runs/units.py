@@ -30,8 +30,9 @@ UNIT_BYTES = 256 << 20
 # A checkpoint with a file beyond this is cut into parts of so many bytes of each variable.
 LARGE_FILE_BYTES = 1 << 30
 PART_BYTES = 256 << 20
-# A unit of very small checkpoints still is a message that a worker can send.
-_MOST_CHECKPOINTS = 10_000
+# While a unit is compared, some 500 bytes of each of its files are kept. A unit of very small files
+# stays a message that a worker can send.
+_MOST_FILES = 4_000
 
 
 class Part(Struct, frozen=True):
@@ -120,7 +121,7 @@ def plan_units(
     }
     totals = {key: sum(some) for key, some in sizes.items()}
     kept = [tuple(key for key in batch if left.pop(key, left) is None) for batch in former]
-    batches = _batches(left, totals)
+    batches = _batches(left, sizes)
     if former:
         batches += [batch for batch in kept if batch]
         batches.sort(key=lambda batch: key_order(batch[0]))
@@ -139,16 +140,19 @@ def plan_units(
 
 
 def _batches(
-    keys: Iterable[CheckpointKey], sizes: dict[CheckpointKey, int]
+    keys: Iterable[CheckpointKey], sizes: dict[CheckpointKey, list[int]]
 ) -> list[tuple[CheckpointKey, ...]]:
+    """sizes: of each checkpoint's files, on both sides; a fingerprint has none."""
     found: list[list[CheckpointKey]] = []
-    room = 0
+    byte_room = file_room = 0
     for key in keys:
-        if not found or sizes[key] > room or len(found[-1]) >= _MOST_CHECKPOINTS:
+        byte_count, file_count = sum(sizes[key]), max(1, len(sizes[key]))
+        if not found or byte_count > byte_room or file_count > file_room:
             found.append([])
-            room = UNIT_BYTES
+            byte_room, file_room = UNIT_BYTES, _MOST_FILES
         found[-1].append(key)
-        room -= sizes[key]
+        byte_room -= byte_count
+        file_room -= file_count
     return [tuple(batch) for batch in found]
 
 
