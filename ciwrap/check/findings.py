@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,7 +116,7 @@ def with_elements(
     # Where no pair of numbers has a difference, none is the largest.
     has_abs = knows_abs and comparison.max_abs_index >= 0
     has_rel = knows_rel and comparison.max_rel_index >= 0
-    share = float(comparison.max_bound_share) if is_known else None
+    share = _one_zero(comparison.max_bound_share) if is_known else None
     count = math.prod(shape)
     ranges: tuple[ChunkRange, ...] = ()
     range_count = None if suspects is None else 0
@@ -137,13 +138,13 @@ def with_elements(
         missing_mismatch_count=int(comparison.missing_mismatch_count),
         not_finite_count=_not_finite_count(comparison, parameters) if all_compared else None,
         max_bound_share=share,
-        max_abs_difference=float(comparison.max_abs_difference) if knows_abs else None,
+        max_abs_difference=_one_zero(comparison.max_abs_difference) if knows_abs else None,
         max_abs_index=to_index(comparison.max_abs_index, shape) if has_abs else None,
-        max_rel_difference=float(comparison.max_rel_difference) if knows_rel else None,
+        max_rel_difference=_one_zero(comparison.max_rel_difference) if knows_rel else None,
         max_rel_index=to_index(comparison.max_rel_index, shape) if has_rel else None,
         bound_share_histogram=_histogram(comparison) if all_compared else None,
-        mean_abs_difference=float(comparison.mean_abs_difference) if has_means else None,
-        mean_rel_difference=float(comparison.mean_rel_difference) if has_means else None,
+        mean_abs_difference=_one_zero(comparison.mean_abs_difference) if has_means else None,
+        mean_rel_difference=_one_zero(comparison.mean_rel_difference) if has_means else None,
         max_drift_share=share if all_compared else result.max_drift_share,
         drift_share_from=share if all_compared else result.drift_share_from,
         drift_share_to=share if all_compared else result.drift_share_to,
@@ -179,7 +180,18 @@ def _histogram(comparison: _core.Comparison) -> tuple[int, ...]:
     within = sum(counts[BOUND_CLASS:]) - int(comparison.differing_count)
     counts[BOUND_CLASS] -= within
     counts[BOUND_CLASS - 1] += within
-    return tuple(counts)
+    return _one_histogram(tuple(counts))
+
+
+@lru_cache(maxsize=256)
+def _one_histogram(counts: tuple[int, ...]) -> tuple[int, ...]:
+    """Arrays in which nothing moved share it."""
+    return counts
+
+
+def _one_zero(value: float) -> float:
+    """The number; a zero as the one object that all results share."""
+    return float(value) or 0.0
 
 
 def _is_largest_abs(comparison: _core.Comparison, parameters: _core.TreeParameters) -> bool:
@@ -204,7 +216,9 @@ def with_roots(
     values: of the new run, where the variable may have a mask.
     """
     masked = None if values is None or result.mask is None else values.masked_count
-    return replace(result, golden_root=reference.hex(), root=new.hex(), masked_count=masked)
+    ours = reference.hex()
+    theirs = ours if new == reference else new.hex()
+    return replace(result, golden_root=ours, root=theirs, masked_count=masked)
 
 
 def with_digests(
