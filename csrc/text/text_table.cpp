@@ -84,8 +84,9 @@ class TableRows {
             while (at < end && !is_blank(*at))
                 ++at;
             const std::string_view cell(first, static_cast<std::size_t>(at - first));
-            if (column == column_count_ || !take(row, column++, cell))
+            if (column == column_count_ || !take(row, column, cell))
                 return false;
+            ++column;
         }
     }
 
@@ -110,8 +111,7 @@ class TableRows {
 };
 
 bool is_number_cell(std::string_view text) {
-    const char* const end = text.data() + text.size();
-    return number_end(text.data(), end, ' ') == end;
+    return number_end(text.data(), text.data() + text.size(), ' ') == text.data() + text.size();
 }
 
 bool read_whole(std::string_view text, std::int64_t& value) {
