@@ -54,7 +54,7 @@ from ciwrap.review.change import (
     origin_of,
     write_change,
 )
-from ciwrap.review.pending import PendingGolden
+from ciwrap.review.pending import WAS_REPLACED, PendingGolden
 from ciwrap.snapshot.difference import carry_snapshot
 from ciwrap.snapshot.store import SnapshotStore
 
@@ -189,7 +189,7 @@ def accept(
         current = _change(looked.stored, store, looked.place)
         if current.needs_writing:
             if not still_waits:
-                raise _conflict(looked, "another one waits by now, or none", "look at it again")
+                raise _conflict(looked, WAS_REPLACED, "look at it again")
             _refuse_stale(looked, current)
             snapshots = SnapshotStore.of_goldens(project.golden_dir)
             carry_snapshot(origin.environment, [project.pending.snapshots], snapshots)

@@ -520,6 +520,8 @@ def keep(
 
 
 _LOG_NAME = "rejected.jsonl"
+# Why nothing is decided of a pending golden that is not the one which was shown.
+WAS_REPLACED = "the pending golden was replaced or removed meanwhile"
 
 
 def reject_all(project: Project, goldens: Iterable[PendingGolden], reason: str | None) -> None:
@@ -552,7 +554,7 @@ def reject(
     with project.pending.store(golden.place).locked():
         if not project.pending.still_waits(golden):
             raise PendingConflictError(
-                "the pending golden was replaced or removed meanwhile",
+                WAS_REPLACED,
                 file=golden.path,
                 variable=golden.check,
                 remedy="look at it again",

@@ -432,8 +432,8 @@ int Recorder::hand_over(Online::Answer& answer) {
                 one->fault = changed_meanwhile;
         }
     }
-    for (const auto& [name, why] : batch.drop_faulty())
-        (void)fail(code_of(why), name + ": " + why);
+    for (auto& [name, why] : batch.drop_faulty())
+        (void)fail(code_of(why), name.append(": ").append(why));
     if (online_)
         answer = online_->judge(batch);
     answer.is_to_be_ended = answer.is_to_be_ended || is_to_be_ended_;

@@ -539,7 +539,7 @@ def test_review_decides_nothing_that_it_has_not_shown(changed: Suite, answer: st
         child.sendline("As measured: 2.5")
     child.expect(pexpect.EOF)
     child.close()
-    assert "waits by now" in child.before
+    assert "was replaced or removed meanwhile" in child.before
     assert "1 left for later" in child.before
     assert changed.files("golden") == goldens
     assert len(changed.waiting()) == 2
