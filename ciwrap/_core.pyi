@@ -419,6 +419,11 @@ def decode_golden(
 def golden_root(data: Any) -> bytes: ...
 def read_golden_header(path: str) -> bytes: ...  # the root, from the first few KiB only
 def xxh3_128(data: Any) -> bytes: ...
+def joined_planes(planes: Any, unit: int) -> NDArray[np.uint8]:
+    """Numbers of `unit` bytes out of planes of bytes (all first ones, all second ones, and so on),
+    as the shuffle filter of HDF5 stores them. Raises ValueError for no whole number of them.
+    """
+
 def backends() -> list[dict[str, Any]]: ...  # name, usable, reason, concurrency
 def io_engines() -> list[dict[str, Any]]: ...  # name, usable, reason
 def cpu_levels() -> list[

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from ciwrap import _core
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import thread_count
@@ -107,9 +108,11 @@ class _Chunks:
                 f"a block has {len(data)} bytes where {self._byte_count} are expected",
                 remedy="is it whole, and has the program finished writing it?",
             )
-        values = np.frombuffer(data, np.uint8)
-        if self._is_shuffled:
-            values = np.ascontiguousarray(values.reshape(self._dtype.itemsize, -1).T)
+        values = (
+            _core.joined_planes(data, self._dtype.itemsize)
+            if self._is_shuffled
+            else np.frombuffer(data, np.uint8)
+        )
         return values.view(self._dtype).reshape(self._lengths)
 
 

@@ -1,4 +1,4 @@
-// FileStamp, update_builders: what is read from files.
+// FileStamp, update_builders, joined_planes: what is read from files.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -7,6 +7,7 @@
 #include "bindings/py_files.hpp"
 #include "bindings/py_tree.hpp"
 #include "core/tree_from_file.hpp"
+#include "format/byte_planes.hpp"
 
 namespace py = pybind11;
 
@@ -27,6 +28,20 @@ std::string update_builders(const std::vector<TreeBuilder*>& builders,
     ReadEngine engine({.kind = parse_engine_kind(engine_name)});
     update_from_file(builders, engine, path.native(), offset, byte_count, options, check_signals);
     return std::string(engine.name());
+}
+
+// Numbers whose bytes lie in planes, one after the other.
+py::array_t<std::uint8_t> joined_planes(const py::object& planes, std::size_t unit) {
+    const PyBytes given(planes);
+    const std::size_t bytes = given.bytes().size();
+    if (unit == 0 || bytes % unit != 0)
+        throw py::value_error("the bytes are no whole number of units");
+    py::array_t<std::uint8_t> joined(static_cast<py::ssize_t>(bytes));
+    std::uint8_t* const to = joined.mutable_data();
+    const py::gil_scoped_release released;
+    from_planes(reinterpret_cast<const std::uint8_t*>(given.bytes().data()), to, bytes / unit,
+                unit);
+    return joined;
 }
 
 }  // namespace
@@ -55,6 +70,7 @@ void register_files(py::module_& module) {
                py::arg("offset"), py::arg("byte_count"), py::kw_only(), py::arg("engine") = "auto",
                py::arg("slab_bytes") = 0, py::arg("direct") = "auto",
                py::arg("stamp") = py::none());
+    module.def("joined_planes", &joined_planes, py::arg("planes"), py::arg("unit"));
 }
 
 }  // namespace ciwrap

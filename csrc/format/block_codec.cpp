@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "format/byte_planes.hpp"
 #include "format/golden_layout.hpp"
 
 namespace ciwrap {
@@ -20,21 +21,6 @@ struct FreeContext {
     void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
     void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
 };
-
-// Byte j of unit i goes to j * units + i; `to_planes` false: the way back.
-void transpose(const std::uint8_t* from, std::uint8_t* to, std::size_t bytes, std::uint32_t unit,
-               bool to_planes) {
-    const std::size_t units = bytes / unit;
-    for (std::size_t j = 0; j < unit; ++j) {
-        if (to_planes) {
-            for (std::size_t i = 0; i < units; ++i)
-                to[j * units + i] = from[i * unit + j];
-        } else {
-            for (std::size_t i = 0; i < units; ++i)
-                to[i * unit + j] = from[j * units + i];
-        }
-    }
-}
 
 class Compressor {
   public:
@@ -104,7 +90,7 @@ std::vector<std::uint8_t> pack_blocks(std::span<const std::uint8_t> raw, std::ui
             best.assign(frame.begin(), frame.end());
         }
         if (unit > 1) {
-            transpose(block.data(), planes.data(), block.size(), unit, true);
+            to_planes(block.data(), planes.data(), block.size() / unit, unit);
             const auto frame = compressor.compress({planes.data(), block.size()});
             if (frame.size() < best.size()) {
                 best.assign(frame.begin(), frame.end());
@@ -165,7 +151,7 @@ UninitializedBytes unpack_blocks(std::span<const std::uint8_t> stored, std::uint
         if (got != wanted)
             fault("that cannot be decompressed");
         if (shuffled)
-            transpose(planes.data(), raw.data() + at, wanted, unit, false);
+            from_planes(planes.data(), raw.data() + at, wanted / unit, unit);
     }
     if (!rest.empty())
         refuse("have bytes after their last block");

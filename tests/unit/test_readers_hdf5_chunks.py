@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ciwrap import _core
 from ciwrap.base import processes
 from ciwrap.base.errors import CorruptFileError
 from ciwrap.cli.main import run
@@ -144,3 +145,17 @@ def test_damaged_chunks_are_refused(
     with pytest.raises(CorruptFileError, match=words):
         read(path)
     assert read(path, 0, 10).tolist() == values[:10].tolist()
+
+
+@pytest.mark.parametrize("unit", [1, 2, 3, 4, 8, 16])
+@pytest.mark.parametrize("count", [0, 1, 7, 33, 1000])
+def test_planes_of_bytes_are_joined_to_numbers(unit: int, count: int) -> None:
+    numbers = np.random.default_rng(count).integers(0, 256, (count, unit), np.uint8)
+    planes = np.ascontiguousarray(numbers.T).tobytes()
+    assert _core.joined_planes(planes, unit).tobytes() == numbers.tobytes()
+
+
+@pytest.mark.parametrize("unit", [0, 4])
+def test_planes_hold_a_whole_number_of_units(unit: int) -> None:
+    with pytest.raises(ValueError, match="no whole number of units"):
+        _core.joined_planes(bytes(7), unit)
