@@ -12,10 +12,14 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ciwrap.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _DIGITS = r"[0-9]{1,18}"
 _FIELDS = {"iteration": _DIGITS, "rank": _DIGITS, "name": r"[^/]+?"}
@@ -222,6 +226,27 @@ def _number(found: re.Match[str], name: str) -> int:
 
 
 # Times, as paths and logs say them.
+# Names of folders and files that count: `step_0030`, `rank-1`.
+_COUNTING = {
+    "iteration": r"(?:iter|iteration|step|frame|cycle|time|t|plt)[_-]?([0-9]+)",
+    "rank": r"(?:rank|proc|processor|pe)[_-]?([0-9]+)",
+}
+
+
+def with_counters(parts: Sequence[str]) -> list[str]:
+    """Components of a path, each field in place of the first number that counts it:
+    `step_{iteration:d}` for `step_0030`.
+    """
+    found = list(parts)
+    for field, regex in _COUNTING.items():
+        for number, part in enumerate(found):
+            counts = re.fullmatch(regex, part, re.IGNORECASE)
+            if counts is not None:
+                found[number] = f"{part[: counts.start(1)]}{{{field}:d}}"
+                break
+    return found
+
+
 _TIME_TEXT = re.compile(r"\+?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eEdD][-+]?[0-9]{1,3})?")
 _LARGEST_STEP = (1 << 63) - 1
 

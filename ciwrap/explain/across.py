@@ -16,6 +16,7 @@ from ciwrap import _core
 from ciwrap.arrays.values import Signature
 from ciwrap.base.errors import CiwrapError
 from ciwrap.base.late import numpy as np
+from ciwrap.base.patterns import with_counters
 from ciwrap.explain.difference import of_atol
 from ciwrap.golden.store import kept_values
 from ciwrap.golden.trees import build_tree
@@ -384,6 +385,7 @@ def hints(findings: Findings, rules: Rules, parts_of: PartsOf) -> list[str]:
     """
     found = (
         *_other_names(findings),
+        *_counting_folders(findings),
         *_moved_rows(findings),
         *_other_order(findings, parts_of),
         *_other_precision(findings, rules),
@@ -411,6 +413,23 @@ def _other_names(findings: Findings) -> Iterator[str]:
                     f" for it in --layout{such_as}: it is left out of names"
                 )
                 return
+
+
+def _counting_folders(findings: Findings) -> Iterator[str]:
+    """All files lie in folders that count iterations or ranks, and no layout has said so."""
+    layouts: set[str] = set()
+    for one in findings.results:
+        *folders, _ = one.name.split("/")
+        parts = with_counters(folders)
+        _, is_path, suffix = f"/{one.source_path}".rpartition(f"/{one.name}.")
+        if not is_path or parts == folders or one.iteration is not None or one.rank is not None:
+            return
+        layouts.add("/".join([*parts, "{name}." + suffix]))
+    if len(findings.results) > 1 and len(layouts) == 1:
+        yield (
+            f"folders are numbered as iterations or ranks: --layout {layouts.pop()!r} compares each"
+            " variable along them"
+        )
 
 
 def _layout(names: Iterable[str]) -> str | None:

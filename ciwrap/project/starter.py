@@ -15,12 +15,10 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from ciwrap.base.files import inner_path, suffixes_of
-from ciwrap.base.patterns import PathPattern
+from ciwrap.base.patterns import PathPattern, with_counters
 
-_ITERATION = re.compile(r"(?:iter|iteration|step|frame|cycle|time|t|plt)[_-]?(\d+)", re.IGNORECASE)
 _TIME = re.compile(r"\d{1,18}(?:\.\d{1,18})?(?:e[-+]?\d{1,2})?")
 _TIME_FIELD = "{iteration}"
-_RANK = re.compile(r"(?:rank|proc|processor|pe)[_-]?(\d+)", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]")
 _YAML_WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
@@ -206,18 +204,12 @@ def _groups(
 
 
 def _template(path: str) -> str:
-    parts = list(PurePosixPath(path).parts)
+    *folders, name = PurePosixPath(path).parts
     suffix = suffixes_of(PurePosixPath(path))
-    used: set[str] = set()
-    for number, part in enumerate(parts):
-        for field, regex in (("iteration", _ITERATION), ("rank", _RANK)):
-            stem = part.removesuffix(suffix) if number == len(parts) - 1 else part
-            found = regex.fullmatch(stem)
-            if found is not None and field not in used:
-                used.add(field)
-                parts[number] = part[: found.start(1)] + f"{{{field}:d}}" + part[found.end(1) :]
+    parts = with_counters([*folders, name.removesuffix(suffix)])
+    parts[-1] += suffix
     times = [number for number, part in enumerate(parts[:-1]) if _TIME.fullmatch(part)]
-    if len(times) == 1 and "iteration" not in used:
+    if len(times) == 1 and not any("{iteration" in part for part in parts):
         parts[times[0]] = _TIME_FIELD
     if "{" not in parts[-1] and suffix:
         # Tables and archives name their variables themselves; several of them are told apart by

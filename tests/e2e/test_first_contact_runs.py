@@ -262,6 +262,37 @@ def test_float32_against_float64(
     assert ciwrap(tmp_path, "compare", *pair, "--mixed-precision", "--atol", 1e-6)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("folder", "layout", "keys"),
+    [
+        ("step_{0:04d}", "step_{iteration:d}/{name}.npy", {(0, None), (10, None)}),
+        ("out/pe{1}/T{0}", "out/pe{rank:d}/T{iteration:d}/{name}.npy", {(0, 1), (10, 1)}),
+        ("case{0}", None, set()),
+    ],
+)
+def test_folders_that_count(
+    tmp_path: Path,
+    pair: tuple[Path, Path],
+    folder: str,
+    layout: str | None,
+    keys: set[tuple[int, int | None]],
+) -> None:
+    for run, by in zip(pair, (0.0, 1.0), strict=True):
+        for step in (0, 10):
+            for name in "uv":
+                save(run / folder.format(step, 1) / f"{name}.npy", np.arange(5.0) + by)
+    code, document = ciwrap(tmp_path, "compare", *pair)
+    assert code == 1
+    told = [one for one in texts(document, "note") if "folders are numbered" in one]
+    assert len(told) == (layout is not None)
+    if layout is not None:
+        assert f"--layout {layout!r} " in told[0]
+        code, document = ciwrap(tmp_path, "compare", *pair, "--layout", layout)
+        assert code == 1
+        assert verdicts(document) == {(*key, name): "differ" for key in keys for name in "uv"}
+        assert not any("folders are numbered" in one for one in texts(document, "note"))
+
+
 def test_nobody_is_told_to_try_what_was_tried(tmp_path: Path, pair: tuple[Path, Path]) -> None:
     save(pair[0] / "x.npy", np.full(5, 1e300))
     save(pair[1] / "x.npy", np.arange(5, dtype=np.float32))
