@@ -225,7 +225,6 @@ def _number(found: re.Match[str], name: str) -> int:
     return int(found[name])
 
 
-# Times, as paths and logs say them.
 # Names of folders and files that count: `step_0030`, `rank-1`.
 _COUNTING = {
     "iteration": r"(?:iter|iteration|step|frame|cycle|time|t|plt)[_-]?([0-9]+)",
@@ -247,6 +246,7 @@ def with_counters(parts: Sequence[str]) -> list[str]:
     return found
 
 
+# Times, as paths and logs say them.
 _TIME_TEXT = re.compile(r"\+?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eEdD][-+]?[0-9]{1,3})?")
 _LARGEST_STEP = (1 << 63) - 1
 
