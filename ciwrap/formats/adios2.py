@@ -136,7 +136,6 @@ class _Contents:
         self._file = file
         self._attributes = attributes
         self._labels: dict[str, Labels] = {}
-        self._path = path
         self._rule = rule
         self._steps = _steps(adios2, path)
         if not any(self._steps):
@@ -180,7 +179,7 @@ class _Contents:
                 f"there is no variable {variable!r}", key="options.iteration_variable"
             )
         values = [self._scalar(variable, own) for own in range(len(at))]
-        return dict(zip(at, self._rule.numbers(values, self._path, variable), strict=True))
+        return dict(zip(at, self._rule.numbers(values, variable), strict=True))
 
     def _scalar(self, name: str, own: int) -> Any:
         return np.asarray(self._file.read(name, step_selection=[own, 1])).reshape(-1)[0]

@@ -694,14 +694,12 @@ class IterationRule(Struct, frozen=True):
             )
         return IterationRule(axis, variable, float(step))
 
-    def numbers(self, values: Any, path: Path, variable: str) -> list[int]:
+    def numbers(self, values: Any, variable: str) -> list[int]:
         """Iterations from the values of a variable. Raises CorruptFileError if they are none."""
         found = np.asarray(values).reshape(-1)
         if found.dtype.kind not in "iuf":
             raise CorruptFileError(
-                f"is of type {found.dtype} and cannot number iterations",
-                file=path,
-                variable=variable,
+                f"is of type {found.dtype} and cannot number iterations", variable=variable
             )
         numbers: list[int] = []
         for value in found.tolist():
@@ -710,14 +708,13 @@ class IterationRule(Struct, frozen=True):
             if not math.isfinite(steps) or abs(steps - round(steps)) > most:
                 raise CorruptFileError(
                     f"{value!r} is not a whole number of iterations",
-                    file=path,
                     variable=variable,
                     remedy="give 'iteration_step' (what one iteration adds), or leave"
                     " 'iteration_variable' out to count from 0",
                 )
             numbers.append(round(steps))
         if any(number < 0 for number in numbers):
-            raise CorruptFileError("an iteration is negative", file=path, variable=variable)
+            raise CorruptFileError("an iteration is negative", variable=variable)
         return numbers
 
     def along(
@@ -725,7 +722,6 @@ class IterationRule(Struct, frozen=True):
         axis: str | None,
         length: int,
         values_of: Callable[[str], Any],
-        path: Path,
         *,
         kind: str = "variable",
     ) -> list[int]:
@@ -743,10 +739,9 @@ class IterationRule(Struct, frozen=True):
             raise ConfigError(
                 f"there is no {kind} {name!r} with one value for each of the {length} steps along"
                 f" {axis!r}",
-                file=path,
                 key="options.iteration_variable",
             )
-        return self.numbers(values, path, name)
+        return self.numbers(values, name)
 
 
 class Place(Struct, frozen=True):

@@ -311,7 +311,7 @@ class _Layout:
             ones = [one for entries in found for one in entries if one.info.name == name]
             return [one.read(0, 1)[0] for one in ones if one.info.element_count == 1]
 
-        return self._rule.along("records", len(found), values_of, self._path)
+        return self._rule.along("records", len(found), values_of)
 
     def _entries(
         self, file: InputFile, record: Record, number: int, fields: tuple[_Field, ...]

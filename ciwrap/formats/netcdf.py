@@ -348,8 +348,8 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: Attri
     header = classic.header
     listing = Listing(path)
     unlimited = [] if header.unlimited is None else [header.unlimited]
-    axis = _axis(rule, list(header.dimensions), unlimited, path)
-    numbers = _Numbers(rule, axis, path)
+    axis = _axis(rule, list(header.dimensions), unlimited)
+    numbers = _Numbers(rule, axis)
     by_name = {one.name: one for one in header.variables}
     for one in header.variables:
         with listing.one(one.name):
@@ -442,27 +442,23 @@ def _place(above: tuple[str, ...], name: str) -> Place:
 class _Numbers:
     """The iterations along the time axis, found when they are first needed."""
 
-    def __init__(self, rule: IterationRule, axis: str | None, path: Path) -> None:
+    def __init__(self, rule: IterationRule, axis: str | None) -> None:
         self._rule = rule
         self._axis = axis
-        self._path = path
         self._steps: list[int] | None = None
 
     def along(self, length: int, values_of: Callable[[str], Any]) -> list[int]:
         """values_of: as in `IterationRule.along`, which also says what is raised."""
         if self._steps is None:
-            self._steps = self._rule.along(self._axis, length, values_of, self._path)
+            self._steps = self._rule.along(self._axis, length, values_of)
         return self._steps
 
 
-def _axis(
-    rule: IterationRule, names: Sequence[str], unlimited: Sequence[str], path: Path
-) -> str | None:
+def _axis(rule: IterationRule, names: Sequence[str], unlimited: Sequence[str]) -> str | None:
     axis = time_axis(rule, names, unlimited)
     if axis is None and rule.axis not in ("auto", "none"):
         raise ConfigError(
             f"there is no dimension {rule.axis!r} (known: {', '.join(names[:20]) or 'none'})",
-            file=path,
             key="options.iterations",
         )
     return axis
@@ -658,17 +654,17 @@ class _Walk:
         self, group: _Group, outer: tuple[str, _Numbers] | None
     ) -> tuple[str | None, _Numbers]:
         """The time axis of a group, its own or that of the group that it is in."""
-        rule, path = self._rule, self._listing.path
+        rule = self._rule
         names = list(group.own_dimensions)
         unlimited = [name for name, one in group.own_dimensions.items() if one.is_unlimited]
         is_elsewhere = rule.axis not in ("auto", "none") and rule.axis not in names
         # A named dimension may be that of another group, and groups see those of the groups above.
-        axis = None if is_elsewhere else _axis(rule, names, unlimited, path)
+        axis = None if is_elsewhere else _axis(rule, names, unlimited)
         if axis is None and outer is not None:
             return outer
         if is_elsewhere and outer is None:
-            _axis(rule, group.known_dimensions, unlimited, path)
-        return axis, _Numbers(rule, axis, path)
+            _axis(rule, group.known_dimensions, unlimited)
+        return axis, _Numbers(rule, axis)
 
     def _found(self, group: _Group, name: str) -> _Found:
         """A variable. Raises CorruptFileError if it does not fit its dimensions."""

@@ -19,6 +19,7 @@ from ciwrap.base.errors import (
     UnsupportedFormatError,
 )
 from ciwrap.base.late import numpy as np
+from ciwrap.base.processes import closed_on_error
 from ciwrap.formats.fortran_order import FortranOrder
 from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo, guarded
 from ciwrap.model.settings import OWN_FORMATS
@@ -52,15 +53,12 @@ class NpySource(Source):
     def __init__(self, path: Path, name: str) -> None:
         self.path = path
         self._file = InputFile(path, held_bytes=_HELD_BYTES)
-        try:
+        with closed_on_error(self.close):
             head = self._file.read_at(0, min(MAX_HEAD_BYTES, self._file.byte_count))
             header = read_header(io.BytesIO(head).read, name=name, file=path)
             expected = header.data_offset + header.data_bytes
             if self._file.byte_count != expected:
                 raise self._other_size(expected)
-        except BaseException:
-            self.close()
-            raise
         self._array = NpyArray(header, self._file.read_at, header.data_offset)
         self.variables = self._array.infos(path, header.data_offset)
 
@@ -192,11 +190,8 @@ def read_header(
             variable=name,
         )
     text = take(length)
-    try:
+    with guarded(Path(file), name):
         return _header(text, major, name)
-    except Exception:
-        with guarded(Path(file), name):
-            raise
 
 
 # The files of a history have few different headers, and few names.

@@ -425,7 +425,7 @@ class InputFile:
         data = bytearray(count)
         view = memoryview(data)
         done = 0
-        try:
+        with reading(self.path):
             while done < count:
                 part = view[done : done + _MOST_PER_CALL]
                 got = _read_into(self._descriptor, part, offset + done)
@@ -434,10 +434,6 @@ class InputFile:
                     end = min(offset + done, os.fstat(self._descriptor).st_size)
                     raise self._ends(end, offset + count)
                 done += got
-        except OSError as error:
-            if isinstance(error, CiwrapError):
-                raise
-            raise _unreadable(self.path, error) from error
         return data
 
     def _ends(self, end: int, expected: int) -> CorruptFileError:

@@ -823,7 +823,7 @@ class TextSource(Source):
                 key="options.iteration",
             )
         rule = IterationRule.of({**options, "iteration_variable": name})
-        steps = rule.numbers(self.read(name, 0, self._row_count), self.path, name)
+        steps = rule.numbers(self.read(name, 0, self._row_count), name)
         if max(steps, default=0) >= 1 << 62:
             raise CorruptFileError("holds a step of 2^62 or more", variable=name)
         self._step_column, self._step_size = name, rule.step

@@ -280,7 +280,7 @@ class XyzReader(CheckedReader):
 
         def entries(file: InputFile) -> list[Entry]:
             frames = _frames(file)
-            return frame_entries(Listing(path), file, frames, _steps(frames, rule, path))
+            return frame_entries(Listing(path), file, frames, _steps(frames, rule))
 
         return opened(path, entries)
 
@@ -368,13 +368,13 @@ def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:
     return tuple(found)
 
 
-def _steps(frames: list[Frame], rule: IterationRule, path: Path) -> list[int]:
+def _steps(frames: list[Frame], rule: IterationRule) -> list[int]:
     def values_of(name: str) -> NDArray[Any] | None:
         values = [frame.facts.get(name, (None, ()))[0] for frame in frames]
         is_said = not any(value is None or np.ndim(value) for value in values)
         return np.array(values) if is_said else None
 
-    return rule.along("frames", len(frames), values_of, path, kind="key")
+    return rule.along("frames", len(frames), values_of, kind="key")
 
 
 _ITEM = "ITEM: "

@@ -95,7 +95,7 @@ def _named_in(path: Path) -> list[Path]:
 def _source(path: Path, rule: IterationRule) -> Source:
     steps = steps_of(path)
     times = sorted({one.time for one in steps if one.time is not None})
-    iterations = rule.along(TIME, len(times), lambda name: times if name == TIME else None, path)
+    iterations = rule.along(TIME, len(times), lambda name: times if name == TIME else None)
     number_of: dict[float | None, int] = {}
     if rule.is_on:
         number_of.update(zip(times, iterations, strict=True))

@@ -215,8 +215,7 @@ class _Walk:
             return holder[...]
 
         if self._rule.variable is None or above not in self._steps:
-            path = self._listing.path
-            self._steps[above] = self._rule.along(axis, length, values_of, path, kind="array")
+            self._steps[above] = self._rule.along(axis, length, values_of, kind="array")
         return self._steps[above]
 
     def _all_attributes(self, attributes: Mapping[str, Any], path: tuple[str, ...]) -> None:

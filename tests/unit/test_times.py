@@ -122,8 +122,8 @@ def test_times_beside_a_value_and_in_a_column_are_steps(tmp_path: Path) -> None:
     assert "not a whole number" in str(faults["run.Time"])
 
 
-def test_a_time_between_two_steps_is_neither_however_late(tmp_path: Path) -> None:
+def test_a_time_between_two_steps_is_neither_however_late() -> None:
     rule = IterationRule(variable="time", step=0.001)
-    assert rule.numbers([0.0, 0.0010000001, 5000.0], tmp_path, "time") == [0, 1, 5_000_000]
+    assert rule.numbers([0.0, 0.0010000001, 5000.0], "time") == [0, 1, 5_000_000]
     with pytest.raises(CorruptFileError, match="is not a whole number of iterations"):
-        rule.numbers([5000.0005], tmp_path, "time")
+        rule.numbers([5000.0005], "time")
