@@ -190,8 +190,11 @@ def read_header(
             variable=name,
         )
     text = take(length)
-    with guarded(Path(file), name):
+    try:
         return _header(text, major, name)
+    except Exception:  # a guard costs more than a header that is known, as nearly all are
+        with guarded(Path(file), name):
+            raise
 
 
 # The files of a history have few different headers, and few names.

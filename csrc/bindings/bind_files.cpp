@@ -39,8 +39,8 @@ py::array_t<std::uint8_t> joined_planes(const py::object& planes, std::size_t un
     py::array_t<std::uint8_t> joined(static_cast<py::ssize_t>(bytes));
     std::uint8_t* const to = joined.mutable_data();
     const py::gil_scoped_release released;
-    move_planes<PlaneMove::out_of>(reinterpret_cast<const std::uint8_t*>(given.bytes().data()), to,
-                                   bytes / unit, unit);
+    from_planes(reinterpret_cast<const std::uint8_t*>(given.bytes().data()), to, bytes / unit,
+                unit);
     return joined;
 }
 

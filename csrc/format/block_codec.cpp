@@ -90,7 +90,7 @@ std::vector<std::uint8_t> pack_blocks(std::span<const std::uint8_t> raw, std::ui
             best.assign(frame.begin(), frame.end());
         }
         if (unit > 1) {
-            move_planes<PlaneMove::into>(block.data(), planes.data(), block.size() / unit, unit);
+            to_planes(block.data(), planes.data(), block.size() / unit, unit);
             const auto frame = compressor.compress({planes.data(), block.size()});
             if (frame.size() < best.size()) {
                 best.assign(frame.begin(), frame.end());
@@ -151,7 +151,7 @@ UninitializedBytes unpack_blocks(std::span<const std::uint8_t> stored, std::uint
         if (got != wanted)
             fault("that cannot be decompressed");
         if (shuffled)
-            move_planes<PlaneMove::out_of>(planes.data(), raw.data() + at, wanted / unit, unit);
+            from_planes(planes.data(), raw.data() + at, wanted / unit, unit);
     }
     if (!rest.empty())
         refuse("have bytes after their last block");
