@@ -1,16 +1,17 @@
 """Chunks of HDF5 datasets, unpacked by several threads; HDF5 unpacks one after the other.
 
 Only what is packed by deflate, with or without shuffle, is unpacked here. HDF5 reads everything
-else: other filters, chunks that were never written, and what zlib calls damaged.
+else: other filters, and chunks that were never written.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from typing import TYPE_CHECKING, Any
+
+import deflate
 
 from ciwrap import _core
 from ciwrap.base.errors import CorruptFileError
@@ -97,23 +98,24 @@ class _Chunks:
         return bytes(packed)
 
     def _unpacked(self, packed: bytes) -> NDArray[Any]:
-        unpacker = zlib.decompressobj()
         try:
-            # One byte more than there may be, so that what ends the chunk is looked at, too.
-            data = unpacker.decompress(packed, self._byte_count + 1)
-        except zlib.error as error:
-            raise _OfHdf5Error from error
-        if len(data) != self._byte_count or not unpacker.eof:
-            raise CorruptFileError(
-                f"a block has {len(data)} bytes where {self._byte_count} are expected",
-                remedy="is it whole, and has the program finished writing it?",
-            )
+            data = deflate.zlib_decompress(packed, self._byte_count)
+        except deflate.DeflateError as error:
+            raise self._wrong("it is damaged, or has more") from error
+        if len(data) != self._byte_count:
+            raise self._wrong(f"it has {len(data)}")
         values = (
             _core.joined_planes(data, self._dtype.itemsize)
             if self._is_shuffled
             else np.frombuffer(data, np.uint8)
         )
         return values.view(self._dtype).reshape(self._lengths)
+
+    def _wrong(self, what: str) -> CorruptFileError:
+        return CorruptFileError(
+            f"a block should unpack to {self._byte_count} bytes: {what}",
+            remedy="is it whole, and has the program finished writing it?",
+        )
 
 
 def _chunks_along(first: int, length: int, chunk: int) -> range:

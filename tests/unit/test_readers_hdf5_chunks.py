@@ -129,11 +129,11 @@ def test_what_hdf5_fills_in_or_did_not_pack(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda whole: zlib.compress(whole[:-8]), "a block has 72 bytes where 80 are expected"),
-        (lambda whole: zlib.compress(whole + bytes(8)), "a block has 81 bytes where 80"),
-        (lambda whole: zlib.compress(whole)[:-4], "a block has 80 bytes where 80|cannot be read"),
-        (lambda whole: zlib.compress(whole)[:-1] + b"\0", "cannot be read"),
-        (lambda _: b"no zlib at all", "cannot be read"),
+        (lambda whole: zlib.compress(whole[:-8]), "it has 72"),
+        (lambda whole: zlib.compress(whole + bytes(8)), "it is damaged, or has more"),
+        (lambda whole: zlib.compress(whole)[:-4], "it is damaged"),
+        (lambda whole: zlib.compress(whole)[:-1] + b"\0", "it is damaged"),
+        (lambda _: b"no zlib at all", "it is damaged"),
     ],
 )
 def test_damaged_chunks_are_refused(
@@ -142,7 +142,7 @@ def test_damaged_chunks_are_refused(
     values = values_of((30,), "<f8")
     path = written(tmp_path / "x.h5", values, chunks=(10,))
     rewritten(path, damage(values[10:20].tobytes()))
-    with pytest.raises(CorruptFileError, match=words):
+    with pytest.raises(CorruptFileError, match="a block should unpack to 80 bytes: " + words):
         read(path)
     assert read(path, 0, 10).tolist() == values[:10].tolist()
 
