@@ -305,14 +305,14 @@ def _refuse_contradictions(mode: str, text: Callable[[str], str]) -> None:
         raise UsageError("the inputs result and reference name two files or folders: give both")
     for name in ("base", "run", "config", "checks", "golden-dir"):
         if is_two and text(name):
-            raise UsageError(f"the input {name} has no meaning beside result and reference")
+            raise UsageError(f"the input {name} cannot be used with result and reference")
     for name in ("atol", "rtol"):
         if text(name) and not is_two:
             raise UsageError(
                 f"the input {name} needs result and reference", remedy="bounds stand in ciwrap.yaml"
             )
     if text("base") and text("run") == NO_COMMAND:
-        raise UsageError("the input base runs the program, so it has no meaning with run: none")
+        raise UsageError("the input base runs the program, so it cannot be used with run: none")
 
 
 def safe_key(text: str, name: str) -> str:

@@ -132,7 +132,7 @@ def _repeated(
 ) -> int:
     """Runs both revisions so many times, and says whether they differ by more than the noise."""
     if session.junit_target is not None:
-        raise UsageError("--junit has no meaning with --repeat", remedy="leave one of them out")
+        raise UsageError("--junit cannot be used with --repeat", remedy="leave one of them out")
     plan = plan_of(count, randbelow(1 << 31))
     at_base = runs_of_base(plan)
     usual = config_of_runs(project)

@@ -325,7 +325,7 @@ def run_command(
 
         for option, value in (("--pending", pending_dir), ("--golden-dir", golden_dir)):
             if value is not None:
-                raise UsageError(f"{option} has no meaning with --base, which needs no goldens")
+                raise UsageError(f"{option} cannot be used with --base, which needs no goldens")
         return run_against(session, project, base, count, given)
     found, fresh = run_and_check(session, project)
     has_run = found.command is None or found.command.exit_code == 0

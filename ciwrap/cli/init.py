@@ -92,7 +92,7 @@ def init_command(
     outputs, words = session.split_command(outputs)
     command = shlex.join(words) if words else None
     if runs and (logs or command is None):
-        raise UsageError("--runs needs a COMMAND, and means nothing beside --logs")
+        raise UsageError("--runs needs a COMMAND, and cannot be used with --logs")
     if logs:
         starter, left_out = starter_for_logs([Path(one) for one in outputs], command)
     elif runs:

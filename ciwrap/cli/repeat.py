@@ -142,7 +142,7 @@ def repeat_command(
         }
         for option, is_given in of_runs_made.items():
             if is_given:
-                raise UsageError(f"--{option} has no meaning with --runs, which runs nothing")
+                raise UsageError(f"--{option} cannot be used with --runs, which runs nothing")
         existing = load_project_if_any(config_path, golden_dir, names)
         result = _existing_runs(session, existing, run_globs, reference, is_checked=is_checked)
         return finish(session, existing, result, started, write_bounds, is_dry=dry_run)

@@ -208,7 +208,7 @@ def _options(check_name: str | None, config_path: str | None, use: str | None) -
     """The rules that are asked for. Raises UsageError, ConfigError."""
     if use is not None:
         if check_name is not None or config_path is not None:
-            raise UsageError("--use has no meaning beside --check and --config")
+            raise UsageError("--use cannot be used with --check and --config")
 
         return options_of_preset(use)
     project = load_project(config_path, None, () if check_name is None else (check_name,))

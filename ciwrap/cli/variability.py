@@ -190,7 +190,7 @@ def plan(
     _require_scipy()
     wanted: dict[str, Any] = {"error": error, "confidence": confidence}
     if configuration and count is not None:
-        raise UsageError("--next has no meaning with a configuration", remedy="leave one out")
+        raise UsageError("--next cannot be used with a configuration", remedy="leave one out")
     count = _NEXT if count is None else count
     if configuration:
         maps, fitted, point = _ask(map_file, configuration)

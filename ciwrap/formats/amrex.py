@@ -46,7 +46,7 @@ class AmrexReader(CheckedReader):
             levels = _list_plotfile(path, listing)
         for one in sorted(names - {"Header", *levels}):
             if not _OF_THE_RUN.fullmatch(one):
-                listing.add_fault(one, "is in a plotfile, and is none of its fields")
+                listing.add_fault(one, "is in a plotfile, but is not one of its fields")
         return EntrySource(path, listing.entries)
 
 
@@ -57,7 +57,7 @@ def _list_plotfile(path: Path, listing: Listing) -> list[str]:
     words = Words(rest)
     axes = words.whole()
     if len(fields) != int(count) or axes not in (1, 2, 3):
-        raise CorruptFileError("names other fields than it says")
+        raise CorruptFileError("does not name as many fields as it says, or has no 1 to 3 axes")
     listing.add_array("time", numbers_in(words.take())[0])
     levels = [f"Level_{number}" for number in range(words.whole() + 1)]
     listing.add_array("low", numbers_in(words.take(axes)))

@@ -46,7 +46,7 @@ class Words:
 
     def end(self) -> None:
         if next(self._words, None) is not None:
-            raise CorruptFileError("goes on behind its end")
+            raise CorruptFileError("has more after its end")
 
 
 def corners(box: str) -> NDArray[np.int64]:

@@ -690,7 +690,7 @@ class IterationRule(Struct, frozen=True):
             raise ConfigError("must be a number above 0", key="options.iteration_step")
         if axis == "none" and variable is not None:
             raise ConfigError(
-                "has no meaning beside 'iterations: none'", key="options.iteration_variable"
+                "cannot be used with 'iterations: none'", key="options.iteration_variable"
             )
         return IterationRule(axis, variable, float(step))
 

@@ -220,7 +220,7 @@ def _value(name: str, written: Any) -> ValueRule:
     if column == 0:
         raise FormError("counts from 1, or from -1 backwards", ("column",))
     if column is not None and lines is not None:
-        raise FormError("has no meaning beside 'lines'", ("column",))
+        raise FormError("cannot be used with 'lines'", ("column",))
     has_data = any(
         field.kind != "text" or field.name == name for field in fields if field.name != STEP
     )
@@ -232,7 +232,7 @@ def _value(name: str, written: Any) -> ValueRule:
             "holds a field; the numbers of the lines after it are the value. Write {*}", ("match",)
         )
     if column is not None and given.get("match") is not None:
-        raise FormError("has no meaning beside 'match'; write 'line'", ("column",))
+        raise FormError("cannot be used with 'match'; write 'line'", ("column",))
     _refuse_other_step(pattern, given)
     return ValueRule(
         name,
@@ -251,7 +251,7 @@ def _value(name: str, written: Any) -> ValueRule:
 def _refuse_other_step(pattern: Pattern, given: Mapping[str, Any]) -> None:
     has_own = isinstance(pattern, Template) and any(one.name == STEP for one in pattern.fields)
     if has_own and given.get("step") is not None:
-        raise FormError(f"has no meaning beside {{{STEP}:int}} in the template", ("step",))
+        raise FormError(f"cannot be used with {{{STEP}:int}} in the template", ("step",))
     if given.get("lines") is not None and (has_own or given.get("step") is not None):
         raise FormError("cannot be labelled by steps; their numbers are counted", ("lines",))
     _refuse_text_as_step(pattern)
@@ -268,7 +268,7 @@ def _lines(written: Any) -> LinesRule:
     until = written.get("until")
     count = written.get("count")
     if count is not None and until is not None:
-        raise FormError("has no meaning beside 'until'", ("count",))
+        raise FormError("cannot be used with 'until'", ("count",))
     is_plain = until is None or until in ("blank", "words")
     template = None if is_plain else read_at("until", _template, until)
     return LinesRule(int(written.get("skip") or 0), count, template, until == "words")

@@ -252,7 +252,7 @@ class MatchedRows:
         numbers = np.argsort(self._points.rows)
         golden, (points, ends) = (one(self._lists) for one in (self._other[0], self._read))
         if points.size and not 0 <= points.min() <= points.max() < numbers.size:
-            raise AlignmentError("has cells of points that there are not")
+            raise AlignmentError("has cells of points that do not exist")
         points = numbers[points]
         rows = match_cells((golden[0], golden[1]), (points, ends))
         called = f"{self._prefix}cells"

@@ -703,7 +703,7 @@ class _Walk:
         if not any(scales):
             return None
         if not all(scales):
-            raise CorruptFileError("has names for some of its dimensions only")
+            raise CorruptFileError("names only some of its dimensions")
         # Of several scales the last one counts, as in netCDF.
         return [self._scales[one[-1]] for one in scales]
 

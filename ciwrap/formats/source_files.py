@@ -134,7 +134,7 @@ def _status(path: Path) -> os.stat_result:
     try:
         return path.stat()
     except FileNotFoundError:
-        raise OutputMissingError("has gone while it was looked at", file=path) from None
+        raise OutputMissingError("was removed while it was being read", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
 

@@ -107,7 +107,7 @@ def _sections(data: bytearray) -> Iterator[tuple[str, str, list[list[str]]]]:
                 yield key, value, rows
             key, value, rows = found[1], found[2].strip(), []
         elif text and not key:
-            raise CorruptFileError(f"line {number} is behind no key: {text[:40]!a}")
+            raise CorruptFileError(f"line {number} comes before any key: {text[:40]!a}")
         elif text:
             rows.append(text.split())
     if key:

@@ -255,7 +255,7 @@ class RowReader:
     def _cut(self, text: str, line: int) -> list[str]:
         ends = [*accumulate(self._dialect.widths)]
         if text[ends[-1] :].strip():
-            raise self._error(f"goes on behind its last column, which ends at {ends[-1]}", line)
+            raise self._error(f"has more after its last column, which ends at {ends[-1]}", line)
         return [text[begin:end] for begin, end in pairwise((0, *ends))]
 
     def _quoted(self, text: str, line: int) -> list[str]:
@@ -294,7 +294,7 @@ _HEXADECIMAL = re.compile(
 _WORD = re.compile(NOT_FINITE)
 _HEXADECIMAL_WHOLE = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")
 _IS_NO_ZERO = re.compile(r"[+-]?(?:0[xX][0.]*[1-9a-fA-F]|[0.]*[1-9])")
-LOST_MINUS = "has a minus that 0 loses, as of an angle"
+LOST_MINUS = "begins with -00, whose minus a number would lose"
 _AS_TEXT = "(say 'types: {column: text}')"
 _LETTERS = str.maketrans("dDqQ", "eeee")
 _LARGEST_EXACT = 1 << 53  # whole numbers up to here are exact in a double
@@ -682,7 +682,7 @@ class TextSource(Source):
         if not is_list or not all(type(one) is int and one > 0 for one in widths):
             raise ConfigError("must be a list of whole numbers from 1", key="options.widths")
         if "delimiter" in options:
-            raise ConfigError("means nothing beside 'widths'", key="options.delimiter")
+            raise ConfigError("cannot be used with 'widths'", key="options.delimiter")
         return tuple(widths)
 
     def _scan(self, header: str, types: Mapping[str, str]) -> None:

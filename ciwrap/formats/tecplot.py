@@ -116,7 +116,7 @@ class _File:
         while line := self._next():
             begins = _RECORD.match(line)
             if begins is None:
-                raise self._error(f"begins no record: {line[:40]!a}")
+                raise self._error(f"is not part of a record: {line[:40]!a}")
             kind, text = begins[1].upper(), self._record(begins)
             if kind == "VARIABLES":
                 names = _NAME.findall(text.partition("=")[2])

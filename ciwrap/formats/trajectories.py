@@ -361,7 +361,9 @@ def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:
     for name, kind, width in zip(words[::3], words[1::3], words[2::3], strict=False):
         count = int(width) if width.isascii() and width.isdecimal() and len(width) < 6 else 0
         if not name or kind not in _TYPES or not 0 < count <= MOST_COLUMNS:
-            raise lines.error(f"has Properties {name[:40]}:{kind[:8]}:{width[:8]}, which is none")
+            raise lines.error(
+                f"has Properties {name[:40]}:{kind[:8]}:{width[:8]}, which are not valid"
+            )
         found.append(Column(name, _TYPES[kind], count if count > 1 else None))
     if len(words) % 3 or len({column.name for column in found}) != len(found):
         raise lines.error("has Properties that are not names, types and numbers of columns")
@@ -525,7 +527,7 @@ class _Dcd:
                 "has fixed atoms or a fourth dimension, which are not read"
             )
         if self._atoms <= 0 or first < 0 or every < 0:
-            raise CorruptFileError("has a header that makes no sense")
+            raise CorruptFileError("has a header that contradicts itself")
         self._begin = scan.at
         self._axis_bytes = 4 * self._atoms + 8
         self._frame_bytes = 3 * self._axis_bytes + (_CELL_BYTES + 8 if self._has_cell else 0)

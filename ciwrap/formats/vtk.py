@@ -281,7 +281,7 @@ def _series(path: Path, level: int) -> list[Step]:
             raise bad(f"names two files for time {place[0]} and part {place[1]}")
         files[place][group] = one
     if len({time is None for time, _ in files}) > 1:
-        raise bad("gives a timestep to some of its files only")
+        raise bad("gives a timestep to only some of its files")
     has_parts = len({part for _, part in files}) > 1
     return [
         Step(time, part if has_parts else None, partial(_groups, path, files[time, part], level))

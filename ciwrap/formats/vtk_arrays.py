@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     NamedArrays = dict[str, "Array | str"]
 
 POLYHEDRON = 42
-_UNEVEN = "is in some pieces of the file only"
-_UNLIKE = "is of another type, or called otherwise, in other pieces of the file"
+_UNEVEN = "is in only some pieces of the file"
+_UNLIKE = "has another type or name in other pieces of the file"
 
 
 class Array(Struct, frozen=True):
@@ -236,7 +236,7 @@ def faces_in(stream: NDArray[Any]) -> tuple[NDArray[np.bool_], list[int]]:
 def cells_of(kind: str, points: Array, ends: NDArray[Any]) -> dict[str, Array]:
     """Lists of points by where each ends: numbers of 32 bits if both are, else of 64."""
     if points.dtype.kind not in "iu" or ends.dtype.kind not in "iu":
-        raise CorruptFileError(f"has {kind} of what are no whole numbers")
+        raise CorruptFileError(f"has {kind} that are not whole numbers")
     dtype = np.dtype("<i4" if points.dtype == ends.dtype == np.dtype("<i4") else "<i8")
     found = np.concatenate([np.zeros(1, dtype), ends.astype(dtype)])
     if (np.diff(found) < 0).any() or points.shape != (found[-1],):
@@ -249,7 +249,7 @@ def cells_of(kind: str, points: Array, ends: NDArray[Any]) -> dict[str, Array]:
 def types_of(values: NDArray[Any]) -> NDArray[np.uint8]:
     """The types of cells."""
     if values.dtype.kind not in "iu" or (values.size and not 0 <= min(values) <= max(values) < 256):
-        raise CorruptFileError("has cells of types that are no numbers from 0 to 255")
+        raise CorruptFileError("has cell types that are not numbers from 0 to 255")
     return values.astype("|u1")
 
 
@@ -268,7 +268,7 @@ def numbers(words: Sequence[bytes], dtype: np.dtype[Any], most: int | None = Non
     """
     try:
         if any(b"_" in word for word in words):  # which Python takes
-            raise ValueError("a number with a line in it")
+            raise ValueError("a number that contains an underscore")
         if dtype.kind == "f":
             with np.errstate(over="ignore"):
                 found = np.array([float(word) for word in words]).astype(dtype)
@@ -281,6 +281,6 @@ def numbers(words: Sequence[bytes], dtype: np.dtype[Any], most: int | None = Non
         return np.array(whole, dtype=dtype)
     except ValueError as error:
         raise CorruptFileError(
-            f"holds what is not of type {dtype.name}: {str(error)[:80]}",
+            f"has values that are not of type {dtype.name}: {str(error)[:80]}",
             remedy="have the program write numbers of the type that it says",
         ) from error

@@ -187,7 +187,7 @@ class XmlFile:
         if _form(element) != "appended" or not offset.isdecimal() or not self._start:
             raise bad(f"has no format that is known, or the offset {offset[:20]!r}")
         if _words(element):
-            raise bad("holds something besides what is appended")
+            raise bad("has something beside its appended data")
         later = (self._start + one for one in self._offsets if one > int(offset))
         return self._start + int(offset), min(next(later, self._end), self._end)
 
@@ -202,7 +202,7 @@ class XmlFile:
         if length > end - first - head or length % item or size not in (None, length):
             raise bad(f"holds {length} bytes where {size} belong, or is cut off")
         if self._read(first + head + length, end).strip(_FILLING):
-            raise bad("is followed by what belongs to no array")
+            raise bad("is followed by data that belong to no array")
         return FileRegion(str(self.path), first + head, length)
 
     def _bytes(self, element: Element, size: int | None) -> bytes:
@@ -220,7 +220,7 @@ class XmlFile:
         found, end = self._unpacked(data, size)
         rest = data[end:] if is_inline else data[end:].strip(_FILLING)
         if size not in (None, len(found)) or rest:
-            raise bad(f"holds {len(found)} bytes where {size} belong, or goes on behind them")
+            raise bad(f"holds {len(found)} bytes where {size} belong, or more after them")
         return found
 
     def _read(self, first: int, end: int) -> bytes:
@@ -295,7 +295,7 @@ def _parsed(text: bytes) -> Element:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
-        raise bad(f"is no whole XML: {error}") from error
+        raise bad(f"is not complete XML: {error}") from error
     if root.tag != "VTKFile" or b"<!DOCTYPE" in text:
         raise bad(f"is XML of another kind: {ascii(root.tag)[:60]}")
     return root

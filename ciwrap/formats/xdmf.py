@@ -68,7 +68,7 @@ def _parsed(path: Path) -> Element:
     try:
         root = ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
-        raise CorruptFileError(f"is no whole XML: {error}") from error
+        raise CorruptFileError(f"is not complete XML: {error}") from error
     if root.tag != "Xdmf" or b"<!ENTITY" in data:
         raise CorruptFileError(f"is XML of another kind: {root.tag[:60]!a}")
     return root
@@ -137,7 +137,9 @@ class _Xdmf:
         labels = (("type", kind),) if kind else ()
         items = part.findall("DataItem")
         if len(items) != len(part):
-            raise UnsupportedFormatError(f"{part.tag} holds what is no DataItem", variable=name)
+            raise UnsupportedFormatError(
+                f"{part.tag} holds something other than a DataItem", variable=name
+            )
         if not items:  # a regular mesh, of which there are only its extents
             extents = part.get("Dimensions") or part.get("NumberOfElements") or ""
             self._add_array(name, numbers_in(extents.split(), "<i8"), step, labels)

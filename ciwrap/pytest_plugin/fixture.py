@@ -713,7 +713,7 @@ class CiwrapFixture:
         __tracebackhide__ = True
 
         if self.repeats is not None:
-            raise UsageError("time() makes runs of its own, so repeat=N has no meaning beside it")
+            raise UsageError("time() makes runs of its own, so repeat=N cannot be used with it")
         given = {
             "pairs": pairs,
             "margin": margin,

@@ -81,9 +81,9 @@ def test_a_working_directory_is_where_paths_count_from(repository: Project) -> N
     ("given", "words"),
     [
         ({"result": "a"}, "give both"),
-        ({"result": "a", "reference": "b", "config": "c"}, "config has no meaning beside result"),
+        ({"result": "a", "reference": "b", "config": "c"}, "config cannot be used with result"),
         ({"atol": "1"}, "atol needs result and reference"),
-        ({"base": "main", "run": "none"}, "no meaning with run: none"),
+        ({"base": "main", "run": "none"}, "cannot be used with run: none"),
         ({"base": "main", "mode": "repeat"}, "base has no meaning in mode repeat"),
         ({"comment": "true", "mode": "repeat"}, "comment has no meaning in mode repeat"),
         ({"working_directory": "../x"}, "working-directory cannot be"),

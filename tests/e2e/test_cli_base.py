@@ -208,9 +208,9 @@ def test_a_command_may_be_given(project: Revisions) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--pending",), "--pending has no meaning with --base"),
-        (("--golden-dir", "x"), "--golden-dir has no meaning with --base"),
-        (("--repeat", "3", "--junit", "out.xml"), "--junit has no meaning with --repeat"),
+        (("--pending",), "--pending cannot be used with --base"),
+        (("--golden-dir", "x"), "--golden-dir cannot be used with --base"),
+        (("--repeat", "3", "--junit", "out.xml"), "--junit cannot be used with --repeat"),
     ],
 )
 def test_what_has_no_meaning_is_refused(

@@ -117,7 +117,7 @@ def test_fit_predict_and_plan(folder: Project) -> None:
 
     both = folder.run("variability", "plan", "m.json", "threads=4", "size=64", "--next", "2")
     assert both.code == 2
-    assert "--next has no meaning with a configuration" in both.err
+    assert "--next cannot be used with a configuration" in both.err
 
     following = folder.run("variability", "plan", "m.json", "--next", "2")
     assert len(following.document["candidates"]) == 2

@@ -92,11 +92,11 @@ def test_an_empty_run(project: Project) -> None:
         (("--runs", "nothing_*"), "names 0 runs; name at least two"),
         (("--runs", "out"), "names 1 run;"),
         (("--runs", "12"), "to run the program that many times: -n 12"),
-        (("--runs", "out", "--keep"), "--keep has no meaning with --runs"),
-        (("--runs", "out", "-n", "4"), "--count has no meaning with --runs"),
-        (("--runs", "out", "--seed", "0"), "--seed has no meaning with --runs"),
-        (("--runs", "out", "--concurrent", "2"), "--concurrent has no meaning with --runs"),
-        (("--runs", "out", "--vary", "threads"), "--vary has no meaning with --runs"),
+        (("--runs", "out", "--keep"), "--keep cannot be used with --runs"),
+        (("--runs", "out", "-n", "4"), "--count cannot be used with --runs"),
+        (("--runs", "out", "--seed", "0"), "--seed cannot be used with --runs"),
+        (("--runs", "out", "--concurrent", "2"), "--concurrent cannot be used with --runs"),
+        (("--runs", "out", "--vary", "threads"), "--vary cannot be used with --runs"),
     ],
 )
 def test_what_has_no_meaning(project: Project, arguments: tuple[str, ...], words: str) -> None:
@@ -143,6 +143,6 @@ def test_a_dry_run_of_nothing_is_refused(project: Project) -> None:
     with_runs(project, 4)
     outcome = project.run("repeat", "--runs", "run_*", "--dry-run", json_too=False)
     assert outcome.code == 2
-    assert "--dry-run has no meaning with --runs" in outcome.err
+    assert "--dry-run cannot be used with --runs" in outcome.err
     shown = project.run("repeat", "--runs", "run_*", "--dry-run", "--write-bounds")
     assert shown.code == 0, shown

@@ -130,7 +130,7 @@ def test_what_cannot_be_perturbed(
 def test_without_a_configuration_of_it_nothing_is_perturbed(project: Project) -> None:
     assert project.run("repeat", "--perturb").code == 2
     assert (
-        "--perturb has no meaning with --runs"
+        "--perturb cannot be used with --runs"
         in project.run("repeat", "--runs", "*", "--perturb").err
     )
 

@@ -116,7 +116,7 @@ def test_it_has_no_place_beside_repeat(suite: Suite) -> None:
     """)
     result = suite.run()
     result.assert_outcomes(failed=1)
-    assert "repeat=N has no meaning beside it" in result.stdout.str()
+    assert "repeat=N cannot be used with it" in result.stdout.str()
 
 
 def test_workers_say_that_others_ran_meanwhile(suite: Suite) -> None:

@@ -198,7 +198,7 @@ def test_a_plotfile_is_one_output_wherever_it_lies(tmp_path: Path) -> None:
         "plt00010",
     ]
     found = told(path, "amrex")
-    assert found["electrons"] == "is in a plotfile, and is none of its fields"
+    assert found["electrons"] == "is in a plotfile, but is not one of its fields"
     assert "job_info" not in found
 
 
@@ -213,8 +213,8 @@ def test_a_checkpoint_is_no_plotfile(tmp_path: Path) -> None:
     ("file", "old", "new", "message"),
     [
         ("Header", "Level_0/Cell", "../../Cell", "names '../../Cell' as the data of Level_0"),
-        ("Header", "Level_0/Cell", "Level_0/Cell 1", "goes on behind its end"),
-        ("Header", "\n2\n0.25", "\n4\n0.25", "other fields than it says|cannot be read"),
+        ("Header", "Level_0/Cell", "Level_0/Cell 1", "has more after its end"),
+        ("Header", "\n2\n0.25", "\n4\n0.25", "as many fields as it says|cannot be read"),
         ("Header", "0.25\n0\n", "0.25x\n0\n", "'0.25x', which is not a number"),
         ("Level_0/Cell_H", "1\n1\n1\n0", "2\n1\n1\n0", "not of version 1; set vismf"),
         ("Level_0/Cell_H", "1\n1\n1\n0", "1\n1\n2\n0", "other fields than the plotfile"),

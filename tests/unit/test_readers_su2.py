@@ -124,7 +124,7 @@ def test_points_without_a_fraction_are_decimals(tmp_path: Path) -> None:
         ("9 0 1 4 3 0", "77 0 1 4", "is no element"),
         ("1.5 0 1", "1.5 0", "rows of several lengths"),
         ("1.5 0 1", "1,5 0 1", "1,5"),
-        ("% a comment", "words", "line 1 is behind no key"),
+        ("% a comment", "words", "line 1 comes before any key"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:

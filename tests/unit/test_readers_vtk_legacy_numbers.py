@@ -41,7 +41,7 @@ def test_numbers_that_their_type_cannot_hold(
     path = tmp_path / "x.vtk"
     check(path, within.format(kind, right))
     check(path, within.format("int", wrong))
-    with pytest.raises(CorruptFileError, match=r"holds what is not of type u?int"):
+    with pytest.raises(CorruptFileError, match=r"has values that are not of type u?int"):
         check(path, within.format(kind, wrong))
 
 

@@ -116,7 +116,7 @@ def test_a_series_of_parallel_files(tmp_path: Path) -> None:
         ([('part="0"', "x.pvd")], "of itself"),
         ([('timestep="one"', "a.vti")], "timestep that is not a number: 'one'"),
         ([('timestep="nan"', "a.vti")], "timestep that is not a number: 'nan'"),
-        ([('timestep="0"', "a.vti"), ("", "a.vti")], "timestep to some of its files only"),
+        ([('timestep="0"', "a.vti"), ("", "a.vti")], "timestep to only some of its files"),
         ([('timestep="0"', "a.vti"), ('timestep="0.0"', "a.vti")], "two files for time 0.0"),
         ([('timestep="0" part="-1"', "a.vti")], "part that is not a number: '-1'"),
         ([('timestep="0" part="9999999999"', "a.vti")], "part that is not a number"),
