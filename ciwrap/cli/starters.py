@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, OutputMissingError
 from ciwrap.base.repository import ask_git
 from ciwrap.formats.catalog import Catalog
-from ciwrap.formats.find_outputs import Choice, ChosenBy, find_outputs, kind_of
+from ciwrap.formats.find_outputs import Choice, ChosenBy, OutputFile, find_outputs, kind_of
 from ciwrap.formats.known_logs import preset_of
 from ciwrap.formats.look import MAX_FILES, Survey, survey
 from ciwrap.formats.reader import VariableInfo
@@ -309,22 +309,27 @@ def _kinds(paths: Sequence[Path]) -> str:
 
 
 def _named(root: Path, outputs: Sequence[str]) -> list[FoundFile]:
-    found = find_outputs(root, outputs, trusts_suffixes=False)
-    with Catalog(found) as catalog:
-        if catalog.errors:
-            raise catalog.errors[0]
-    files: list[FoundFile] = []
-    for file in found.files:
-        path = file.path.relative_to(root).as_posix()
-        if file.chosen_by is ChosenBy.CONTENT and file.reader.name in ("tokens", "bytes"):
-            preset = preset_of(file.path)
-            keys = (("format", file.reader.name),) if preset is None else _keys(preset)
-            files.append(_found(path, (), keys))
-            continue
-        format_name = None if file.why is None else file.reader.name
-        with file.open() as source:
-            files.append(_found(path, source.variables, _keys(None, format_name)))
-    return files
+    """The files of outputs, each looked into alone: two of them may name the same variables."""
+    files: dict[str, FoundFile] = {}
+    for output in outputs:
+        found = find_outputs(root, [output], trusts_suffixes=False)
+        with Catalog(found) as catalog:
+            if catalog.errors:
+                raise catalog.errors[0]
+        for file in found.files:
+            path = file.path.relative_to(root).as_posix()
+            files[path] = _opened(path, file)
+    return list(files.values())
+
+
+def _opened(path: str, file: OutputFile) -> FoundFile:
+    if file.chosen_by is ChosenBy.CONTENT and file.reader.name in ("tokens", "bytes"):
+        preset = preset_of(file.path)
+        keys = (("format", file.reader.name),) if preset is None else _keys(preset)
+        return _found(path, (), keys)
+    format_name = None if file.why is None else file.reader.name
+    with file.open() as source:
+        return _found(path, source.variables, _keys(None, format_name))
 
 
 def _found(

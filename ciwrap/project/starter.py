@@ -164,9 +164,8 @@ def make_starter(
     groups = _groups(sorted(found, key=lambda file: file.path), further, others)
     text = _HEAD.replace("{run}", run_line(command)) + ("" if groups else _NOTHING)
     checks: list[StarterCheck] = []
-    names: set[str] = set()
-    for group in groups[:MOST_CHECKS]:
-        name = _check_name(group.pattern, names)
+    names = _check_names([group.pattern for group in groups[:MOST_CHECKS]])
+    for name, group in zip(names, groups, strict=False):
         listed = _listed(group)
         arrays = sum(map(len, listed.values()))
         count = len(group.files) + group.more
@@ -312,15 +311,25 @@ def _shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) if shape else "one number"
 
 
-def _check_name(pattern: str, names: set[str]) -> str:
+def _check_names(patterns: Sequence[str]) -> list[str]:
+    """A name for each check: the shortest that no other could have, else a numbered one."""
+    possible = [_possible_names(pattern) for pattern in patterns]
+    counts = Counter(name for names in possible for name in set(names))
+    chosen: list[str] = []
+    for names in possible:
+        alone = [name for name in names if counts[name] == 1]
+        numbered = (f"{names[-1]}_{number}" for number in itertools.count(2))
+        wanted = itertools.chain(alone, names[-1:], numbered)
+        chosen.append(next(one for one in wanted if one not in chosen))
+    return chosen
+
+
+def _possible_names(pattern: str) -> list[str]:
+    """What a check may be called: the file without its suffix, with it, and with its folders."""
     parts = [part for part in PurePosixPath(pattern).parts if "{" not in part]
     last = inner_path(PurePosixPath(parts[-1] if parts else "results"))
-    each = (_NOT_IN_NAMES.sub("_", one).strip("._-") for one in (last.stem, last.name))
-    stem, whole = (one or "results" for one in each)
-    numbered = (f"{stem}_{number}" for number in itertools.count(2))
-    name = next(one for one in itertools.chain((stem, whole), numbered) if one not in names)
-    names.add(name)
-    return name
+    each = (last.stem, last.name, "_".join((*parts[:-1], last.name)))
+    return [_NOT_IN_NAMES.sub("_", one).strip("._-") or "results" for one in each]
 
 
 def run_line(command: str | None) -> str:

@@ -147,6 +147,21 @@ def test_texts_with_keys_are_read_by_these_and_the_program_is_none(tmp_path: Pat
     assert run(tmp_path, "check")[0] == 1
 
 
+def test_files_that_differ_in_their_suffix_alone_become_checks_of_their_own(tmp_path: Path) -> None:
+    """They name the same variables, which one check could not tell apart."""
+    names = ("x.extxyz", "x.xyz")
+    for name in names:
+        (tmp_path / name).write_text("1\nProperties=species:S:1:pos:R:3\nH 0 0 0.5\n")
+    for outputs in (names, ()):
+        code, out = run(tmp_path, "init", *outputs)
+        assert code == 0, out
+        checks = yaml.safe_load((tmp_path / "ciwrap.yaml").read_text())["checks"]
+        assert checks == {name: {"outputs": name} for name in names}
+        assert run(tmp_path, "accept", "--reason", "as it is")[0] == 0
+        assert run(tmp_path, "check")[0] == 0
+        (tmp_path / "ciwrap.yaml").unlink()
+
+
 def test_a_program_named_from_this_folder_is_no_output(tmp_path: Path) -> None:
     """As README calls it: `ciwrap init -- ./simulate`."""
     program = tmp_path / "simulate"

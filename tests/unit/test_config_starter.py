@@ -173,6 +173,13 @@ def test_plotfiles_are_a_history() -> None:
     assert check.outputs == ("out/plt{iteration:d}",)
 
 
+def test_checks_have_the_shortest_name_that_no_other_could_have() -> None:
+    paths = ["a/x.csv", "a/x.npz", "b/x.csv", "c d/z.csv", "c_d/z.csv"]
+    found = [FoundFile(path, (FoundVariable("v", "<f8", (2,)),)) for path in paths]
+    names = [one.name for one in make_starter(found).checks]
+    assert names == ["a_x.csv", "x.npz", "b_x.csv", "c_d_z.csv", "c_d_z.csv_2"]
+
+
 def test_many_places_are_not_all_listed(tmp_path: Path) -> None:
     found = [FoundFile(f"d{n}/x.npy", (FoundVariable("x", "<f8", (2,)),)) for n in range(40)]
     starter = make_starter(found)
