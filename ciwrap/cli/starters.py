@@ -86,7 +86,7 @@ def starter_for(
     ]
     unopened = [path.as_posix() for path in result.unopened]
     starter = make_starter(files, command=command, others=others, unopened=unopened)
-    left_out = [*_left_out(result, texts, runs), *_without_rules(files)]
+    left_out = [*_left_out(result, texts, runs), *_ignored(files), *_without_rules(files)]
     if starter.left_out:
         left_out.append(
             f"{plural(starter.left_out, 'file')} after the first {MAX_FILES:,}, which were not"
@@ -289,6 +289,20 @@ def _left_out(result: Survey, texts: Sequence[Path], runs: SomeRuns | None = Non
         why = "that git tracks" if runs is None else "that the command does not write"
         lines.append(f"{plural(len(result.inputs), 'file')} {why}, taken for inputs")
     return lines
+
+
+def _ignored(files: Sequence[FoundFile]) -> list[str]:
+    """Variables that move too far between the runs, and what to do in place of leaving them out."""
+    names = sorted({name for one in files for name in one.ignored})
+    if not names:
+        return []
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    text = (
+        f"{plural(len(names), 'variable')} under 'ignore', which the runs change too far for a"
+        f" bound: {', '.join(names[:_MOST_NAMED])}{more}; to compare them, fix the program's seed,"
+        " or take them out of 'ignore' and give them an 'atol' under 'variables'"
+    )
+    return [text]
 
 
 def _without_rules(files: Sequence[FoundFile]) -> list[str]:

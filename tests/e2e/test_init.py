@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -387,6 +388,22 @@ def test_texts_with_keys_and_known_logs_are_read_by_them_in_runs_too(tmp_path: P
     assert run(tmp_path, "run")[0] == 0
     (tmp_path / "input.txt").write_text("defect", encoding="ascii")
     assert run(tmp_path, "run")[0] == 1
+
+
+def test_a_variable_that_is_all_noise_is_told_with_what_to_do(tmp_path: Path) -> None:
+    program = (
+        "import numpy as np; draw = np.random.default_rng().normal\n"
+        "np.savez('out.npz', drawn=draw(size=50), kept=np.arange(50.0) + 1e-12 * draw(size=50))"
+    )
+    code, out = run(tmp_path, "init", "--runs", "2", "--", sys.executable, "-c", program)
+    assert code == 0, out
+    told = "1 variable under 'ignore', which the runs change too far for a bound: drawn; to compare"
+    assert f"left out: {told}" in out
+    text = (tmp_path / "ciwrap.yaml").read_text(encoding="utf-8")
+    assert f"#   {told}" in text
+    assert "give them an 'atol' under 'variables'" in text
+    (check,) = yaml.safe_load(text)["checks"].values()
+    assert (check["ignore"], list(check["variables"])) == (["drawn"], ["kept"])
 
 
 def test_runs_that_fail_or_are_missing(tmp_path: Path) -> None:
