@@ -31,7 +31,8 @@ class Finder {
 
   private:
     std::string_view rest() const { return line_.substr(at_); }
-    char before() const { return at_ == 0 ? ' ' : line_[at_ - 1]; }
+    // The character so many before the last one.
+    char before(std::size_t back = 0) const { return at_ <= back ? ' ' : line_[at_ - back - 1]; }
     std::size_t offset(std::string_view part) const {
         return static_cast<std::size_t>(part.data() - line_.data());
     }
@@ -45,7 +46,7 @@ class Finder {
     }
 
     bool sign() {
-        if (may_begin_sign(rest()) && (date() || clock() || address()))
+        if (may_begin_sign(rest()) && (date() || clock() || padded_clock() || address()))
             return true;
         return is_digit(line_[at_]) ? measure_before_name() : may_begin_sign(rest()) && name();
     }
@@ -64,6 +65,10 @@ class Finder {
         take(between, "at");  // 2026/11/22 at 10:01:17.386
         return date_end_ > 0 &&
                (between == "T" || std::all_of(between.begin(), between.end(), is_blank));
+    }
+
+    static bool is_before_date(std::string_view behind) {
+        return take_all(behind, is_blank) && take_date(behind) && ends(behind, "-+/.:'");
     }
 
     bool date() {
@@ -87,6 +92,18 @@ class Finder {
         if (has_date)
             take_clock_end(behind);
         return ends(behind) && cover(rest(), behind, ignore_times);
+    }
+
+    // 23: 5:20  30Nov2026. Only beside a date: ratios are printed so as well.
+    bool padded_clock() {
+        const bool is_hour_padded =
+            at_ > 0 && before() == ' ' && leading(rest(), is_digit).size() == 1;
+        const std::size_t blanks = is_hour_padded ? 1 : 0;
+        std::string_view behind = line_.substr(at_ - blanks);
+        if (is_among(before(blanks), ".-+/:'") || !take_padded_clock(behind) ||
+            behind.starts_with(':') || !ends(behind))
+            return false;
+        return (is_behind_date() || is_before_date(behind)) && cover(rest(), behind, ignore_times);
     }
 
     // 10.0.0.17

@@ -11,11 +11,11 @@ namespace ciwrap {
 
 // Each set has signs that can be nothing else, whatever the line is about. What can be read as a
 // number is none of them, whichever words or units stand near it:
-// dates: 2026-11-22, 22.11.2026, 22 Nov 2026, Sun Nov 22 10:01:17 2026. times: 12:30:01; at 16h28;
-// a time directly between its name and its unit, Elapsed time: 3.2 s, CPU time [s] 3.2, 0.5s CPU.
-// paths: /home/anna, ./b, ../c, ~/d. hosts: 10.0.0.17, and the name behind `hostname` or `host:`.
-// pids: whole numbers behind `pid`, `process id`, `job id`. memory: a size directly between its
-// name and its unit, RSS 12 MB.
+// dates: 2026-11-22, 22.11.2026, 22 Nov 2026, Sun Nov 22 10:01:17 2026. times: 12:30:01, beside a
+// date also 23: 5:20; at 16h28; a time directly between its name and its unit, Elapsed time: 3.2 s,
+// CPU time [s] 3.2, 0.5s CPU. paths: /home/anna, ./b, ../c, ~/d. hosts: 10.0.0.17, and the name
+// behind `hostname` or `host:`. pids: whole numbers behind `pid`, `process id`, `job id`. memory: a
+// size directly between its name and its unit, RSS 12 MB.
 enum IgnoredSets : unsigned {
     ignore_dates = 1,
     ignore_times = 2,

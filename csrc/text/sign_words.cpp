@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "text/take_text.hpp"
 #include "text/text_tokens.hpp"
@@ -33,6 +34,7 @@ constexpr std::array<std::string_view, 18> date_forms{
     "dNY",      "d-N-Y",     "d N Y",         "N d Y",           "N d, Y",  "W d N Y",
     "W, d N Y", "W, N d, Y", "W N d h:m:s Y", "W N d h:m:s Z Y", "W N d Y", "W N d"};
 constexpr std::string_view time_form = "h:m:s";
+constexpr std::size_t clock_size = 8;
 constexpr std::string_view minute_form = "hHm";
 
 // Names of what stands behind them. A blank stands for a blank, - or _, or for nothing.
@@ -215,6 +217,18 @@ bool take_date(std::string_view& rest) {
 
 bool take_clock(std::string_view& rest) {
     return take_form(rest, time_form);
+}
+
+bool take_padded_clock(std::string_view& rest) {
+    std::string clock(rest.substr(0, clock_size));
+    for (std::size_t tens = 0; tens < clock.size(); tens += 3)
+        if (clock[tens] == ' ')
+            clock[tens] = '0';
+    std::string_view padded = clock;
+    if (!take_clock(padded))
+        return false;
+    rest.remove_prefix(clock_size);
+    return true;
 }
 
 bool take_minute_name(std::string_view& rest) {

@@ -15,11 +15,12 @@ bool is_among(char c, std::string_view characters);
 // Each of these takes something off the front of a text; if it is not there, what `rest` is left as
 // does not matter, but for those that say so. Whether it was there.
 
-bool take_date(std::string_view& rest);         // 2026-11-22, 22 Nov 2026; else rest is as it was
-bool take_clock(std::string_view& rest);        // 12:30:01
-bool take_minute_name(std::string_view& rest);  // at, and blanks
-bool take_minute(std::string_view& rest);       // 16h28
-bool take_address(std::string_view& rest);      // 10.0.0.17
+bool take_date(std::string_view& rest);          // 2026-11-22, 22 Nov 2026; else rest is as it was
+bool take_clock(std::string_view& rest);         // 12:30:01
+bool take_padded_clock(std::string_view& rest);  // 23: 5:20, with blanks for leading zeros
+bool take_minute_name(std::string_view& rest);   // at, and blanks
+bool take_minute(std::string_view& rest);        // 16h28
+bool take_address(std::string_view& rest);       // 10.0.0.17
 // CPU time, memory; else rest is as it was.
 bool take_quantity_name(std::string_view& rest, Quantity quantity);
 bool take_process_name(std::string_view& rest);  // pid; else rest is as it was

@@ -80,6 +80,21 @@ def test_two_logs_need_no_preparation(tmp_path: Path) -> None:
     assert "1 value masked" in ignored.out
 
 
+def test_clocks_with_blanks_for_leading_zeros_are_times(tmp_path: Path) -> None:
+    """As Quantum ESPRESSO prints them."""
+    line = "   This run was terminated on:  {}  30Nov2026\n   E = {}\n"
+    golden = line.format("23:15:20", -1.5).encode()
+    for clock in ("23: 5: 9", " 9:13: 1", " 0: 0: 0"):
+        found = _compare(tmp_path, golden, line.format(clock, -1.5).encode())
+        assert "looks like timings: --ignore-tokens times" in found.out
+        for energy, code in ((-1.5, 0), (-1.6, 1)):
+            new = line.format(clock, energy).encode()
+            assert _compare(tmp_path, golden, new, "--ignore-tokens", "times").code == code
+    ratio = b"ratio  1: 2: 3\n"
+    new = ratio.replace(b"3", b"4")
+    assert _compare(tmp_path, ratio, new, "--ignore-tokens", "times").code == 1
+
+
 def test_a_line_without_partner_is_never_a_match(tmp_path: Path) -> None:
     new = GOLDEN.replace(" done\n", "")
     found = _compare(tmp_path, GOLDEN.encode(), new.encode(), "--atol", "1e9")

@@ -268,6 +268,9 @@ TEST(IgnoredText, CoversWhatItSays) {
     EXPECT_EQ(covered("starts on 22Nov2026 at", ignore_dates), "[22Nov2026]");
     EXPECT_EQ(covered("Sun Nov 22 10:01:17 UTC 2026", ignore_dates),
               "[Sun Nov 22 10:01:17 UTC 2026]");
+    EXPECT_EQ(covered("terminated on:  23: 5:20  30Nov2026", ignore_times), "[23: 5:20]");
+    EXPECT_EQ(covered("terminated on:   9:13: 1   3Nov2026", ignore_times), "[9:13: 1]");
+    EXPECT_EQ(covered("starts on 30Nov2026 at  0: 5: 0", ignore_times), "[0: 5: 0]");
     EXPECT_EQ(covered("Elapsed: 3.5 s, dt = 0.5 s", ignore_times), "[3.5 s]");
     EXPECT_EQ(covered("MD| CPU time per MD step [s] 2.5", ignore_times), "[2.5]");
     EXPECT_EQ(covered("ExecutionTime = 0.05 s  ClockTime = 1 s", ignore_times), "[0.05 s][1 s]");
@@ -284,6 +287,27 @@ TEST(IgnoredText, CoversWhatItSays) {
     EXPECT_EQ(covered("PID 417, process id = 9", ignore_pids), "[417][9]");
     EXPECT_EQ(covered("memory used: 12.5 MB of 3 rows", ignore_memory), "[12.5 MB]");
     EXPECT_EQ(covered("maximum resident set size (kbytes): 5120", ignore_memory), "[5120]");
+}
+
+// Beside a date, a clock with blanks for zeros has three parts, of two characters each.
+TEST(IgnoredText, CoversNoOtherNumbersBesideDates) {
+    for (const char* line : {
+             "12: 5  30Nov2026",
+             "30Nov2026  1: 2: 3: 4",
+             "4: 1: 2: 3  30Nov2026",
+             "24: 5: 3  30Nov2026",
+             "23: 5:60:1  30Nov2026",
+             "23:60: 1  30Nov2026",
+             "23: 5: 72  30Nov2026",
+             "23:  5: 7  30Nov2026",
+             "23 : 5: 7  30Nov2026",
+             "23: 5: 7.5 1.5 30Nov2026",
+             " 1:2:3  30Nov2026",
+             "-9:13: 1  30Nov2026",
+             "1.9:13: 1  30Nov2026",
+             "23: 5: 7 0.5 30Nov2026",
+         })
+        EXPECT_EQ(covered(line, ignore_times), "") << line;
 }
 
 // Numbers of physics that stand near words and units of time, and numbers that ran together.
@@ -305,6 +329,8 @@ TEST(IgnoredText, CoversNothingThatMayBeAResult) {
              "dec -12:30:45.2",
              "RA 12:30:45.25",
              "ratio 12:30",
+             "ratio  1: 2: 3",
+             "ratio 12: 2: 3 of 7",
              "RA 16h28",
              "at 16h28m12s",
              "at 26h28",
