@@ -4,9 +4,11 @@ arrays move.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,8 +17,9 @@ from typing import Any
 from msgspec import Struct
 
 from ciwrap import _core
-from ciwrap.arrays.values import TEXT_SETS
+from ciwrap.arrays.values import TEXT_SETS, SectionPlace, TextRules
 from ciwrap.base.late import numpy as np
+from ciwrap.check.texts import section_rows
 from ciwrap.formats.find_outputs import Choice
 from ciwrap.formats.look import paths_below
 from ciwrap.formats.reader import Source, VariableInfo
@@ -32,6 +35,7 @@ _PART_OF_SPREAD = 1e-3
 _MOST_ROUNDS = 20
 _LEAST_EXPONENT = -16  # doubles have no finer relative differences
 _LONGEST_SHOWN = 40
+_OF_TIMES = re.compile(r"\btimings?\b", re.IGNORECASE)
 
 
 class Change(Struct, frozen=True):
@@ -42,12 +46,13 @@ class Change(Struct, frozen=True):
 
 
 class Noise(Struct, frozen=True):
-    """How runs of an output differ. signs: sets of `ignore`, and places: for `ignore_places`, rtol
-    and atol, of a text. bounds: an atol for variables. variables: those that move too far for a
-    bound. problem: why they do not match even so.
+    """How runs of an output differ. signs: sets of `ignore`, sections and places: for
+    `ignore_places`, rtol and atol, of a text. bounds: an atol for variables. variables: those that
+    move too far for a bound. problem: why they do not match even so.
     """
 
     signs: tuple[str, ...] = ()
+    sections: tuple[SectionPlace, ...] = ()
     places: tuple[Change, ...] = ()
     rtol: float = 0.0
     atol: float = 0.0
@@ -125,14 +130,23 @@ def text_noise(earlier: Sequence[Path], last: Path, folder: Path) -> Noise:
     does.
     """
     signs = _signs_in(last, folder)
+    sections: list[SectionPlace] = []
     places: dict[str, Change] = {}
 
     def compared(rtol: float, atol: float = 0.0) -> list[dict[str, Any]]:
         how: dict[str, Any] = {"ignore": signs, "ignore_places": list(places)}
-        return [_core.compare_texts(one, last, rtol=rtol, atol=atol, **how) for one in earlier]
+        how.update(rtol=rtol, atol=atol)
+        rules = TextRules(sections=tuple(sections))
+        each = [(one, section_rows(rules, one, last)) for one in earlier]
+        return [_core.compare_texts(one, last, sections=rows, **how) for one, rows in each]
 
     while more := _signs_of(compared(MOST_NOISE), signs):
         signs += more
+    for table in _tables_of_times(last):
+        without = _unpaired(compared(MOST_NOISE))
+        sections.append(table)
+        if _unpaired(compared(MOST_NOISE)) >= without:
+            sections.pop()
     # Only now, since what a sign covers is another word of a place.
     for _ in range(_MOST_ROUNDS):
         new = _places_of(compared(MOST_NOISE), places)
@@ -149,7 +163,35 @@ def text_noise(earlier: Sequence[Path], last: Path, folder: Path) -> Noise:
     each = zip(compared(rtol, atol), earlier, strict=True)
     problems = [_problem(one, path, last) for one, path in each]
     problem = next((one for one in problems if one is not None), None)
-    return Noise(tuple(signs), tuple(places.values()), rtol, atol, problem=problem)
+    changed = tuple(places.values())
+    return Noise(tuple(signs), tuple(sections), changed, rtol, atol, problem=problem)
+
+
+def _tables_of_times(path: Path) -> list[SectionPlace]:
+    """The paragraphs of a text that say in their first line that they are of timings. Rows of
+    times come and go from run to run, and so do the bars beside them.
+    """
+    lines = ["", *path.read_bytes().decode("utf-8", "replace").splitlines()]
+    firsts = [new for old, new in itertools.pairwise(lines) if new.strip() and not old.strip()]
+    tables = []
+    for first, following in itertools.zip_longest(firsts, firsts[1:]):
+        start = _heading(first)
+        end = None if following is None else _heading(following)
+        has_end = end is not None or following is None
+        if start is not None and has_end and _OF_TIMES.search(start):
+            tables.append(SectionPlace("", start, end))
+    return tables
+
+
+def _heading(line: str) -> str | None:
+    """A template of how a line begins, up to its colon; None if that may change, or is no text."""
+    words, colon, _ = line.strip().partition(":")
+    is_fixed = words.isprintable() and not re.search(r"[0-9{}\ufffd]", words)
+    return f"^{words}{colon}" if words and is_fixed else None
+
+
+def _unpaired(found: Sequence[Mapping[str, Any]]) -> int:
+    return sum(one[side]["unpaired_lines"] for one in found for side in ("golden", "new"))
 
 
 def _least_rtol(differing: Callable[[float], int]) -> float:
@@ -293,19 +335,26 @@ def _rounded_up(value: float) -> float:
 def text_lines(noise: Noise) -> tuple[str, ...]:
     """The keys of a check of the text, as lines of ciwrap.yaml."""
     lines = []
-    if noise.signs or noise.places:
+    if noise.signs or noise.sections or noise.places:
         lines.append("# What these runs print anew. Take out what may not change.")
         lines.append("options:")
     if noise.signs:
         lines.append(f"  ignore: [{', '.join(noise.signs)}]")
-    if noise.places:
+    if noise.sections or noise.places:
         lines.append("  ignore_places:")
+        lines += [f"    - {_in_yaml(one)}  # timings" for one in noise.sections]
         lines += [f"    - {json.dumps(one.what)}  # {one.shown}" for one in noise.places]
     if noise.rtol:
         lines.append(f"rtol: {noise.rtol:g}  # at least {_TIMES} times what the runs differ by")
     if noise.atol:
         lines.append(f"atol: {noise.atol:g}  # for numbers next to zero, which differ")
     return tuple(lines)
+
+
+def _in_yaml(section: SectionPlace) -> str:
+    """A section that is left out whole."""
+    end = "" if section.end is None else f", end: {json.dumps(section.end)}"
+    return f"{{section: {{start: {json.dumps(section.start)}{end}}}}}"
 
 
 def file_noise(

@@ -406,6 +406,32 @@ def test_a_variable_that_is_all_noise_is_told_with_what_to_do(tmp_path: Path) ->
     assert (check["ignore"], list(check["variables"])) == (["drawn"], ["kept"])
 
 
+TIMED_PROGRAM = """
+import pathlib
+kept = pathlib.Path(".count")
+n = int(kept.read_text()) + 1 if kept.exists() else 1
+kept.write_text(str(n))
+energy = float(pathlib.Path("input.txt").read_text())
+bar = "-" * n
+pathlib.Path("gpaw.txt").write_text(
+    f"Kinetic:  +12.345678\\nFree energy:  {energy:.6f}\\n\\nTiming:          incl.  excl.\\n"
+    f"Forces:         {0.5 * n:.3f}  0.1 {3 * n:.1f}% |{bar}|\\nOther:  0.000  0.000   0.0% |\\n"
+    f"Total:          {0.5 * n:.3f} 100.0%\\n\\nMemory usage: 110.87 MiB\\n"
+)
+"""
+
+
+def test_energies_beside_a_table_of_times_stay_compared(tmp_path: Path) -> None:
+    (tmp_path / "input.txt").write_text("-9.432099", encoding="ascii")
+    code, out = run(tmp_path, "init", "--runs", "2", "--", "python3", "-c", TIMED_PROGRAM)
+    assert code == 0, out
+    assert run(tmp_path, "accept")[0] == 0
+    assert run(tmp_path, "run")[0] == 0
+    (tmp_path / "input.txt").write_text("-9.432098", encoding="ascii")
+    code, out = run(tmp_path, "run")
+    assert (code, "1 of 2 numbers" in out) == (1, True), out
+
+
 def test_runs_that_fail_or_are_missing(tmp_path: Path) -> None:
     assert run(tmp_path, "init", "--runs", "2")[0] == 2
     assert run(tmp_path, "init", "--runs", "2", "--logs", "a.log", "--", "true")[0] == 2

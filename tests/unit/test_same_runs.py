@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import yaml
 
-from ciwrap.studies.same_runs import Noise, file_noise, text_noise
+from ciwrap.arrays.values import SectionPlace
+from ciwrap.studies.same_runs import Noise, file_noise, text_lines, text_noise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +65,38 @@ def test_bounds_of_texts(
         assert noise.atol == 0.0
     else:
         assert (noise.problem, noise.rtol, noise.atol) == (None, *bounds)
+
+
+def _with_times(energy: float, bar: str, time: float, behind: str) -> str:
+    rows = f"{'-' * 20}\nForces:  {time}  0.1% |{bar}|\nOther:  0.000  0.0% ||\n{'-' * 20}\n"
+    return f"title\n\nE: {energy}\n\nTiming:  incl.  excl.\n{rows}\n{behind}"
+
+
+def test_a_table_of_times_is_left_out_by_its_heading(tmp_path: Path) -> None:
+    """As GPAW prints it: its bars are words, so that its rows have no partner."""
+    behind = "Converged: 12 steps\n"
+    one = _with_times(-1.5, "--", 0.5, behind)
+    noise = _of_texts(tmp_path, one, _with_times(-1.5, "---", 0.7, behind))
+    assert noise == Noise(sections=(SectionPlace("", "^Timing:", "^Converged:"),))
+    assert yaml.safe_load("\n".join(text_lines(noise))) == {
+        "options": {"ignore_places": [{"section": {"start": "^Timing:", "end": "^Converged:"}}]}
+    }
+    at_end = [_with_times(-1.5, bar, 0.5, "") for bar in ("--", "---")]
+    assert _of_texts(tmp_path, *at_end).sections == (SectionPlace("", "^Timing:"),)
+
+
+def test_no_table_is_left_out_that_has_partners_or_no_name(tmp_path: Path) -> None:
+    one = _with_times(-1.5, "--", 0.5, "")
+    same_bars = _of_texts(tmp_path, one, _with_times(-1.5, "--", 0.7, ""))
+    assert same_bars.sections == ()
+    assert [place.what for place in same_bars.places] == ["Forces: {} # % |--|"]
+    other = _with_times(-1.5, "---", 0.5, "")
+    for heading in ("Energies:", "Timing of 3 ranks:"):
+        texts = [text.replace("Timing:", heading) for text in (one, other)]
+        noise = _of_texts(tmp_path, *texts)
+        assert (noise.sections, noise.problem is None) == ((), False)
+    # What differs outside of it is no reason to leave it out.
+    assert _of_texts(tmp_path, one, one.replace("title", "another title")).sections == ()
 
 
 def test_a_bound_of_an_array_is_a_thousandth_of_its_spread_at_most(tmp_path: Path) -> None:
