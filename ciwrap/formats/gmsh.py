@@ -6,15 +6,14 @@ Source: "Gmsh Reference Manual", "MSH file format" and "MSH file format version 
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import formats_of
-from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of, whole_file
-from ciwrap.formats.words import numbers_in
+from ciwrap.formats.reader import CheckedReader, Source, guarded, labels_of
+from ciwrap.formats.words import HeldLines, numbers_in, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,14 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ciwrap.arrays.values import Labels
-
 # Sections that mix tags, which no bound may apply to, with numbers.
 _TEXTS = {
-    *("PhysicalNames", "Entities", "PartitionedEntities", "Periodic", "GhostElements"),
-    *("Parametrizations", "InterpolationScheme"),
+    *("$PhysicalNames", "$Entities", "$PartitionedEntities", "$Periodic", "$GhostElements"),
+    *("$Parametrizations", "$InterpolationScheme"),
 }
-_DATA = {"NodeData", "ElementData", "ElementNodeData"}
+_DATA = {"$NodeData", "$ElementData", "$ElementNodeData"}
+_FORMAT = re.compile(r"(?:2\.2|4\.1)\s+0\s+\d+")
 _QUOTED = re.compile(r'"(.*)"')
 
 
@@ -43,11 +41,7 @@ class GmshReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         listing = Listing(path, options)
-        data = whole_file(path)
-        mesh = _Mesh(listing)
-        for section, lines in _sections(data):
-            with guarded(path, f"${section}"):
-                mesh.add(section, lines)
+        _Mesh(HeldLines(text_lines(path)), listing).read()
         if not listing.entries:
             raise CorruptFileError("holds neither a mesh nor data")
         return EntrySource(path, listing.entries)
@@ -57,189 +51,149 @@ class GmshReader(CheckedReader):
         return None if self.name in formats_of(path) else "does not begin with $MeshFormat"
 
 
-def _sections(data: bytearray) -> Iterator[tuple[str, list[str]]]:
-    """The name of each section, and its lines that are not blank."""
-    lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").split("\n")]
-    at = 0
-    if not lines[0].startswith("$MeshFormat"):
-        raise CorruptFileError("does not begin with $MeshFormat", remedy="is it a mesh of Gmsh?")
-    while at < len(lines):
-        name = lines[at].removeprefix("$")
-        if name:
-            if not lines[at].startswith("$"):
-                raise CorruptFileError(f"line {at + 1} is in no section: {lines[at][:40]!a}")
-            try:
-                end = lines.index(f"$End{name}", at)
-            except ValueError:
-                raise CorruptFileError(f"has no $End{name[:40]}") from None
-            yield name, [line for line in lines[at + 1 : end] if line]
-            at = end
-        at += 1
-
-
-class _Rows:
-    """The lines of a section, of which each is taken once. Raises CorruptFileError."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._lines = iter(lines)
-
-    def take(self, count: int, least: int = 1) -> list[list[str]]:
-        """The words of so many lines, of which each has at least so many."""
-        found = [line.split() for line in islice(self._lines, max(0, count))]
-        if len(found) != count or any(len(row) < least for row in found):
-            raise CorruptFileError("ends too early, or has a line that is too short")
-        return found
-
-    def wholes(self, count: int) -> list[int]:
-        """The whole numbers of a line, of which there are so many."""
-        (row,) = _table(self.take(1), count, "<i8").tolist()
-        return list(row)
-
-    def whole(self) -> int:
-        return self.wholes(1)[0]
-
-    def text(self) -> str:
-        found = _QUOTED.fullmatch(next(self._lines, ""))
-        if found is None:
-            raise CorruptFileError("has no text in quotes where a name should be")
-        return found[1]
-
-    def end(self) -> None:
-        if next(self._lines, None) is not None:
-            raise CorruptFileError("has more lines than it says")
-
-
-def _table(rows: Sequence[Sequence[str]], width: int, dtype: str = "<f8") -> NDArray[Any]:
+def _table(rows: Sequence[Sequence[str]], width: int) -> NDArray[Any]:
     if any(len(row) != width for row in rows):
         raise CorruptFileError(f"has rows that do not hold {width} numbers")
-    return numbers_in([word for row in rows for word in row], dtype).reshape(len(rows), width)
+    return numbers_in([word for row in rows for word in row]).reshape(len(rows), width)
 
 
 class _Mesh:
     """Adds the sections of a file to a listing. Raises CorruptFileError, UnsupportedFormatError."""
 
-    def __init__(self, listing: Listing) -> None:
-        self._listing = listing
+    def __init__(self, lines: HeldLines, listing: Listing) -> None:
+        self._lines, self._listing = lines, listing
         self._is_new = False
-        self._numbers: dict[str, list[int]] = {}  # of nodes and of elements
+        self._numbers: dict[str, list[str]] = {}  # of nodes and of elements
 
-    def add(self, section: str, lines: list[str]) -> None:
-        rows = _Rows(lines)
-        if section == "MeshFormat":
-            self._format(lines)
-        elif section in _TEXTS:
-            self._listing.add_array(section, np.array(lines, object))
-        elif section in ("Nodes", "ParametricNodes"):
-            self._nodes(rows, has_parameters=section == "ParametricNodes")
-        elif section == "Elements":
-            self._elements(rows)
-        elif section in _DATA:
-            self._data(section, rows)
-        elif section != "Comments":
-            raise CorruptFileError("is a section that is not known")
-
-    def _format(self, lines: list[str]) -> None:
-        words = " ".join(lines).split()
-        if len(words) < 3 or words[0] not in ("2.2", "4.1") or words[1] != "0":
-            what = f"of version {words[0]}, {'text' if words[1:2] == ['0'] else 'binary'}"
+    def read(self) -> None:
+        self._lines.expect("$MeshFormat")
+        line = self._lines.take()
+        if not _FORMAT.fullmatch(line):
             raise UnsupportedFormatError(
-                f"is a mesh {what}; read are 2.2 and 4.1 as text",
+                f"is a mesh of the format {line[:40]!a}; read are 2.2 and 4.1 as text (4.1 0 8)",
                 remedy="write it again: gmsh FILE -save -format msh41",
             )
-        self._is_new = words[0] == "4.1"
+        self._is_new = line.startswith("4.1")
+        self._lines.expect("$EndMeshFormat")
+        while section := self._lines.next:
+            with guarded(self._listing.path, section[:40]):
+                self._add(section, f"$End{section[1:]}")
 
-    def _blocks(self, kind: str, rows: _Rows) -> Iterator[list[int]]:
+    def _add(self, section: str, end: str) -> None:
+        """Adds the section that begins with the next line, up to the line that ends it."""
+        self._lines.take()
+        if section in ("$Nodes", "$ParametricNodes"):
+            self._nodes(has_parameters=section == "$ParametricNodes")
+        elif section == "$Elements":
+            self._elements()
+        elif section in _DATA:
+            self._data(section[1:])
+        elif section in _TEXTS or section == "$Comments":
+            texts = []
+            while self._lines.next not in ("", end):
+                texts.append(self._lines.take())
+            if section in _TEXTS:
+                self._listing.add_array(section[1:], np.array(texts, object))
+        else:
+            raise CorruptFileError("begins no section that is known")
+        self._lines.expect(end)
+
+    def _rows(self, count: int) -> list[list[str]]:
+        """The words of so many lines."""
+        if count < 0:
+            raise CorruptFileError(f"says that it has {count} rows")
+        return [self._lines.take().split() for _ in range(count)]
+
+    def _wholes(self) -> list[int]:
+        """The whole numbers of the next line."""
+        return list(numbers_in(self._lines.take().split(), "<i8").tolist())
+
+    def _counted(self) -> list[str]:
+        """As many lines as the line before them says."""
+        (count,) = self._wholes()
+        return [self._lines.take() for _ in range(count)]
+
+    def _blocks(self, kind: str) -> Iterator[list[int]]:
         """The four numbers at the head of each block, the last one of which says of how many items
         it is; before version 4 there is but one.
         """
         if not self._is_new:
-            yield [0, 0, 0, rows.whole()]
-        else:
-            count, said, *_ = rows.wholes(4)
-            heads = []
-            for _ in range(count):
-                heads.append(rows.wholes(4))
-                yield heads[-1]
-            if sum(head[3] for head in heads) != said:
-                raise CorruptFileError("holds more or fewer items than it says")
-            table = np.array(heads, "<i8").reshape(-1, 4)
-            self._listing.add_array(f"{kind}/blocks", table)
-        rows.end()
+            yield [0, 0, 0, *self._wholes()]
+            return
+        count, said, _, _ = self._wholes()
+        heads = []
+        for _ in range(count):
+            heads.append(self._wholes())
+            yield heads[-1]
+        if sum(head[3] for head in heads) != said:
+            raise CorruptFileError("holds more or fewer items than it says")
+        self._listing.add_array(f"{kind}/blocks", np.array(heads, "<i8").reshape(-1, 4))
 
-    def _add_numbers(self, kind: str, words: list[str]) -> None:
-        numbers = numbers_in(words, "<i8")
-        self._numbers[kind] = numbers.tolist()
-        self._listing.add_array(f"{kind}/numbers", numbers)
-
-    def _nodes(self, rows: _Rows, *, has_parameters: bool) -> None:
+    def _nodes(self, *, has_parameters: bool) -> None:
         numbers, parameters = list[str](), list[str]()
         places: list[list[str]] = []
-        for _, _, is_parametric, count in self._blocks("nodes", rows):
-            numbered = rows.take(count, 1 if self._is_new else 4)
+        for _, _, is_parametric, count in self._blocks("nodes"):
+            numbered = self._rows(count)
             numbers += [row.pop(0) for row in numbered]
-            found = rows.take(count, 3) if self._is_new else numbered
-            if not (has_parameters or is_parametric) and any(len(row) != 3 for row in found):
-                raise CorruptFileError("has nodes without 3 coordinates")
-            places += [row[:3] for row in found]
-            parameters += [word for row in found for word in row[3:]]
+            found = self._rows(count) if self._is_new else numbered
+            if has_parameters or is_parametric:
+                parameters += [word for row in found for word in row[3:]]
+                found = [row[:3] for row in found]
+            places += found
         self._listing.add_array("nodes", _table(places, 3))
-        self._add_numbers("nodes", numbers)
+        self._listing.add_array("nodes/numbers", numbers_in(numbers, "<i8"))
+        self._numbers["nodes"] = numbers
         if parameters:
             self._listing.add_array("nodes/parameters", numbers_in(parameters))
 
-    def _elements(self, rows: _Rows) -> None:
-        numbers, heads, tags, nodes = [list[str]() for _ in range(4)]
+    def _elements(self) -> None:
+        found = {name: list[str]() for name in ("nodes", "numbers", "types", "tag_counts", "tags")}
         widths: dict[Any, int] = {}
-        for _, _, kind, count in self._blocks("elements", rows):
-            for number, *row in rows.take(count, 2 if self._is_new else 4):
+        for _, _, kind, count in self._blocks("elements"):
+            for number, *row in self._rows(count):
                 called: Any = kind
                 if not self._is_new:
-                    called, many = row[0], int(numbers_in(row[1:2], "<i8")[0])
-                    end = 2 + max(0, many)
-                    heads += row[:2]
-                    tags += row[2:end]
+                    called, many, *row = row
+                    end = max(0, *numbers_in([many], "<i8").tolist())
+                    found["types"].append(called)
+                    found["tag_counts"].append(many)
+                    found["tags"] += row[:end]
                     row = row[end:]
-                if len(row) != widths.setdefault(called, len(row)):
+                if not row or len(row) != widths.setdefault(called, len(row)):
                     raise CorruptFileError(f"element {number[:20]} has another number of nodes")
-                numbers.append(number)
-                nodes += row
-        self._listing.add_array("elements/nodes", numbers_in(nodes, "<i8"))
-        self._add_numbers("elements", numbers)
-        if heads:
-            types = numbers_in(heads, "<i8").reshape(-1, 2)
-            self._listing.add_array("elements/types", types[:, 0])
-            self._listing.add_array("elements/tag_counts", types[:, 1])
-            self._listing.add_array("elements/tags", numbers_in(tags, "<i8"))
+                found["numbers"].append(number)
+                found["nodes"] += row
+        self._numbers["elements"] = found["numbers"]
+        for name in ("nodes", "numbers") if self._is_new else found:
+            self._listing.add_array(f"elements/{name}", numbers_in(found[name], "<i8"))
 
-    def _data(self, section: str, rows: _Rows) -> None:
+    def _data(self, section: str) -> None:
         """A result at a step: its texts, its reals (the time), its whole numbers, its rows."""
-        texts = [rows.text() for _ in range(rows.whole())]
-        reals = [_table(rows.take(1), 1)[0, 0] for _ in range(rows.whole())]
-        step, width, count, *rest = (rows.whole() for _ in range(rows.whole()))
-        if not texts or len(rest) > 1 or min(step, width, count) < 0:
-            raise CorruptFileError("has no name, or no step, components and number of rows")
-        values = rows.take(count, 2)
-        rows.end()
-        name = f"{section}/{texts[0]}"
+        texts = [_QUOTED.fullmatch(line) for line in self._counted()]
+        reals = numbers_in(self._counted())
+        step, width, count, *rest = numbers_in(self._counted(), "<i8").tolist()
+        names = [found[1] for found in texts if found]
+        if not names or len(names) < len(texts) or len(rest) > 1 or min(step, width, count) < 0:
+            raise CorruptFileError("has no name in quotes, or no step, components and rows")
+        values = self._rows(count)
+        name = f"{section}/{names[0]}"
         rank = rest[0] if rest and rest[0] else None
-        numbers = numbers_in([row.pop(0) for row in values], "<i8")
+        numbers = [row.pop(0) for row in values]
         if section == "ElementNodeData":  # each row begins with how many nodes it is for
             counts = numbers_in([row.pop(0) for row in values], "<i8")
             if (counts * max(1, width)).tolist() != [len(row) for row in values]:
                 raise CorruptFileError("has rows of another length than they say")
             self._put(f"{name}/counts", step, rank, counts)
             values, width = [[word] for row in values for word in row], 1
-        scheme = labels_of(None, {"interpolation": texts[1]} if texts[1:] else {})
-        self._put(name, step, rank, _table(values, width), scheme)
+        scheme = labels_of(None, {"interpolation": names[1]} if names[1:] else {})
+        self._put(name, step, rank, _table(values, width), labels=scheme)
         over = "nodes" if section == "NodeData" else "elements"
-        if numbers.tolist() != self._numbers.get(over):
-            self._put(f"{name}/numbers", step, rank, numbers)
-        if reals:
-            self._put(f"{name}/time", step, rank, np.array(reals))
+        if numbers != self._numbers.get(over):
+            self._put(f"{name}/numbers", step, rank, numbers_in(numbers, "<i8"))
+        if reals.size:
+            self._put(f"{name}/time", step, rank, reals)
 
-    def _put(
-        self, name: str, step: int, rank: int | None, values: Any, labels: Labels = ()
-    ) -> None:
+    def _put(self, name: str, step: int, rank: int | None, values: Any, **facts: Any) -> None:
         key, place = self._listing.at_step(name, step)
         key += "" if rank is None else f"[{rank}]"
-        self._listing.add_array(key, values, rank=rank, labels=labels, **place)
+        self._listing.add_array(key, values, rank=rank, **facts, **place)

@@ -19,9 +19,8 @@ from ciwrap.formats.reader import (
     Source,
     as_elements,
     first_bytes,
-    whole_file,
 )
-from ciwrap.formats.words import numbers_in
+from ciwrap.formats.words import numbers_in, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +52,7 @@ class Su2Reader(CheckedReader):
         if first_bytes(path, len(MAGIC)) == MAGIC:
             return opened(path, _fields)
         listing = Listing(path)
-        _Mesh(listing).read(_sections(whole_file(path)))
+        _Mesh(listing).read(_sections(text_lines(path)))
         return EntrySource(path, listing.entries)
 
 
@@ -96,10 +95,10 @@ def _column(
 # --- meshes ---------------------------------------------------------------------------------------
 
 
-def _sections(data: bytearray) -> Iterator[tuple[str, str, list[list[str]]]]:
+def _sections(lines: Iterator[tuple[int, str]]) -> Iterator[tuple[str, str, list[list[str]]]]:
     """Every key with its value, and the words of the lines behind it."""
     key, value, rows = "", "", list[list[str]]()
-    for number, line in enumerate(data.decode("utf-8", "backslashreplace").split("\n"), 1):
+    for number, line in lines:
         text = line.partition("%")[0].strip()
         found = _KEY.fullmatch(text)
         if found is not None:

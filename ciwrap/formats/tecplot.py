@@ -14,8 +14,8 @@ from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.formats.entries import EntrySource, Listing
 from ciwrap.formats.find_outputs import TECPLOT_BINARY
-from ciwrap.formats.reader import CheckedReader, Source, whole_file
-from ciwrap.formats.words import numbers_in
+from ciwrap.formats.reader import CheckedReader, Source, first_bytes
+from ciwrap.formats.words import HeldLines, numbers_in, text_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,10 +50,9 @@ class TecplotReader(CheckedReader):
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
         listing = Listing(path, options)
-        data = whole_file(path)
-        if data.startswith(TECPLOT_BINARY):
+        if first_bytes(path, max(map(len, TECPLOT_BINARY))).startswith(TECPLOT_BINARY):
             raise UnsupportedFormatError("is a binary file of Tecplot", remedy="write it as text")
-        _list_zones(_File(data).zones(), listing)
+        _list_zones(_File(path).zones(), listing)
         return EntrySource(path, listing.entries)
 
 
@@ -98,25 +97,22 @@ class _Zone:
 class _File:
     """The lines of a file while they are read, but for those that are blank or comments."""
 
-    def __init__(self, data: bytearray) -> None:
-        text = data.decode("utf-8", "backslashreplace")
-        lines = enumerate(map(str.strip, text.split("\n")), 1)
-        self._lines = [
+    def __init__(self, path: Path) -> None:
+        self._lines = HeldLines(
             (number, one.strip())
-            for number, line in lines
-            if line and not line.startswith("#")
+            for number, line in text_lines(path)
+            if not line.startswith("#")
             for one in (_one_record_each(line) if "=" in line else (line,))
-        ]
-        self._at = 0
+        )
         self._names: list[str] = []
 
     def zones(self) -> list[_Zone]:
         """All zones. Raises CorruptFileError, UnsupportedFormatError."""
         found: list[_Zone] = []
-        while line := self._next():
+        while line := self._lines.next:
             begins = _RECORD.match(line)
             if begins is None:
-                raise self._error(f"is not part of a record: {line[:40]!a}")
+                raise self._lines.error(f"is not part of a record: {line[:40]!a}")
             kind, text = begins[1].upper(), self._record(begins)
             if kind == "VARIABLES":
                 names = _NAME.findall(text.partition("=")[2])
@@ -130,21 +126,11 @@ class _File:
             raise CorruptFileError("holds no zone")
         return found
 
-    def _error(self, problem: str) -> CorruptFileError:
-        number, _ = self._lines[min(self._at, len(self._lines) - 1)]
-        return CorruptFileError(f"line {number} {problem}")
-
-    def _next(self) -> str:
-        """The line that comes next, which is not taken; '' at the end."""
-        return self._lines[self._at][1] if self._at < len(self._lines) else ""
-
     def _record(self, begins: re.Match[str]) -> str:
         """All of the record that begins with the next line, but for its first word."""
-        text = begins.string[begins.end() :]
-        self._at += 1
-        while (line := self._next()) and not (_NUMBER.match(line) or _RECORD.match(line)):
-            text += f" {line}"
-            self._at += 1
+        text = self._lines.take()[begins.end() :]
+        while (line := self._lines.next) and not (_NUMBER.match(line) or _RECORD.match(line)):
+            text += f" {self._lines.take()}"
         return text
 
     def _read(self, zone: _Zone) -> None:
@@ -155,7 +141,9 @@ class _File:
         here = [one for one in range(1, len(self._names) + 1) if one not in elsewhere]
         is_block = zone.says("DATAPACKING").endswith("BLOCK")
         if not self._names or (at_cells and not is_block):
-            raise self._error("begins a zone without VARIABLES, or values of cells in no BLOCK")
+            raise self._lines.error(
+                "begins a zone without VARIABLES, or values of cells in no BLOCK"
+            )
         shapes = [cells if one in at_cells else points for one in here]
         values = self._numbers(sum(map(math.prod, shapes)) if points else None, "<f8")
         if not points and here:  # as many as there are
@@ -173,11 +161,10 @@ class _File:
     def _numbers(self, count: int | None, dtype: str) -> NDArray[Any]:
         """So many numbers, up to the end of a line; None: all up to the next record."""
         words: list[str] = []
-        while (count is None or len(words) < count) and _NUMBER.match(line := self._next()):
-            words += line.replace(",", " ").split()
-            self._at += 1
+        while (count is None or len(words) < count) and _NUMBER.match(self._lines.next):
+            words += self._lines.take().replace(",", " ").split()
         if len(words) != (len(words) if count is None else count):
-            raise self._error(f"comes after {len(words)} numbers where {count} are expected")
+            raise self._lines.error(f"comes after {len(words)} numbers where {count} are expected")
         return numbers_in(words, dtype)
 
 
