@@ -346,16 +346,20 @@ def _fixed_width(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def array_of_texts(texts: Sequence[str]) -> NDArray[np.str_]:
-    """Texts of any length as fixed-width unicode, its width in steps so that one longer word does
-    not make it another dtype.
+    """Texts of any length as fixed-width unicode.
 
     Raises UnsupportedDtypeError for one that ends with a zero, which would be lost.
     """
     if any(text.endswith("\0") for text in texts):
         raise UnsupportedDtypeError(LOST_ZERO)
-    width = max(1, max(map(len, texts), default=1))
-    width = -(-width // _TEXT_STEP) * _TEXT_STEP
-    return np.array(texts, dtype=f"<U{width}")
+    return np.array(texts, dtype=dtype_of_texts(max(map(len, texts), default=1)))
+
+
+def dtype_of_texts(longest: int) -> str:
+    """Unicode whose width grows in steps, so that one longer word does not make it another dtype.
+    longest: the characters of the longest text.
+    """
+    return f"<U{-(-max(1, longest) // _TEXT_STEP) * _TEXT_STEP}"
 
 
 def is_plain(dtype: np.dtype[Any]) -> bool:

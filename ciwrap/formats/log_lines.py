@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from ciwrap.arrays.values import NO_STEP, PlaceInText
 from ciwrap.base.errors import CorruptFileError, FileLimitError
 from ciwrap.base.late import numpy as np
+from ciwrap.formats.entries import array_of_texts
 from ciwrap.formats.log_template import printed_digits
 from ciwrap.formats.tables import LOST_MINUS, loses_minus, parse_float
 from ciwrap.model.settings import cut
@@ -192,7 +193,6 @@ def _line_starts(data: bytes, literal: bytes | None) -> Iterator[int]:
 
 
 _MOST_PRINTED = 1000
-_TEXT_STEP = 16
 
 
 class Steps(Struct):
@@ -341,9 +341,7 @@ class Series:
     def elements(self) -> NDArray[Any]:
         """All values that count."""
         if self.kind == "text":
-            width = max((len(one) for one in self.values), default=1)
-            # In steps, so that one longer word does not make it another dtype.
-            found = np.array(self.values, dtype=f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}")
+            found: NDArray[Any] = array_of_texts(self.values)
         else:
             found = np.asarray(self.values, dtype="<i8" if self.kind == "int" else "<f8")
         return found if self._chosen is None else found[self._chosen]

@@ -31,7 +31,7 @@ from ciwrap.base.errors import (
 )
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
-from ciwrap.formats.entries import IterationRule
+from ciwrap.formats.entries import IterationRule, dtype_of_texts
 from ciwrap.formats.log_template import DECIMAL, NOT_FINITE, WITHOUT_LETTER
 from ciwrap.formats.reader import (
     CheckedReader,
@@ -514,7 +514,6 @@ def as_texts(cells: Sequence[str], width: int) -> NDArray[Any]:
 
 MAX_COLUMNS = 100_000
 _MEMORY_BYTES = 64 << 20
-_TEXT_STEP = 16
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 # Whoever sets one of them knows of columns.
 _SAY_IT_IS_A_TABLE = frozenset(
@@ -930,6 +929,5 @@ class TextSource(Source):
 
 def _dtype_of_cells(kind: Kind, width: int) -> str:
     if kind is Kind.TEXT:
-        # In steps, so that one longer word does not make it another dtype.
-        return f"<U{-(-width // _TEXT_STEP) * _TEXT_STEP}"
+        return dtype_of_texts(width)
     return "<i8" if kind is Kind.INT else "<f8"

@@ -351,7 +351,7 @@ def _fact(text: str) -> Any:
 
 
 def _text(text: str) -> Any:
-    return np.array(text, dtype=f"<U{-(-max(1, len(text)) // 16) * 16}")
+    return array_of_texts([text]).reshape(())
 
 
 def _columns(lines: Lines, properties: str) -> tuple[Column, ...]:
@@ -441,7 +441,7 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
                 raise lines.error("holds more than the one number of a time")
             facts["time"] = time[0], ()
         elif item == "UNITS":
-            facts["units"] = array_of_texts([lines.next().strip()]).reshape(()), ()
+            facts["units"] = _text(lines.next().strip()), ()
         elif item == "DIMENSION" or item.startswith("GRID SIZE"):
             raise UnsupportedFormatError("is a dump of a grid, which is not read")
         else:
