@@ -116,7 +116,7 @@ class ClassicFile:
     """A classic file, open for reading. Raises CorruptFileError for whatever does not add up."""
 
     def __init__(self, file: InputFile) -> None:
-        self._file = file
+        self.file = file
         self.header = _HeaderParser(file).parse()
         self._check_size()
 
@@ -128,11 +128,11 @@ class ClassicFile:
                 continue
             last = (header.record_count - 1) * header.record_step if one.is_record else 0
             end = max(end, one.begin + last + one.record_bytes)
-        size = self._file.byte_count
+        size = self.file.byte_count
         if size < end:
             raise CorruptFileError(
                 f"is truncated: it has {size} bytes, its header says {end}",
-                file=self._file.path,
+                file=self.file.path,
                 remedy="is the program still writing it?",
             )
         # A record ends with the last variable's padding, which may be there or not.
@@ -142,7 +142,7 @@ class ClassicFile:
             raise CorruptFileError(
                 f"has {size - end} bytes after its last value: records that its header does not"
                 " count",
-                file=self._file.path,
+                file=self.file.path,
                 remedy="let the program close the file",
             )
 
@@ -150,7 +150,7 @@ class ClassicFile:
         """Reads elements first .. first + count - 1 of a variable."""
         item = np.dtype(one.dtype).itemsize
         if not one.is_record:
-            return self._file.elements(one.begin, one.dtype)
+            return self.file.elements(one.begin, one.dtype)
         per_record = math.prod(one.shape[1:])
 
         def parts(first: int, count: int) -> Iterator[NDArray[Any]]:
@@ -158,7 +158,7 @@ class ClassicFile:
                 record, within = divmod(first, per_record)
                 take = min(count, per_record - within)
                 offset = one.begin + record * self.header.record_step + within * item
-                yield as_elements(self._file.read_at(offset, take * item), one.dtype)
+                yield as_elements(self.file.read_at(offset, take * item), one.dtype)
                 first, count = first + take, count - take
 
         return lambda first, count: joined(parts(first, count), count, np.dtype(one.dtype))
@@ -166,7 +166,7 @@ class ClassicFile:
     def region(self, one: ClassicVariable, record: int = 0) -> FileRegion:
         """Where a variable without records lies, or one record of another one."""
         offset = one.begin + record * self.header.record_step
-        return FileRegion(str(self._file.path), offset, one.record_bytes)
+        return FileRegion(str(self.file.path), offset, one.record_bytes)
 
 
 class _HeaderParser:
@@ -176,10 +176,7 @@ class _HeaderParser:
         self._at = 0
 
     def parse(self) -> ClassicHeader:
-        magic = self._take(4)
-        if magic not in MAGIC:
-            raise self._error("does not begin as a classic NetCDF file")
-        self._version = magic[3]
+        self._version = self._take(4)[3]
         self._count_format = ">q" if self._version == 5 else ">i"
         header = ClassicHeader()
         records = self._take(8 if self._version == 5 else 4)
@@ -311,7 +308,6 @@ class _HeaderParser:
 
 # The kinds of numbers that records are filled with that were never written.
 _FILLED_IN = "fiu"
-_HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 
 
 class NetcdfReader(HistoryReader):
@@ -330,23 +326,23 @@ class NetcdfReader(HistoryReader):
         check_is_file(path)
         file = InputFile(path)
         with closed_on_error(file.close):
-            start = file.read_some(0, len(_HDF5_MAGIC))
+            start = file.read_some(0, 4)
+            if start in MAGIC:
+                return _classic(file, rule, attributes)
             if start.startswith(b"CDF"):
-                if start[3:4] not in (b"\x01", b"\x02", b"\x05"):
-                    raise UnsupportedFormatError(
-                        f"is classic NetCDF of the unknown version {start[3:4]!r}", file=path
-                    )
-                return _classic(path, file, rule, attributes)
+                raise UnsupportedFormatError(
+                    f"is classic NetCDF of the unknown version {start[3:]!r}", file=path
+                )
         file.close()
         # Damaged or not, everything else is HDF5's to judge.
         library("h5py", file=path)
         return look_first(path, partial(_netcdf4, path, rule, attributes), has_open_files)
 
 
-def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: AttributeRule) -> Source:
+def _classic(file: InputFile, rule: IterationRule, attributes: AttributeRule) -> Source:
     classic = ClassicFile(file)
     header = classic.header
-    listing = Listing(path)
+    listing = Listing(file.path)
     unlimited = [] if header.unlimited is None else [header.unlimited]
     axis = _axis(rule, list(header.dimensions), unlimited)
     numbers = _Numbers(rule, axis)
@@ -357,16 +353,15 @@ def _classic(path: Path, file: InputFile, rule: IterationRule, attributes: Attri
             if axis is not None and one.dimensions[:1] == (axis,):
                 length = header.dimensions[axis]
                 steps = numbers.along(length, lambda name: _whole(by_name, classic, name))
-            _classic_variable(listing, file, classic, one, steps, attributes)
+            _classic_variable(listing, classic, one, steps, attributes)
         add_attributes(listing, one.attributes, (one.name,), _place, attributes)
     add_attributes(listing, header.attributes, (), _place, attributes)
     entries = with_names(listing.entries)
-    return EntrySource(path, entries, file.close, attributes_left_out=listing.left_out)
+    return EntrySource(file.path, entries, file.close, attributes_left_out=listing.left_out)
 
 
 def _classic_variable(
     listing: Listing,
-    file: InputFile,
     classic: ClassicFile,
     one: ClassicVariable,
     steps: list[int] | None,
@@ -395,7 +390,7 @@ def _classic_variable(
                 f"{one.name}[{record}]",
                 dtype,
                 one.shape[1:],
-                file.elements(stretch.offset, one.dtype),
+                classic.file.elements(stretch.offset, one.dtype),
                 region=stretch,
                 called=one.name,
                 iteration=step,
@@ -721,27 +716,21 @@ class _Walk:
         dataset, shape, dtype = one.dataset, one.shape, one.dataset.dtype
         is_whole = tuple(dataset.shape or ()) == shape
         packing = None if dtype.hasobject else Packing.of(one.attributes, dtype)
-        dimensions = one.dimensions
-        width = 0 if dtype.hasobject else _text_width(dtype, shape, steps)
-        if width and is_whole:
-            dimensions = None if dimensions is None else dimensions[:-1]
-            labels = self._attributes.labels(dimensions, one.attributes)
-            self._characters(dataset, name, width, {"steps": steps, "labels": labels})
-            return
+        width = _text_width(dtype, shape, steps) if is_whole else 0
+        dimensions = (one.dimensions or ())[:-1] if width else one.dimensions
         labels = self._attributes.labels(dimensions, one.attributes, packing)
-        if packing is None and is_whole:
+        if packing is None and is_whole and not width:
             opened, place = self._opened, Place(name)
             add_dataset(
                 self._h5py, opened, listing, dataset, name, place, steps=steps, labels=labels
             )
             return
         fault = storage_fault(self._h5py, dataset)
-        if fault is not None:
-            listing.add_fault(name, fault)
-            return
-        if dtype.kind not in _FILLED_IN:
+        if fault is None and not width and dtype.kind not in _FILLED_IN:
             what = "texts" if dtype.kind in "SO" else f"values of type {dtype}"
-            listing.add_fault(name, f"holds {what} in records that were never written")
+            fault = f"holds {what} in records that were never written"
+        if fault is not None:
+            listing.add_fault(name, fault, labels=labels)
             return
         chunk_rows = dataset.chunks[0] if dataset.chunks and shape else 0
 
@@ -749,31 +738,20 @@ class _Walk:
             return FlatReader(shape, dtype, _filled_up(values, shape), chunk_rows)
 
         read = self._opened.reader(dataset.name, None, make)
+        listed, lengths = dtype, shape
+        if width:
+            listed, lengths, read = np.dtype(f"S{width}"), shape[:-1], _texts(read, width)
+        elif packing is not None:
+            listed, read = packing.dtype, packing.reader(read)
         listing.add(
             name,
-            dtype if packing is None else packing.dtype,
-            shape,
-            read if packing is None else packing.reader(read),
+            listed,
+            lengths,
+            read,
             stored_bytes=dataset.id.get_storage_size(),
             steps=steps,
             labels=labels,
         )
-
-    def _characters(self, dataset: Any, name: str, width: int, facts: dict[str, Any]) -> None:
-        """Lists texts that are stored as single characters."""
-        shape, chunks = tuple(dataset.shape), dataset.chunks
-        fault = storage_fault(self._h5py, dataset)
-        if fault is not None:
-            self._listing.add_fault(name, fault, labels=facts["labels"])
-            return
-
-        def make(values: Any) -> FlatReader:
-            return FlatReader(shape, np.dtype("S1"), box_reader(values), chunks[0] if chunks else 0)
-
-        read = _texts(self._opened.reader(dataset.name, None, make), width)
-        stored = dataset.id.get_storage_size()
-        dtype = np.dtype(f"S{width}")
-        self._listing.add(name, dtype, shape[:-1], read, stored_bytes=stored, **facts)
 
 
 def _filled_up(dataset: Any, shape: tuple[int, ...]) -> Callable[[Lengths, Lengths], NDArray[Any]]:
