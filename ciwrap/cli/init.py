@@ -264,8 +264,7 @@ def _count_found(found: Sequence[Proposal], path: Path, *, has_table: bool) -> t
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    file = InputFile(path)
-    blocks = blocks_of(file, path)
+    blocks = blocks_of(InputFile(path))
     return chain.from_iterable(block.data.splitlines() for block in blocks)
 
 

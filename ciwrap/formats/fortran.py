@@ -14,6 +14,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
 from ciwrap.base.errors import (
@@ -349,13 +350,9 @@ class _Layout:
 
 
 def _in_history(entry: Entry, number: int, step: int) -> Entry:
-    info = entry.info
-    return Entry(
-        VariableInfo(
-            f"{info.name}[{number}]", info.dtype, info.shape, info.region, info.name, step
-        ),
-        entry.read,
-    )
+    name = entry.info.name
+    info = replace(entry.info, name=f"{name}[{number}]", called=name, iteration=step)
+    return Entry(info, entry.read)
 
 
 def _part_reader(file: InputFile, record: Record, at: int, dtype: str) -> Any:

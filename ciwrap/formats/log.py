@@ -521,14 +521,14 @@ _MOST_WORDS = 20
 _ENOUGH = 0.5
 
 
-def nearest_line(file: InputFile, path: Path, words: tuple[str, ...]) -> Line | None:
+def nearest_line(file: InputFile, words: tuple[str, ...]) -> Line | None:
     """The first line that holds the most of the words, in any case; None unless it holds half."""
     wanted = [one.lower().encode()[:_LONGEST_WORD] for one in words if len(one) > 2][:_MOST_WORDS]
     best: Line | None = None
     most = len(wanted) * _ENOUGH
     if not wanted:
         return None
-    for block in blocks_of(file, path):
+    for block in blocks_of(file):
         offset = block.offset
         for position, line in enumerate(block.data.split(b"\n")):
             lower = line.lower()
@@ -621,7 +621,7 @@ class LogSource(Source):
         required = [Counter(pattern, pattern.text) for pattern in rules.require]
         forbidden = [Counter(pattern, pattern.text, takes_unlike=True) for pattern in rules.forbid]
         listeners += [*finders, *tables, *blocks, *self.counters, *required, *forbidden, *last]
-        is_utf8 = hand_out(self._file, self.path, listeners)
+        is_utf8 = hand_out(self._file, listeners)
         if not is_utf8:
             self.notes = (f"{self.path} is not UTF-8 and was read as Latin-1",)
         self._take_values(finders)
@@ -696,7 +696,7 @@ class LogSource(Source):
 
     def _nothing(self, key: str, pattern: Template | Regex) -> str:
         words = pattern.words if isinstance(pattern, Template) else ()
-        near = nearest_line(self._file, self.path, words)
+        near = nearest_line(self._file, words)
         if near is None:
             return f"{key} finds nothing"
         return f"{key} finds nothing; nearest, line {near.number}: {cut(near.text.strip())!r}"

@@ -82,7 +82,7 @@ class Block(Struct, frozen=True):
     first_line: int
 
 
-def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
+def blocks_of(file: InputFile) -> Iterator[Block]:
     """A file in pieces of whole lines, without the mark of UTF-8 that some programs write first.
 
     Raises FileLimitError for a line of more than 64 KiB, CorruptFileError for bytes that are no
@@ -96,11 +96,11 @@ def blocks_of(file: InputFile, path: Path) -> Iterator[Block]:
             return
         end = len(data) if not piece else data.rfind(b"\n") + 1
         whole, rest = data[:end], data[end:]
-        _refuse_long_lines(whole or data, path, line)
+        _refuse_long_lines(whole or data, file.path, line)
         if len(rest) > MOST_LINE_BYTES + 1:
-            _refuse_long_lines(rest, path, line + whole.count(b"\n"))
+            _refuse_long_lines(rest, file.path, line + whole.count(b"\n"))
         if whole:
-            _refuse_zeros(whole, path, line)
+            _refuse_zeros(whole, file.path, line)
             mark = len(BOM_UTF8) if not offset and whole.startswith(BOM_UTF8) else 0
             yield Block(whole[mark:], offset + mark, line)
             line += whole.count(b"\n")
@@ -130,14 +130,14 @@ def _refuse_zeros(data: bytes, path: Path, first_line: int) -> None:
         )
 
 
-def hand_out(file: InputFile, path: Path, listeners: Sequence[Listener]) -> bool:
+def hand_out(file: InputFile, listeners: Sequence[Listener]) -> bool:
     """Hands every line to those who look for it, in the listeners' order. Whether all of the text
     was UTF-8.
 
     Raises as `blocks_of` does, and what the listeners raise.
     """
     is_utf8 = True
-    for block in blocks_of(file, path):
+    for block in blocks_of(file):
         if is_utf8 and not block.data.isascii():
             try:
                 block.data.decode()

@@ -23,6 +23,8 @@ _HELD = Path("the text")
 class _Held:
     """Bytes, read as an `InputFile` is."""
 
+    path = _HELD
+
     def __init__(self, data: bytes) -> None:
         self._data = data
 
@@ -44,8 +46,8 @@ def section_ranges(text: Any, sections: Sequence[SectionPlace]) -> list[list[tup
 
     Raises ConfigError for what is no template, and as `hand_out` does.
     """
-    path = Path(text) if isinstance(text, (str, Path)) else _HELD
-    file: Any = _Held(bytes(text)) if path is _HELD else InputFile(path)
+    is_path = isinstance(text, (str, Path))
+    file: Any = InputFile(Path(text)) if is_path else _Held(bytes(text))
     found = [Section() for _ in sections]
     listeners = [
         gate
@@ -54,6 +56,6 @@ def section_ranges(text: Any, sections: Sequence[SectionPlace]) -> list[list[tup
             _template(one.start), None if one.end is None else _template(one.end)
         )
     ]
-    with guarded(path):
-        hand_out(file, path, listeners)
+    with guarded(file.path):
+        hand_out(file, listeners)
     return [one.ranges for one in found]

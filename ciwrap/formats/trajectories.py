@@ -199,11 +199,9 @@ def _values(cells: Sequence[str], dtype: str, is_simple: bool) -> NDArray[Any]:
     return as_texts(cells, width)
 
 
-def frame_entries(
-    listing: Listing, file: InputFile, frames: Sequence[Frame], steps: Sequence[int]
-) -> list[Entry]:
+def _frame_entries(file: InputFile, frames: Sequence[Frame], steps: Sequence[int]) -> list[Entry]:
     """The variables of all frames: what their heads say, then their columns."""
-    rows = FrameRows(file)
+    listing, rows = Listing(file.path), FrameRows(file)
     for number, (frame, step) in enumerate(zip(frames, steps, strict=True)):
         for name, (value, labels) in frame.facts.items():
             listing.add_array(
@@ -280,7 +278,7 @@ class XyzReader(CheckedReader):
 
         def entries(file: InputFile) -> list[Entry]:
             frames = _frames(file)
-            return frame_entries(Listing(path), file, frames, _steps(frames, rule))
+            return _frame_entries(file, frames, _steps(frames, rule))
 
         return opened(path, entries)
 
@@ -394,10 +392,10 @@ class LammpsReader(CheckedReader):
     name: ClassVar[str] = "lammps"
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return opened(path, partial(_dump_entries, path))
+        return opened(path, _dump_entries)
 
 
-def _dump_entries(path: Path, file: InputFile) -> list[Entry]:
+def _dump_entries(file: InputFile) -> list[Entry]:
     lines = Lines(file)
     steps: list[int] = []
     frames: list[Frame] = []
@@ -407,7 +405,7 @@ def _dump_entries(path: Path, file: InputFile) -> list[Entry]:
         frames.append(frame)
     if not frames:
         raise CorruptFileError("holds no frames")
-    return frame_entries(Listing(path), file, frames, steps)
+    return _frame_entries(file, frames, steps)
 
 
 def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
@@ -436,10 +434,7 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
             for name, value in _box(lines):
                 facts[name] = value, (boundary,)
         elif item == "TIME":
-            time = _numbers(lines)
-            if len(time) > 1:
-                raise lines.error("holds more than the one number of a time")
-            facts["time"] = time[0], ()
+            facts["time"] = _row(lines, (1,))[0], ()
         elif item == "UNITS":
             facts["units"] = _text(lines.next().strip()), ()
         elif item == "DIMENSION" or item.startswith("GRID SIZE"):
@@ -464,21 +459,13 @@ def _frame(file: InputFile, lines: Lines) -> tuple[int, Frame]:
 def _box(lines: Lines) -> Iterator[tuple[str, float]]:
     """Single numbers, since rows are those of atoms: `align_by` would put others in order."""
     for axis, tilt, vector in zip("xyz", ("xy", "xz", "yz"), "abc", strict=True):
-        row = _numbers(lines)
+        row = _row(lines, (2, 3, 4))
         if len(row) in (2, 3):
             names = [f"{axis}lo", f"{axis}hi", tilt]
         else:
             names = [f"{vector}{number}" for number in range(len(row))]
         for name, value in zip(names, row, strict=False):
             yield f"box.{name}", value
-
-
-def _numbers(lines: Lines) -> list[float]:
-    words = lines.next().split()
-    numbers = parse_floats(words) if len(words) < 10 else None
-    if not numbers:
-        raise lines.error("does not hold numbers, as it should")
-    return numbers
 
 
 def _dtype(name: str) -> str:
@@ -499,12 +486,11 @@ class DcdReader(CheckedReader):
     name: ClassVar[str] = "dcd"
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return opened(path, lambda file: _Dcd(path, file).entries())
+        return opened(path, lambda file: _Dcd(file).entries())
 
 
 class _Dcd:
-    def __init__(self, path: Path, file: InputFile) -> None:
-        self._path = path
+    def __init__(self, file: InputFile) -> None:
         self._file = file
         self._read_header()
 
@@ -541,14 +527,14 @@ class _Dcd:
         self._steps = [first + (every or 1) * number for number in range(self._frames)]
 
     def entries(self) -> list[Entry]:
-        listing = Listing(self._path)
+        listing = Listing(self._file.path)
         for number, step in enumerate(self._steps):
             at = self._begin + number * self._frame_bytes
             if self._has_cell:
                 # The core reads the cell where it lies, and looks at no mark.
                 self._check_marks(at, _CELL_BYTES)
                 cell = f"{self._order}f8"
-                region = FileRegion(str(self._path), at + 4, _CELL_BYTES)
+                region = FileRegion(str(self._file.path), at + 4, _CELL_BYTES)
                 info = VariableInfo(f"unit_cell[{number}]", cell, (6,), region, "unit_cell", step)
                 listing.put(Entry(info, self._file.elements(at + 4, cell)))
                 at += _CELL_BYTES + 8
@@ -699,10 +685,10 @@ class CubeReader(CheckedReader):
     name: ClassVar[str] = "cube"
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return opened(path, partial(_cube_entries, path))
+        return opened(path, _cube_entries)
 
 
-def _cube_entries(path: Path, file: InputFile) -> Any:
+def _cube_entries(file: InputFile) -> list[Entry]:
     lines = Lines(file)
     lines.skip(2)
     count, *rest = _row(lines, (4, 5))
@@ -711,7 +697,7 @@ def _cube_entries(path: Path, file: InputFile) -> Any:
     lengths = [_whole(lines, row[0], file.byte_count) for row in grid]
     rows = np.array([_row(lines, (5,)) for _ in range(atoms)]).reshape(atoms, 5)
     per_point = _whole(lines, rest[3], file.byte_count) if len(rest) == 4 else 1
-    listing = Listing(path)
+    listing = Listing(file.path)
     if count < 0:
         head = _row(lines, None)
         per_point = _whole(lines, head[0], 10_000)
@@ -797,8 +783,8 @@ def _row(lines: Lines, widths: tuple[int, ...] | None) -> list[float]:
     """The numbers of a line. Raises CorruptFileError for another number of them, or none."""
     found = parse_floats(lines.next().split())
     if not found or (widths and len(found) not in widths):
-        said = " or ".join(map(str, widths)) if widths else "some"
-        raise lines.error(f"should hold {said} numbers")
+        said = f" ({' or '.join(map(str, widths))} of them)" if widths else ""
+        raise lines.error(f"should hold numbers{said}")
     return found
 
 

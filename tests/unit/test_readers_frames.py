@@ -266,7 +266,12 @@ def test_a_cube_without_a_last_line_break(tmp_path: Path) -> None:
         (".lammpstrj", DUMP.replace("x c_pe", "x x"), "names a column twice"),
         # A run that was broken off within the head of a frame, and went on.
         (".lammpstrj", "ITEM: TIMESTEP\n0\n" + DUMP, "line 3 is a second 'TIMESTEP' of one frame"),
-        (".lammpstrj", "ITEM: TIME\n0.5 7\n" + DUMP, "line 2 holds more than the one number"),
+        (
+            ".lammpstrj",
+            DUMP.replace("0.0 6.5", "0 1 2 3 4", 1),
+            "hold numbers (2 or 3 or 4 of them)",
+        ),
+        (".lammpstrj", "ITEM: TIME\n0.5 7\n" + DUMP, "line 2 should hold numbers (1 of them)"),
         (".cube", cube(np.zeros((2, 2, 2)))[:-4], "no line break"),
         (".cube", cube(np.zeros((2, 2, 2))) + "1.0\n", "holds more than the 8 numbers"),
         (".cube", cube(np.zeros((2, 2, 2))).replace("2 1.0", "3 1.0"), "holds 8 of the 12"),
