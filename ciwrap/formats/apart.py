@@ -276,11 +276,9 @@ class Teller:
 
 
 def _as_fields(error: CiwrapError) -> dict[str, Any]:
-    fields = {"slug": error.slug, "message": error.message, "file": error.file}
-    fields["key" if isinstance(error, ConfigError) else "variable"] = (
-        error.key if isinstance(error, ConfigError) else error.variable
-    )
-    return {**fields, "remedy": error.remedy}
+    where = "key" if isinstance(error, ConfigError) else "variable"
+    names = ("slug", "message", "file", where, "remedy")
+    return {name: getattr(error, name) for name in names}
 
 
 def limit_memory(path: Path) -> None:

@@ -45,7 +45,7 @@ from ciwrap.model import VariableId
 from ciwrap.model.settings import OWN_FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from importlib.metadata import EntryPoint
     from typing import BinaryIO
 
@@ -219,29 +219,32 @@ class FoundOutputs(Struct, frozen=True):
     @property
     def unread(self) -> list[CiwrapError]:
         """Of the unmatched files, an error for each."""
-        return [_unread(path) for path in self.unmatched]
+        remedy = "fix 'layout', or leave it out with 'exclude'"
+        return [
+            UnreadFileError("no layout fits its path", file=path, remedy=remedy)
+            for path in self.unmatched
+        ]
 
     @property
     def notes(self) -> list[str]:
         """How files were read of which no suffix says it, in words."""
-        told = (_by_content(self.files), _as_texts(self.files), _as_bytes(self.files))
-        return [note for note in told if note is not None]
+        seen = [file for file in self.files if file.chosen_by is ChosenBy.CONTENT]
+        texts = [file for file in seen if file.reader.name == "tokens"]
+        digests = [file for file in seen if file.reader.name == "bytes"]
+        others = [file for file in seen if file.reader.name not in ("tokens", "bytes")]
+        told = []
+        if others:
+            kinds = _counted(f"{kind_of(file.path)} as {file.reader.name}" for file in others)
+            told.append(f"read by content, since no suffix says how: {kinds}")
+        if texts:
+            told.append(_as_texts(texts))
+        if digests:
+            kinds = kinds_text(digests)
+            told.append(f"compared by their bytes alone, since no reader knows them: {kinds}")
+        return told
 
 
-def _by_content(files: Sequence[OutputFile]) -> str | None:
-    kinds = Counter(
-        f"{kind_of(file.path)} as {file.reader.name}"
-        for file in files
-        if file.chosen_by is ChosenBy.CONTENT and file.reader.name not in ("tokens", "bytes")
-    )
-    said = ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
-    return f"read by content, since no suffix says how: {said}" if said else None
-
-
-def _as_texts(files: Sequence[OutputFile]) -> str | None:
-    found = [f for f in files if f.chosen_by is ChosenBy.CONTENT and f.reader.name == "tokens"]
-    if not found:
-        return None
+def _as_texts(found: Sequence[OutputFile]) -> str:
     text = f"compared token by token, as texts that no reader knows: {kinds_text(found)}"
     empty = sum(file.path.exists() and file.path.stat().st_size == 0 for file in found)
     text += f", {empty} of them empty" if empty else ""
@@ -276,30 +279,18 @@ def glob_of(path: Path) -> str:
     return f"*{suffixes_of(path)}" if path.suffix else path.name
 
 
-def _as_bytes(files: Sequence[OutputFile]) -> str | None:
-    found = [f for f in files if f.chosen_by is ChosenBy.CONTENT and f.reader.name == "bytes"]
-    if not found:
-        return None
-    return f"compared by their bytes alone, since no reader knows them: {kinds_text(found)}"
-
-
 def kinds_text(files: Sequence[OutputFile]) -> str:
     """`.out (2), without a suffix (1)`."""
-    kinds = Counter(kind_of(file.path) for file in files)
-    return ", ".join(f"{kind} ({kinds[kind]})" for kind in sorted(kinds))
+    return _counted(kind_of(file.path) for file in files)
+
+
+def _counted(kinds: Iterable[str]) -> str:
+    return ", ".join(f"{kind} ({count})" for kind, count in sorted(Counter(kinds).items()))
 
 
 def kind_of(path: Path) -> str:
     """What files of one kind have in common, for people: their suffix."""
     return suffixes_of(path) or "without a suffix"
-
-
-def _unread(path: Path) -> UnreadFileError:
-    return UnreadFileError(
-        "no layout fits its path",
-        file=path,
-        remedy="fix 'layout', or leave it out with 'exclude'",
-    )
 
 
 ENTRY_POINT_GROUP = "ciwrap.readers"
@@ -676,14 +667,12 @@ class Choice:
 
         looks_inside: also by what the folder holds, where nothing else tells.
         """
-        for pattern, rule in self._rules:
-            if pattern.match(name):
-                return path.is_dir() and reader_named(rule.reader).is_output(path)
-        can_tell = looks_inside or path.suffix or self._format_name is not None
-        if not can_tell or not path.is_dir():
+        fitting = (rule.reader for pattern, rule in self._rules if pattern.match(name))
+        named = next(fitting, self._format_name)
+        if named is not None:
+            return path.is_dir() and reader_named(named).is_output(path)
+        if not (looks_inside or path.suffix) or not path.is_dir():
             return False
-        if self._format_name is not None:
-            return reader_named(self._format_name).is_output(path)
         reader = reader_of_suffix(path.suffix) if path.suffix else None
         if reader is not None and reader.is_output(path):
             return True
