@@ -115,6 +115,17 @@ def opened(path: Path, list_entries: Callable[[InputFile], Sequence[Entry]]) -> 
         return EntrySource(path, list_entries(file), file.close)
 
 
+def stored_entry(
+    file: InputFile, name: str, dtype: str, shape: tuple[int, ...], offset: int, **facts: Any
+) -> Entry:
+    """A variable whose elements lie back to back in a file from `offset` on. facts: as VariableInfo
+    takes them.
+    """
+    byte_count = math.prod(shape) * storage_dtype(dtype).itemsize
+    region = FileRegion(str(file.path), offset, byte_count)
+    return Entry(VariableInfo(name, dtype, shape, region, **facts), file.elements(offset, dtype))
+
+
 def fault_text(error: CiwrapError) -> str:
     """Why a variable is not compared, with what to do about it besides leaving it out."""
     return one_line(f"{error.message}; {error.remedy}" if error.remedy else error.message)

@@ -81,16 +81,16 @@ def _source(path: Path, rule: AttributeRule, *, unpacks: bool) -> Source | None:
             opened.callback(hdus.close)
             if not unpacks and any(isinstance(hdu, fits.CompImageHDU) for hdu in hdus):
                 return None
-            listing = _Fits(fits, file, path, rule).listing_of(hdus)
+            listing = _Fits(fits, file, rule).listing_of(hdus)
         return EntrySource(path, listing.entries, opened.pop_all().close)
 
 
 class _Fits:
-    def __init__(self, fits: Any, file: InputFile, path: Path, attributes: AttributeRule) -> None:
+    def __init__(self, fits: Any, file: InputFile, attributes: AttributeRule) -> None:
         self._fits = fits
         self._file = file
         self._attributes = attributes
-        self._listing = Listing(path)
+        self._listing = Listing(file.path)
         self._version: Labels = ()
 
     def listing_of(self, hdus: Any) -> Listing:

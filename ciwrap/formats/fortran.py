@@ -236,7 +236,7 @@ class FortranReader(CheckedReader):
                     " [{names: [it, n], dtype: i4}, {u: f8}]",
                 )
             marks, records = records_of(file, kinds)
-            layout = _Layout(path, options, marks, rule)
+            layout = _Layout(options, marks, rule)
             return EntrySource(path, layout.entries(file, records), file.close)
 
 
@@ -259,10 +259,7 @@ class _Field(Struct, frozen=True):
 class _Layout:
     """What the configuration says of the records of a file."""
 
-    def __init__(
-        self, path: Path, options: Mapping[str, Any], marks: Marks, rule: IterationRule
-    ) -> None:
-        self._path = path
+    def __init__(self, options: Mapping[str, Any], marks: Marks, rule: IterationRule) -> None:
         self._rule = rule
         is_big = marks.order == "big"
         first = options.get("first_records") or []
@@ -277,7 +274,7 @@ class _Layout:
 
     def entries(self, file: InputFile, records: Sequence[Record]) -> list[Entry]:
         """All variables of a file with these records."""
-        listing = Listing(self._path)
+        listing = Listing(file.path)
         before, each = len(self._first), len(self._records)
         times, over = divmod(len(records) - before, each)
         if times < 1 or over or (times > 1 and not self._rule.is_on):
@@ -329,7 +326,7 @@ class _Layout:
             if shape is None or at + byte_count > record.byte_count:
                 raise self._other_length(record, number, fields)
             offset = record.offset_of(at, byte_count)
-            region = None if offset is None else FileRegion(str(self._path), offset, byte_count)
+            region = None if offset is None else FileRegion(str(file.path), offset, byte_count)
             info = VariableInfo(field.name, field.dtype, shape, region)
             found.append(Entry(info, _part_reader(file, record, at, field.dtype)))
             at += byte_count

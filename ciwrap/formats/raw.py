@@ -7,16 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
+from ciwrap.arrays.values import parse_dtype, storage_dtype
 from ciwrap.base.documents import DocumentError, load_json
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, UnreadFileError
 from ciwrap.base.yaml_documents import load_yaml
-from ciwrap.formats.entries import Entry, filled_in, lengths_of, opened
+from ciwrap.formats.entries import Entry, filled_in, lengths_of, opened, stored_entry
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
     Source,
-    VariableInfo,
     first_bytes,
     guarded,
 )
@@ -76,8 +75,7 @@ def _entries(
             " bytes",
             remedy=f"is the program still writing it, or is {described_in.name} wrong?",
         )
-    region = FileRegion(str(file.path), offset, rest)
-    return [Entry(VariableInfo(name, dtype, shape, region), file.elements(offset, dtype))]
+    return [stored_entry(file, name, dtype, shape, offset)]
 
 
 def _dtype(options: Mapping[str, Any]) -> str:

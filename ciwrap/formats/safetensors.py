@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ciwrap.arrays.values import FileRegion, storage_dtype
+from ciwrap.arrays.values import storage_dtype
 from ciwrap.base.errors import CorruptFileError, FileLimitError
-from ciwrap.formats.entries import Entry, Listing, opened
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
+from ciwrap.formats.entries import Entry, Listing, opened, stored_entry
+from ciwrap.formats.reader import CheckedReader, InputFile, Source
 
 _MAX_HEADER_BYTES = 100 << 20  # as the format's own library has it
 _DTYPES = {
@@ -27,10 +26,10 @@ class SafetensorsReader(CheckedReader):
     name: ClassVar[str] = "safetensors"
 
     def open_file(self, path: Path, name: str, options: dict[str, Any]) -> Source:
-        return opened(path, partial(_entries, path))
+        return opened(path, _entries)
 
 
-def _entries(path: Path, file: InputFile) -> list[Entry]:
+def _entries(file: InputFile) -> list[Entry]:
     start = 8 + int.from_bytes(file.read_at(0, 8), "little")
     if start > _MAX_HEADER_BYTES:
         raise FileLimitError(f"claims a header of {start} bytes")
@@ -40,7 +39,7 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
         raise CorruptFileError(f"its header is not JSON: {str(error)[:100]}") from None
     if not isinstance(header, dict):
         raise CorruptFileError("its header is not a mapping")
-    listing = Listing(path)
+    listing = Listing(file.path)
     stretches: list[tuple[int, int]] = []
     for name, tensor in header.items():
         if name == "__metadata__":
@@ -55,9 +54,7 @@ def _entries(path: Path, file: InputFile) -> list[Entry]:
             raise CorruptFileError(
                 f"its offsets do not hold {dtype} of shape {shape}", variable=name
             )
-        region = FileRegion(str(path), start + begin, end - begin)
-        info = VariableInfo(name, known, shape, region)
-        listing.put(Entry(info, file.elements(start + begin, known)))
+        listing.put(stored_entry(file, name, known, shape, start + begin))
     at = 0
     for begin, end in sorted(stretches):
         if begin != at:

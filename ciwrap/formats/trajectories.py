@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from msgspec import Struct
 
-from ciwrap.arrays.values import FileRegion, Labels
+from ciwrap.arrays.values import Labels
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
 from ciwrap.base.late import numpy as np
 from ciwrap.base.processes import closed_on_error
@@ -30,6 +30,7 @@ from ciwrap.formats.entries import (
     Listing,
     array_of_texts,
     opened,
+    stored_entry,
 )
 from ciwrap.formats.fortran import Marks, RecordScan
 from ciwrap.formats.reader import (
@@ -533,10 +534,9 @@ class _Dcd:
             if self._has_cell:
                 # The core reads the cell where it lies, and looks at no mark.
                 self._check_marks(at, _CELL_BYTES)
-                cell = f"{self._order}f8"
-                region = FileRegion(str(self._file.path), at + 4, _CELL_BYTES)
-                info = VariableInfo(f"unit_cell[{number}]", cell, (6,), region, "unit_cell", step)
-                listing.put(Entry(info, self._file.elements(at + 4, cell)))
+                name, dtype = f"unit_cell[{number}]", f"{self._order}f8"
+                facts = {"called": "unit_cell", "iteration": step}
+                listing.put(stored_entry(self._file, name, dtype, (6,), at + 4, **facts))
                 at += _CELL_BYTES + 8
             name, dtype, shape = f"positions[{number}]", f"{self._order}f4", (self._atoms, 3)
             info = VariableInfo(name, dtype, shape, None, "positions", step)

@@ -22,7 +22,6 @@ from ciwrap.arrays.values import (
     CUT_LABEL,
     TEXT_LABEL,
     TEXT_SETS,
-    FileRegion,
     Labels,
     SectionPlace,
     TextRules,
@@ -38,13 +37,13 @@ from ciwrap.formats.entries import (
     Listing,
     array_of_texts,
     opened,
+    stored_entry,
 )
 from ciwrap.formats.find_outputs import SNIFFED_BYTES
 from ciwrap.formats.reader import (
     CheckedReader,
     InputFile,
     Source,
-    VariableInfo,
     first_bytes,
     labels_of,
     library,
@@ -228,9 +227,7 @@ def _text(name: str, rules: TextRules, file: InputFile) -> list[Entry]:
         raise CorruptFileError("holds a NUL byte, so it is not text")
     may_be_cut = file.read_some(size - 1, 1) in _ENDS if size else False
     labels = (TEXT_LABEL, CUT_LABEL) if may_be_cut else (TEXT_LABEL,)
-    region = FileRegion(str(file.path), 0, size)
-    info = VariableInfo(name, "|S1", (size,), region, labels=labels, text=rules)
-    return [Entry(info, file.elements(0, "|S1"))]
+    return [stored_entry(file, name, "|S1", (size,), 0, labels=labels, text=rules)]
 
 
 def _rules(options: Mapping[str, Any]) -> TextRules:

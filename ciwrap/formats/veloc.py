@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ciwrap.arrays.values import FileRegion, parse_dtype, storage_dtype
+from ciwrap.arrays.values import parse_dtype, storage_dtype
 from ciwrap.base.errors import CiwrapError, ConfigError, CorruptFileError, FileLimitError
 from ciwrap.formats.entries import (
     MAX_VARIABLES,
@@ -15,8 +16,9 @@ from ciwrap.formats.entries import (
     filled_in,
     lengths_of,
     opened,
+    stored_entry,
 )
-from ciwrap.formats.reader import CheckedReader, InputFile, Source, VariableInfo
+from ciwrap.formats.reader import CheckedReader, InputFile, Source
 
 _COUNT = struct.Struct("<Q")
 _REGION = struct.Struct("<iQ")
@@ -36,16 +38,16 @@ class VelocReader(CheckedReader):
         if not isinstance(regions, dict):
             raise ConfigError("must be a mapping of ids", key="options.regions")
         described = {str(key): value for key, value in regions.items()}
-        return opened(path, lambda file: _entries(path, file, described))
+        return opened(path, partial(_entries, described))
 
 
-def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry]:
+def _entries(regions: dict[str, Any], file: InputFile) -> list[Entry]:
     count = _COUNT.unpack(bytes(file.read_at(0, _COUNT.size)))[0]
     offset = _COUNT.size + count * _REGION.size
     if count > MAX_VARIABLES:
         raise FileLimitError(f"claims {count} regions")
     headers = bytes(file.read_at(_COUNT.size, count * _REGION.size))
-    listing = Listing(path)
+    listing = Listing(file.path)
     for number, byte_count in _REGION.iter_unpack(headers):
         if offset + byte_count > file.byte_count:
             raise CorruptFileError(
@@ -67,9 +69,7 @@ def _entries(path: Path, file: InputFile, regions: dict[str, Any]) -> list[Entry
                     f" {item}",
                     remedy="is the program still writing it, or are 'regions' wrong?",
                 )
-            region = FileRegion(str(path), offset, byte_count)
-            info = VariableInfo(name, dtype, lengths, region)
-            listing.put(Entry(info, file.elements(offset, dtype)))
+            listing.put(stored_entry(file, name, dtype, lengths, offset))
         offset += byte_count
     if offset != file.byte_count:
         raise CorruptFileError(f"has bytes left over: {file.byte_count}, its header says {offset}")
