@@ -15,6 +15,7 @@ from operator import gt
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ciwrap.arrays.values import FileRegion
 from ciwrap.base.errors import (
@@ -201,49 +202,45 @@ class _HeaderParser:
             names.append(name)
         self._names = names
 
+    def _variable(self, header: ClassicHeader) -> ClassicVariable:
+        """The next variable, of whose records none are counted yet."""
+        name = self._name()
+        rank = self._count()
+        if rank > 1024:
+            raise self._error(f"claims {rank} dimensions for one variable")
+        ids = [self._count() for _ in range(rank)]
+        if any(number >= len(self._names) for number in ids):
+            raise self._error("names a dimension that it does not have")
+        dimensions = tuple(self._names[number] for number in ids)
+        if header.unlimited in dimensions[1:]:
+            raise self._error("uses its record dimension other than first")
+        attributes = self._attributes()
+        dtype = self._type()
+        self._count()  # the size, which is too small a field for large variables
+        begin = self._int(">i" if self._version == 1 else ">q")
+        if begin < 0:
+            raise self._error("has a variable that begins before the file")
+        shape = tuple(header.dimensions[one] for one in dimensions)
+        is_record = dimensions[:1] == (header.unlimited,)
+        return ClassicVariable(name, dtype, dimensions, shape, is_record, begin, attributes)
+
     def _variables(self, header: ClassicHeader, *, is_streaming: bool) -> None:
-        found: list[tuple[str, list[int], dict[str, Any], str, int]] = []
-        for _ in range(self._list(0x0B)):
-            name = self._name()
-            rank = self._count()
-            if rank > 1024:
-                raise self._error(f"claims {rank} dimensions for one variable")
-            ids = [self._count() for _ in range(rank)]
-            if any(number >= len(self._names) for number in ids):
-                raise self._error("names a dimension that it does not have")
-            attributes = self._attributes()
-            dtype = self._type()
-            self._count()  # the size, which is too small a field for large variables
-            begin = self._int(">i" if self._version == 1 else ">q")
-            if begin < 0:
-                raise self._error("has a variable that begins before the file")
-            found.append((name, ids, attributes, dtype, begin))
-        sizes = []
-        for _, ids, _, dtype, _ in found:
-            if self._is_record(ids, header):
-                lengths = [header.dimensions[self._names[number]] for number in ids[1:]]
-                sizes.append(math.prod(lengths) * np.dtype(dtype).itemsize)
+        found = [self._variable(header) for _ in range(self._list(0x0B))]
+        records = [one for one in found if one.is_record]
+        sizes = [one.record_bytes for one in records]
         # A lone record variable is not padded.
         padded = [size if len(sizes) == 1 else size + -size % 4 for size in sizes]
         header.record_step = sum(padded)
         if is_streaming:
-            firsts = [begin for _, ids, _, _, begin in found if self._is_record(ids, header)]
-            rest = self._file.byte_count - min(firsts, default=self._file.byte_count)
-            header.record_count = max(0, rest) // header.record_step if header.record_step else 0
+            first = min((one.begin for one in records), default=self._file.byte_count)
+            rest = max(0, self._file.byte_count - first)
+            header.record_count = rest // header.record_step if header.record_step else 0
+        count = header.record_count
         if header.unlimited is not None:
-            header.dimensions[header.unlimited] = header.record_count
-        for name, ids, attributes, dtype, begin in found:
-            dimensions = tuple(self._names[number] for number in ids)
-            shape = tuple(header.dimensions[dimension] for dimension in dimensions)
-            is_record = self._is_record(ids, header)
-            if header.unlimited in dimensions[1:]:
-                raise self._error("uses its record dimension other than first")
-            header.variables.append(
-                ClassicVariable(name, dtype, dimensions, shape, is_record, begin, attributes)
-            )
-
-    def _is_record(self, ids: list[int], header: ClassicHeader) -> bool:
-        return bool(ids) and self._names[ids[0]] == header.unlimited
+            header.dimensions[header.unlimited] = count
+        header.variables = [
+            replace(one, shape=(count, *one.shape[1:])) if one.is_record else one for one in found
+        ]
 
     def _attributes(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
