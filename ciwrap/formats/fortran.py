@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 from bisect import bisect_right
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import Struct
@@ -77,6 +78,13 @@ class Record(Struct, frozen=True):
         part = bisect_right(self.starts, at) - 1
         end = (*self.starts, self.byte_count)[part + 1]
         return self.offsets[part] + at - self.starts[part] if at + count <= end else None
+
+    def elements(
+        self, file: InputFile, at: int, dtype: str, first: int, count: int
+    ) -> NDArray[Any]:
+        """Some of the elements that lie back to back from byte `at` of the record on."""
+        item = storage_dtype(dtype).itemsize
+        return as_elements(self.read(file, at + first * item, count * item), dtype)
 
     def read(self, file: InputFile, at: int, count: int) -> bytes | bytearray:
         """Bytes at .. at + count - 1 of the record. Raises as `InputFile.read_at`."""
@@ -328,7 +336,7 @@ class _Layout:
             offset = record.offset_of(at, byte_count)
             region = None if offset is None else FileRegion(str(file.path), offset, byte_count)
             info = VariableInfo(field.name, field.dtype, shape, region)
-            found.append(Entry(info, _part_reader(file, record, at, field.dtype)))
+            found.append(Entry(info, partial(record.elements, file, at, field.dtype)))
             at += byte_count
         if at != record.byte_count:
             raise self._other_length(record, number, fields)
@@ -350,15 +358,6 @@ def _in_history(entry: Entry, number: int, step: int) -> Entry:
     name = entry.info.name
     info = replace(entry.info, name=f"{name}[{number}]", called=name, iteration=step)
     return Entry(info, entry.read)
-
-
-def _part_reader(file: InputFile, record: Record, at: int, dtype: str) -> Any:
-    item = storage_dtype(dtype).itemsize
-
-    def read(first: int, count: int) -> NDArray[Any]:
-        return as_elements(record.read(file, at + first * item, count * item), dtype)
-
-    return read
 
 
 def _kinds(options: Mapping[str, Any]) -> tuple[Marks, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ciwrap.base.errors import CorruptFileError, UnsupportedFormatError
@@ -23,7 +24,7 @@ from ciwrap.formats.reader import (
 from ciwrap.formats.words import numbers_in, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -73,7 +74,8 @@ def _fields(file: InputFile) -> list[Entry]:
     names = bytes(file.read_at(_HEADER.size, _NAME_BYTES * width))
     for column in range(width):
         name = names[_NAME_BYTES * column :][:_NAME_BYTES].split(b"\0")[0].decode()
-        listing.add(name, np.dtype("<f8"), (points,), _column(file, at, width, column))
+        read = partial(_column, file, at, width, column)
+        listing.add(name, np.dtype("<f8"), (points,), read)
     behind = at + 8 * width * points
     for name, dtype, count in (("metadata/whole", "<i4", wholes), ("metadata", "<f8", doubles)):
         if count:
@@ -83,13 +85,10 @@ def _fields(file: InputFile) -> list[Entry]:
 
 
 def _column(
-    file: InputFile, at: int, width: int, column: int
-) -> Callable[[int, int], NDArray[Any]]:
-    def read(first: int, count: int) -> NDArray[Any]:
-        rows = as_elements(file.read_at(at + 8 * width * first, 8 * width * count), "<f8")
-        return np.ascontiguousarray(rows[column::width])
-
-    return read
+    file: InputFile, at: int, width: int, column: int, first: int, count: int
+) -> NDArray[Any]:
+    rows = as_elements(file.read_at(at + 8 * width * first, 8 * width * count), "<f8")
+    return np.ascontiguousarray(rows[column::width])
 
 
 # --- meshes ---------------------------------------------------------------------------------------

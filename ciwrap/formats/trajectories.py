@@ -145,13 +145,14 @@ class FrameRows:
         self._frame: Frame | None = None
         self._values: dict[str, NDArray[Any]] = {}
 
-    def read(self, frame: Frame, name: str) -> NDArray[Any]:
-        """All elements of a column. Raises CorruptFileError that names line and word."""
+    def read(self, frame: Frame, name: str, first: int, count: int) -> NDArray[Any]:
+        """Elements of a column. Raises CorruptFileError that names line and word."""
         if self._frame is not frame:
             self._values = {}
             self._values = self._parsed(frame)
             self._frame = frame
-        return self._values[name]
+        # A copy: what is handed out must not keep a whole frame alive.
+        return np.array(self._values[name][first : first + count])
 
     def _parsed(self, frame: Frame) -> dict[str, NDArray[Any]]:
         data = bytes(self._file.read_at(frame.at, frame.end - frame.at))
@@ -218,16 +219,8 @@ def _frame_entries(file: InputFile, frames: Sequence[Frame], steps: Sequence[int
                 iteration=step,
                 labels=frame.labels,
             )
-            listing.put(Entry(info, _reader(rows, frame, column.name)))
+            listing.put(Entry(info, partial(rows.read, frame, column.name)))
     return listing.entries
-
-
-def _reader(rows: FrameRows, frame: Frame, name: str) -> Any:
-    def read(first: int, count: int) -> NDArray[Any]:
-        # A copy: what is handed out must not keep a whole frame alive.
-        return np.array(rows.read(frame, name)[first : first + count])
-
-    return read
 
 
 _MOST_BRACKETS = 6
@@ -540,23 +533,20 @@ class _Dcd:
                 at += _CELL_BYTES + 8
             name, dtype, shape = f"positions[{number}]", f"{self._order}f4", (self._atoms, 3)
             info = VariableInfo(name, dtype, shape, None, "positions", step)
-            listing.put(Entry(info, self._frame_reader(at)))
+            listing.put(Entry(info, partial(self._positions, at)))
         return listing.entries
 
-    def _frame_reader(self, at: int) -> Any:
+    def _positions(self, at: int, first: int, count: int) -> NDArray[Any]:
+        """Some of the positions of the frame whose axes begin at that byte."""
         dtype = f"{self._order}f4"
-
-        def read(first: int, count: int) -> NDArray[Any]:
-            row, end = first // 3, (first + count + 2) // 3
-            rows = np.empty((end - row, 3), dtype=dtype)
-            for axis in range(3):
-                begin = at + axis * self._axis_bytes
-                self._check_marks(begin, 4 * self._atoms)
-                data = self._file.read_at(begin + 4 + 4 * row, 4 * (end - row))
-                rows[:, axis] = as_elements(data, dtype)
-            return rows.reshape(-1)[first - 3 * row : first - 3 * row + count]
-
-        return read
+        row, end = first // 3, (first + count + 2) // 3
+        rows = np.empty((end - row, 3), dtype=dtype)
+        for axis in range(3):
+            begin = at + axis * self._axis_bytes
+            self._check_marks(begin, 4 * self._atoms)
+            data = self._file.read_at(begin + 4 + 4 * row, 4 * (end - row))
+            rows[:, axis] = as_elements(data, dtype)
+        return rows.reshape(-1)[first - 3 * row : first - 3 * row + count]
 
     def _check_marks(self, at: int, length: int) -> None:
         scan = RecordScan(self._file, self._marks)
