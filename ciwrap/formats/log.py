@@ -107,9 +107,9 @@ class Listening:
 class Section:
     """The lines of a text from one that opens a section on, up to one that closes it."""
 
-    def __init__(self) -> None:
-        self.is_open = False
-        self._first = 0
+    def __init__(self, *, is_open: bool = False) -> None:
+        self.is_open = is_open
+        self._first = 1
         self._closed: list[tuple[int, int]] = []
 
     def mark(self, line: int, *, opens: bool) -> None:
@@ -200,7 +200,7 @@ class ValueFinder(Listening):
         rule: ValueRule,
         pattern: Template | Regex,
         steps: Steps | None,
-        section: Section | None,
+        section: Section,
         step_size: float,
     ) -> None:
         super().__init__(pattern)
@@ -216,16 +216,12 @@ class ValueFinder(Listening):
             data = [Field(rule.name)]
         self.series: dict[str, Series] = {}
         for one in data:
-            name = (
-                rule.name
-                if one.name == rule.name or len(fields) == 0
-                else f"{rule.name}.{one.name}"
-            )
+            name = rule.name if one.name == rule.name else f"{rule.name}.{one.name}"
             label = f"{name}{STEP_SUFFIX}" if is_labelled else None
             self.series[one.name] = Series(name, one.kind, steps=label)
 
     def hear(self, line: Line) -> None:
-        if self._section is not None and not self._section.is_open:
+        if not self._section.is_open:
             return
         found = self.matched(line)
         if found is None:
@@ -330,7 +326,7 @@ def is_data(field: Field, value: str) -> bool:
 class TableFinder(Listening):
     """Finds the rows of a table. series: by column."""
 
-    def __init__(self, rule: TableRule, section: Section | None, step_size: float) -> None:
+    def __init__(self, rule: TableRule, section: Section, step_size: float) -> None:
         super().__init__(rule.header)
         self.step_size = step_size
         self._has_times = step_size != 1.0
@@ -342,7 +338,7 @@ class TableFinder(Listening):
         self.first: Line | None = None
 
     def hear(self, line: Line) -> None:
-        if self.section is not None and not self.section.is_open:
+        if not self.section.is_open:
             return
         is_pairs = self.rule.blocks is not None and _PAIRS.fullmatch(line.data)
         if is_pairs or not isinstance(self.matched(line), tuple):
@@ -417,7 +413,7 @@ class BlockFinder(Listening):
         self._step = 0
 
     def hear(self, line: Line) -> None:
-        if self._table.section is not None and not self._table.section.is_open:
+        if not self._table.section.is_open:
             return
         found = self.step_in(line, self._table.rule.name, self._table.step_size)
         if found is None:
@@ -628,23 +624,25 @@ class LogSource(Source):
         self._take_tables(tables)
         self.faults = tuple(self._violations(required, forbidden))
 
-    def _pattern(self, pattern: Template | RegexRule, value: str, *, plain: bool = False) -> Any:
+    def _pattern(
+        self, pattern: Template | RegexRule, value: str, *, needs_group: bool = True
+    ) -> Any:
         if isinstance(pattern, Template):
             return pattern
-        return Regex(pattern.text, value, self.path, needs_group=not plain)
+        return Regex(pattern.text, value, self.path, needs_group=needs_group)
 
-    def _section(self, rule: SectionRule | None, listeners: list[Listening]) -> Section | None:
-        if rule is None:
-            return None
-        section = Section()
-        listeners += section.gates(rule.start, rule.end)
+    def _section(self, rule: SectionRule | None, listeners: list[Listening]) -> Section:
+        """Without a rule all of the text."""
+        section = Section(is_open=rule is None)
+        if rule is not None:
+            listeners += section.gates(rule.start, rule.end)
         return section
 
     def _value_finder(
         self, rule: ValueRule, steps: Mapping[str, Steps], listeners: list[Listening]
     ) -> ValueFinder:
-        plain = rule.column is not None or rule.lines is not None
-        pattern = self._pattern(rule.pattern, rule.name, plain=plain)
+        needs_group = rule.column is None and rule.lines is None
+        pattern = self._pattern(rule.pattern, rule.name, needs_group=needs_group)
         section = self._section(rule.section, listeners)
         own = None if rule.step is None else steps[rule.step]
         return ValueFinder(rule, pattern, own, section, self._step_size)
