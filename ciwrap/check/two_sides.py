@@ -8,6 +8,7 @@ have to have one dtype, one shape and the same labels before their values are co
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -563,6 +564,7 @@ ReadBoth: TypeAlias = "Callable[[int, int], tuple[NDArray[Any], NDArray[Any]]]"
 ReadElements: TypeAlias = "Callable[[Sequence[int]], tuple[NDArray[Any], NDArray[Any]]]"
 
 
+@lru_cache(maxsize=1024)  # of very many arrays few are distinct: they share their tuples
 def to_index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """An element's position in C order as its index in the variable's own dimensions."""
     if len(shape) == 1:

@@ -729,7 +729,7 @@ def _shared_files(
     ours, theirs = (
         {inode_of(one)} if isinstance(one, Path) else inodes_of(one.files) for one in sides
     )
-    shared = len(ours & theirs)
+    shared = len(set(ours).intersection(theirs))
     if not shared:
         return ()
     one, other = (safe_name(name) for name in names)

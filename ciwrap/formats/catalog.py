@@ -191,7 +191,7 @@ class Catalog(Closing):
     def held(self, identity: VariableId) -> memoryview | None:
         """The variable's bytes, back to back in C order, if they are in memory already."""
         entry = self.entries[identity]
-        source = self._open.get(str(entry.file.path)) if self._arrangement is None else None
+        source = self._open.get(entry.file.path_text) if self._arrangement is None else None
         return None if source is None else source.held(entry.info)
 
     def fault_of(self, identity: VariableId) -> CiwrapError | None:
@@ -201,7 +201,7 @@ class Catalog(Closing):
 
     def path_of(self, identity: VariableId) -> str:
         """The file that holds it."""
-        return str(self.entries[identity].file.path)
+        return self.entries[identity].file.path_text
 
     def is_series(self, identity: VariableId) -> bool:
         """Whether the variable's elements were found one by one in a text."""
@@ -414,7 +414,7 @@ class Catalog(Closing):
         return SourceValues(source, info, entry.file.name_in_check)
 
     def _source(self, file: OutputFile) -> Source:
-        key = str(file.path)
+        key = file.path_text
         source = self._open.pop(key, None)
         if source is None:
             while len(self._open) >= _MOST_OPEN_FILES:

@@ -65,13 +65,14 @@ class ChosenBy(Enum):
     PERSON = "person"  # `format`, `formats` or an option
 
 
-class OutputFile(Struct, frozen=True):
-    """One file to read. label: what its variables' names begin with; '' for nothing. chosen_by:
-    what says that this reader opens it. why: why it is not of the format that its suffix says.
-    later: added to iterations that the file tells.
+class OutputFile(Struct, frozen=True, gc=False):
+    """One file to read. path_text: where it is, as a text, since a Path takes four times as much
+    and a history has very many files. label: what its variables' names begin with; '' for nothing.
+    chosen_by: what says that this reader opens it. why: why it is not of the format that its suffix
+    says. later: added to iterations that the file tells.
     """
 
-    path: Path
+    path_text: str
     reader: Reader
     iteration: int | None = None
     rank: int | None = None
@@ -80,6 +81,11 @@ class OutputFile(Struct, frozen=True):
     chosen_by: ChosenBy = ChosenBy.SUFFIX
     why: str | None = None
     later: int = 0
+
+    @property
+    def path(self) -> Path:
+        """Made anew for each one who asks."""
+        return Path(self.path_text)
 
     def open(self) -> Source:
         """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
@@ -631,7 +637,7 @@ class Choice:
             from ciwrap.formats.packed import UnpackingReader
 
             reader = UnpackingReader(reader)
-        return OutputFile(path, reader, options=options, chosen_by=chosen_by, why=why)
+        return OutputFile(str(path), reader, options=options, chosen_by=chosen_by, why=why)
 
     def _by_look(self, path: Path, *, is_named: bool) -> tuple[Reader, ChosenBy, str | None]:
         """The reader of a file that nobody has chosen one for, what says so, and why it is not that
@@ -809,7 +815,7 @@ class _Search:
         self._excluded = {text: file_glob(text, "exclude") for text in exclude}
         self._unused = dict.fromkeys(exclude)
         self._included = [file_glob(text, "include") for text in include]
-        self._files: dict[Path, OutputFile] = {}
+        self._files: dict[str, OutputFile] = {}  # by their paths
         self._unmatched: set[Path] = set()
         self._left_out: set[str] = set()
 
@@ -822,11 +828,11 @@ class _Search:
             why = f"cannot be read: {error.strerror or error}"
             raise UnreadableFileError(why, file=error.filename or self._root) from error
         order = {
-            path: (*VariableId(file.label, file.iteration, file.rank).sort_key, path)
+            path: (*VariableId(file.label, file.iteration, file.rank).sort_key, file.path)
             for path, file in self._files.items()
         }
         files = [self._files[path] for path in sorted(order, key=order.__getitem__)]
-        unmatched = sorted(path for path in self._unmatched if path not in self._files)
+        unmatched = sorted(path for path in self._unmatched if str(path) not in self._files)
         excluded = tuple(sorted(self._left_out))
         unused = [("exclude", text) for text in self._unused]
         if self._layout is not None and not self._uses_layout:
@@ -901,17 +907,17 @@ class _Search:
             path = self._root / name
             chosen = self._choice.of(path, name, is_named=is_named)
             companions.update(chosen.reader.companions(path))
-            found.append((path, place, chosen))
-        for path, place, chosen in found:
-            if (companions and path in companions) or path in self._files:
+            found.append((place, chosen))
+        for place, chosen in found:
+            if (companions and chosen.path in companions) or chosen.path_text in self._files:
                 continue
             if place is None:
-                self._unmatched.add(path)
+                self._unmatched.add(chosen.path)
                 continue
             label = place.label or ("" if chosen.reader.names_inside else place.fallback)
             if chosen.why is not None:  # a table may lie beside it that is called the same
-                label += inner_path(path).suffix
-            self._files[path] = replace(
+                label += inner_path(chosen.path).suffix
+            self._files[chosen.path_text] = replace(
                 chosen, iteration=place.iteration, rank=place.rank, label=label
             )
 

@@ -27,7 +27,7 @@ def found_arrays(arrays: Mapping[str, OneArray | CiwrapError]) -> FoundOutputs:
 
     An error instead of an array: why there is none; it can be ignored, but not read.
     """
-    return FoundOutputs((OutputFile(MEMORY, ArrayReader(arrays)),))
+    return FoundOutputs((OutputFile(str(MEMORY), ArrayReader(arrays)),))
 
 
 class ArrayReader(Reader):

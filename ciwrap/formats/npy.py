@@ -111,7 +111,7 @@ class NpyArray:
             region = FileRegion(str(path), start, header.data_bytes)
         return tuple(
             [
-                VariableInfo(field.name, field.dtype, (*header.shape, *field.inner_shape), region)
+                VariableInfo(field.name, field.dtype, header.shape + field.inner_shape, region)
                 for field in header.fields
             ]
         )

@@ -17,7 +17,7 @@ from ciwrap.base.late import json
 from ciwrap.formats.reader import InputFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ciwrap.formats.find_outputs import OutputFile
 
@@ -60,12 +60,12 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
         how = f"{file.reader.name} {file.label}"
         if file.options:
             how += f" {_options_text(file)}"
-        status = _status(file.path)
+        status = _status(file.path_text)
         if stat.S_ISDIR(status.st_mode):
             # A store of many files: each of them counts, and so does how they are read.
             sources.update({one.path: one for one in _inside(run, file.path, how)})
             continue
-        one = _seen_as(run, file.path, how, status)
+        one = _seen_as(run, file.path_text, how, status)
         sources[one.path] = one
         for companion in file.reader.companions(file.path):
             if companion.is_file():
@@ -130,16 +130,16 @@ def _source(run: Path, path: Path, how: str) -> SourceFile:
     return _seen_as(run, path, how, _status(path))
 
 
-def _status(path: Path) -> os.stat_result:
+def _status(path: Path | str) -> os.stat_result:
     try:
-        return path.stat()
+        return os.stat(path)  # noqa: PTH116 - for every file of a run
     except FileNotFoundError:
         raise OutputMissingError("was removed while it was being read", file=path) from None
     except OSError as error:
         raise UnreadableFileError(error.strerror or str(error), file=path) from error
 
 
-def _seen_as(run: Path, path: Path, how: str, status: os.stat_result) -> SourceFile:
+def _seen_as(run: Path, path: Path | str, how: str, status: os.stat_result) -> SourceFile:
     return SourceFile(
         relative_path(run, path),
         status.st_size,
@@ -150,22 +150,19 @@ def _seen_as(run: Path, path: Path, how: str, status: os.stat_result) -> SourceF
     )
 
 
-def inodes_of(files: Sequence[OutputFile]) -> set[tuple[int, int]]:
+def inodes_of(files: Iterable[OutputFile]) -> Iterator[tuple[int, int]]:
     """Device and inode of each file: two names of one file share them. What is gone is left out."""
-    found = set()
+    return ((status.st_dev, status.st_ino) for status in statuses_of(files))
+
+
+def statuses_of(files: Iterable[OutputFile]) -> Iterator[os.stat_result]:
+    """Of each file; what cannot be looked at is left out."""
     for file in files:
-        status = status_if_there(file.path)
-        if status is not None:
-            found.add((status.st_dev, status.st_ino))
-    return found
-
-
-def status_if_there(path: Path) -> os.stat_result | None:
-    """None for what cannot be looked at."""
-    try:
-        return path.stat()
-    except OSError:
-        return None
+        try:
+            status = os.stat(file.path_text)  # noqa: PTH116 - for every file of a run
+        except OSError:
+            continue
+        yield status
 
 
 def inode_of(path: Path) -> tuple[int, int]:

@@ -629,7 +629,7 @@ class SeriesResult(Struct, frozen=True):
     is_too_fine: bool = False
 
 
-class VariableResult(Struct, frozen=True):
+class VariableResult(Struct, frozen=True, gc=False):
     """The verdict on one variable, and what it rests on. Counts are of elements. None means: not
     known on this evidence.
 

@@ -33,6 +33,7 @@ from ciwrap.formats.source_files import (
     checksum_of,
     relative_path,
     source_files,
+    statuses_of,
     why_stale,
     youngest_ns,
 )
@@ -66,7 +67,7 @@ from ciwrap.runs.capture_index import (
     read_tree,
     rules_with,
 )
-from ciwrap.runs.sides import by_checkpoint, sizes_of
+from ciwrap.runs.sides import by_checkpoint
 
 # Large enough for scattered reads at nearly the speed of a stream, and for trees of 1/4000 of the
 # data; small enough that one differing number costs little to look at.
@@ -556,7 +557,7 @@ class _Session(Struct):
                 index.checkpoints.pop(key, None)
                 pending.append(key)
         next_commit = time.monotonic() + _COMMIT_SECONDS
-        total = sum(size for key in pending for size in sizes_of(groups[key]))
+        total = sum(one.st_size for key in pending for one in statuses_of(groups[key]))
         self.progress.begin(str(self.run), total)
         try:
             for key in self._oldest_first(pending, groups):

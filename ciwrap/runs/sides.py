@@ -35,7 +35,6 @@ from ciwrap.formats.source_files import (
     Whole,
     change_since,
     source_files,
-    status_if_there,
     why_stale,
 )
 from ciwrap.golden.trees import asked_for, describe_bound, has_other_classes
@@ -79,14 +78,6 @@ def capture_paths(run: Path) -> tuple[Path, ...]:
         if run.name
         else (run / DEFAULT_INSIDE,)
     )
-
-
-def sizes_of(files: Iterable[OutputFile]) -> Iterator[int]:
-    """What the files hold, as far as they can be asked."""
-    for file in files:
-        status = status_if_there(file.path)
-        if status is not None:
-            yield status.st_size
 
 
 WHOLE_RUN: CheckpointKey = (None, None)
@@ -411,7 +402,7 @@ class Variables:
         files = self.run.groups[self._key]
         if self._named is None:
             self._named = {one.label: one for one in files if not one.reader.names_inside}
-        return str(self._named.get(identity.name, files[0]).path)
+        return self._named.get(identity.name, files[0]).path_text
 
     def fault_of(self, identity: VariableId) -> CiwrapError | None:
         """Why nothing can be read of the variable, as far as its file was opened."""

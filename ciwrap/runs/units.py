@@ -20,11 +20,11 @@ from msgspec.structs import replace
 from ciwrap.base.errors import CiwrapError, NotComparableError, WriteFailedError
 from ciwrap.base.progress import Progress
 from ciwrap.check.two_sides import MOST_ELEMENTS, PartSums, not_comparable
-from ciwrap.formats.source_files import CheckpointKey, digest_of_sight, source_files
+from ciwrap.formats.source_files import CheckpointKey, digest_of_sight, source_files, statuses_of
 from ciwrap.model import VariableId, VariableResult, Verdict
 from ciwrap.runs.capture_index import key_order
 from ciwrap.runs.differences import is_list
-from ciwrap.runs.sides import Run, sizes_of
+from ciwrap.runs.sides import Run
 
 UNIT_BYTES = 256 << 20
 # A checkpoint with a file beyond this is cut into parts of so many bytes of each variable.
@@ -117,7 +117,8 @@ def plan_units(
     sides = golden, new
     left = dict.fromkeys(sorted({*golden.groups, *new.groups}, key=key_order))
     sizes = {
-        key: [size for side in sides for size in sizes_of(side.groups.get(key, ()))] for key in left
+        key: [one.st_size for side in sides for one in statuses_of(side.groups.get(key, ()))]
+        for key in left
     }
     totals = {key: sum(some) for key, some in sizes.items()}
     kept = [tuple(key for key in batch if left.pop(key, left) is None) for batch in former]

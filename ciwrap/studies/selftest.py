@@ -554,7 +554,7 @@ class _Trial:
                     if companion.is_file():
                         shutil.copyfile(companion, target.parent / companion.name)
                 _halve(target)
-            copies[file.path] = replace(file, path=target)
+            copies[file.path] = replace(file, path_text=str(target))
         if not copies:
             return
         with self._catalog(copies.get(file.path, file) for file in self._found.files) as catalog:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -303,6 +304,20 @@ def test_a_file_name_that_is_no_text(tmp_path: Path) -> None:
 def test_a_file_meant_twice_is_taken_once(tmp_path: Path) -> None:
     make(tmp_path, "d/x.npy")
     assert texts(find_outputs(tmp_path, ["d/x.npy", "d/*.npy", "d"])) == ["x"]
+
+
+def test_little_is_kept_of_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path, *(f"d/iter_{number}/x.npy" for number in range(500)))
+    find_outputs(Path(), ["d"])  # what is loaded for it counts for no file
+    tracemalloc.start()
+    try:
+        found = find_outputs(Path(), ["d"])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found.files) == 500
+    assert kept < 500 * 300
 
 
 def test_two_paths_given_by_themselves(tmp_path: Path) -> None:

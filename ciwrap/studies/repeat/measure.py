@@ -465,7 +465,7 @@ class Measurer:
 
 def refuse_shared_files(reference: RunOutputs, outputs: RunOutputs) -> None:
     """Raises NotComparableError for two runs that have a file in common."""
-    if inodes_of(outputs.found.files) & inodes_of(reference.found.files):
+    if set(inodes_of(outputs.found.files)).intersection(inodes_of(reference.found.files)):
         raise NotComparableError(
             "has files of the first run (links, or one folder twice), so it would be compared"
             " with itself",
@@ -568,7 +568,7 @@ def held_run(name: str, catalog: Catalog, is_ignored: Callable[[VariableId], boo
             )
         )
     place = Path(name)
-    return RunOutputs(place, FoundOutputs((OutputFile(place, _HeldReader(infos, arrays)),)))
+    return RunOutputs(place, FoundOutputs((OutputFile(str(place), _HeldReader(infos, arrays)),)))
 
 
 class _HeldReader(Reader):
