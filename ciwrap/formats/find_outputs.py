@@ -87,6 +87,12 @@ class OutputFile(Struct, frozen=True, gc=False):
         """Made anew for each one who asks."""
         return Path(self.path_text)
 
+    @property
+    def companions(self) -> tuple[Path, ...]:
+        """As `Reader.companions`; no Path is made for readers that have none."""
+        has_none = type(self.reader).companions is Reader.companions
+        return () if has_none else self.reader.companions(self.path)
+
     def open(self) -> Source:
         """Opens the file. Raises as `Reader.open` does, and CorruptFileError for variables whose
         names could not be stored or shown.
@@ -828,7 +834,7 @@ class _Search:
             why = f"cannot be read: {error.strerror or error}"
             raise UnreadableFileError(why, file=error.filename or self._root) from error
         order = {
-            path: (*VariableId(file.label, file.iteration, file.rank).sort_key, file.path)
+            path: (*VariableId(file.label, file.iteration, file.rank).sort_key, path.split("/"))
             for path, file in self._files.items()
         }
         files = [self._files[path] for path in sorted(order, key=order.__getitem__)]

@@ -67,7 +67,7 @@ def source_files(run: Path, files: Sequence[OutputFile]) -> tuple[SourceFile, ..
             continue
         one = _seen_as(run, file.path_text, how, status)
         sources[one.path] = one
-        for companion in file.reader.companions(file.path):
+        for companion in file.companions:
             if companion.is_file():
                 beside = _source(run, companion, "beside")
                 sources.setdefault(beside.path, beside)

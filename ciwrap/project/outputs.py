@@ -309,7 +309,7 @@ def _meant(check: Check) -> set[Path]:
             found.update(run.root / name for name in outputs.excluded)
             found.update(outputs.unmatched)
             for file in outputs.files:
-                found |= {file.path, *file.reader.companions(file.path)}
+                found |= {file.path, *file.companions}
     return {_full(path) for path in found}
 
 

@@ -83,5 +83,5 @@ def _compared(identity: VariableId, path: Path, new: Path) -> VariableResult:
 
 
 def _with_companions(file: OutputFile) -> list[Path]:
-    beside = sorted(path for path in file.reader.companions(file.path) if path.exists())
+    beside = sorted(path for path in file.companions if path.exists())
     return [file.path, *beside]

@@ -550,7 +550,7 @@ class _Trial:
                 _halve(max(inside, key=lambda path: path.stat().st_size, default=None))
             else:
                 shutil.copyfile(file.path, target)
-                for companion in file.reader.companions(file.path):
+                for companion in file.companions:
                     if companion.is_file():
                         shutil.copyfile(companion, target.parent / companion.name)
                 _halve(target)

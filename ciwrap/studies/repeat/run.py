@@ -320,7 +320,7 @@ def _files_of(check: Check) -> Iterable[Path]:
         found = outputs_of(check)
     except NotComparableError:
         return []
-    beside = [one for file in found.files for one in file.reader.companions(file.path)]
+    beside = [one for file in found.files for one in file.companions]
     return dict.fromkeys([*(file.path for file in found.files), *found.unmatched, *beside])
 
 
