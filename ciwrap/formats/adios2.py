@@ -63,7 +63,9 @@ class Adios2Reader(HistoryReader):
 
     def open_history(self, path: Path, rule: IterationRule, attributes: AttributeRule) -> Source:
         if rule.axis not in ("auto", "none"):
-            raise ConfigError("does not name its steps", key="options.iterations")
+            raise ConfigError(
+                "must be auto or none, since steps have no name here", key="options.iterations"
+            )
         if not path.exists():
             raise not_there(path)
         if not path.is_dir():

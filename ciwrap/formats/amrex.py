@@ -57,7 +57,9 @@ def _list_plotfile(path: Path, listing: Listing) -> list[str]:
     words = Words(rest)
     axes = words.whole()
     if len(fields) != int(count) or axes not in (1, 2, 3):
-        raise CorruptFileError("does not name as many fields as it says, or has no 1 to 3 axes")
+        raise CorruptFileError(
+            "does not name as many fields as it says, or has other than 1 to 3 axes"
+        )
     listing.add_array("time", numbers_in(words.take())[0])
     levels = [f"Level_{number}" for number in range(words.whole() + 1)]
     listing.add_array("low", numbers_in(words.take(axes)))

@@ -507,7 +507,7 @@ class _Dcd:
                 "has fixed atoms or a fourth dimension, which are not read"
             )
         if self._atoms <= 0 or first < 0 or every < 0:
-            raise CorruptFileError("has a header that contradicts itself")
+            raise CorruptFileError("has a header without atoms, or with a negative step")
         self._begin = scan.at
         self._axis_bytes = 4 * self._atoms + 8
         self._frame_bytes = 3 * self._axis_bytes + (_CELL_BYTES + 8 if self._has_cell else 0)
